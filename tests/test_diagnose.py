@@ -6,7 +6,6 @@ Ratios are recomputed with numpy from the stored numbers, losses with `evaluate`
 import math
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -24,14 +23,14 @@ from fillmask_ui.onnx_tools.float32_graph import dequantized
 from fillmask_ui.onnx_tools.graph_parts import find_parts
 from fillmask_ui.quantizing.diagnosis import (
     DiagnoseOptions,
-    Diagnosing,
     Diagnosis,
     PartNoise,
     Restored,
     worst_first,
 )
-from fillmask_ui.quantizing.graph_pair import open_both, write_restored
+from fillmask_ui.quantizing.graph_pair import open_pair
 from fillmask_ui.quantizing.leave_one_out import diagnose
+from fillmask_ui.quantizing.measure_variants import Progress
 from fillmask_ui.quantizing.signal_to_noise import Power, activation_noise
 
 __all__ = ["forms"]
@@ -158,10 +157,10 @@ def test_losses_are_those_that_eval_measures_of_the_written_files(home, tmp_path
     assert known.baseline_nll_nats == pytest.approx(mean(home.baseline), abs=1e-6)
     measured = [part for part in known.parts if part.restored]
     assert len(measured) == 2
-    opened = open_both(home.int8, home.baseline)
+    pair = open_pair(home.int8, home.baseline)
     for part in measured:
-        path = home.folder / "onnx" / "model_one.onnx"
-        write_restored(opened, [part.name], path, force=True)
+        path = home.folder / "onnx" / f"model_{part.name}.onnx"
+        pair.write_restored([part.name], path)
         own = part.restored
         recovered = known.mean_nll_nats - mean(ModelChoice(str(path)))
         assert own.recovered_nats == pytest.approx(recovered, abs=1e-9)
@@ -173,10 +172,10 @@ def test_losses_are_those_that_eval_measures_of_the_written_files(home, tmp_path
 
 
 def test_everything_in_full_precision_is_the_baseline(home, tmp_path):
-    opened = open_both(home.int8, home.baseline)
-    names = [pair.second.name for pair in opened.matching.pairs]
+    pair = open_pair(home.int8, home.baseline)
+    names = [own.second.name for own in pair.matching.pairs]
     path = tmp_path / "mixed" / "onnx" / "model_mixed.onnx"
-    write_restored(opened, names, path)
+    pair.write_restored(names, path)
     mixed, base = load_choice(ModelChoice(str(path))), load_choice(home.baseline)
     ids = base.vocabulary.encode("The [MASK] sat on the mat.").ids
     given = (
@@ -187,13 +186,11 @@ def test_everything_in_full_precision_is_the_baseline(home, tmp_path):
     )
     np.testing.assert_allclose(mixed.logits_at(*given), base.logits_at(*given), atol=1e-4)
     with pytest.raises(OptionError, match="exists"):
-        write_restored(opened, names, path)
+        pair.write_restored(names, path)
     with pytest.raises(OptionError, match=r"must end in \.onnx"):
-        write_restored(opened, names, tmp_path / "mixed")
+        pair.write_restored(names, tmp_path / "mixed")
     with pytest.raises(OptionError, match="near names"):
-        write_restored(opened, ["nothing"], tmp_path / "other.onnx")
-    with pytest.raises(OptionError, match="one of the two"):
-        write_restored(opened, names, Path(home.int8.reference), force=True)
+        pair.write_restored(["nothing"], tmp_path / "other.onnx")
 
 
 def test_the_greedy_list_ends_under_the_budget_or_says_that_it_cannot(home):
@@ -234,7 +231,7 @@ def test_half_precision_is_diagnosed_too(home):
 
 def test_progress_only_grows_and_what_is_known_grows_with_it(home):
     steps = list(diagnose(home.int8, home.baseline, TEXTS, options=DiagnoseOptions(most=2)))
-    shares = [s.fraction for s in steps if isinstance(s, Diagnosing) and s.fraction is not None]
+    shares = [s.fraction for s in steps if isinstance(s, Progress) and s.fraction is not None]
     assert shares == sorted(shares) and shares[-1] <= 1
     known = [step for step in steps if isinstance(step, Diagnosis)]
     assert [one.complete for one in known] == [False] * (len(known) - 1) + [True]

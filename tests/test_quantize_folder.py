@@ -128,7 +128,7 @@ def test_figures_go_into_record_and_card(own):
     values |= {"verdict": "REGRESSION", "top1_agreement": 0.5, "kl_nats": 0.1, "sentence_ms": None}
     values |= {"tokens_per_second": 20.0, "baseline_tokens_per_second": 10.0}
     values |= {"texts": 3, "measured": "so"}
-    hub_folder.note_figures(own, {"onnx/model_int8.onnx": values})
+    hub_folder.note_figures(own / "onnx" / "model_int8.onnx", values)
     card = (own / "README.md").read_text("utf-8")
     assert "| cross-entropy, nats | 2.5000 | 2.0000 |" in card
     assert "+25.00% (+20.00% to +30.00%), REGRESSION" in card

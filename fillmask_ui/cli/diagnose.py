@@ -15,7 +15,8 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.files import check_target
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosing, Diagnosis
+from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis
+from fillmask_ui.quantizing.graph_pair import open_pair
 from fillmask_ui.quantizing.leave_one_out import diagnose as diagnoses
 from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.texts import TextChoice, open_texts
@@ -86,10 +87,10 @@ def diagnose(
     try:
         with closing(steps), step_bar() as show:
             for step in steps:
-                if isinstance(step, Diagnosing):
-                    show(step)
-                else:
+                if isinstance(step, Diagnosis):
                     known = step
+                else:
+                    show(step)
     except KeyboardInterrupt:
         if known is None:
             raise
@@ -135,11 +136,9 @@ def _print(known: Diagnosis) -> None:
 
 def _write(known: Diagnosis, choice: ModelChoice, baseline: ModelChoice, path: Path) -> None:
     """The variant with the listed parts in full precision."""
-    from fillmask_ui.quantizing.graph_pair import open_both, write_restored
-
     names = known.greedy.names if known.greedy else ()
     if not names:
         tell(f"{path} was not written: no part was chosen")
         raise typer.Exit(1)
-    write_restored(open_both(choice, baseline, load), names, path)
+    open_pair(choice, baseline, load).write_restored(names, path)
     tell(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -7,7 +7,7 @@ from contextlib import closing
 from fillmask_ui.cli.options import Folder, Force, Json, Source, Threads
 from fillmask_ui.cli.terminal import load, print_json, print_line, step_bar, tell
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.quantizing.make_variants import Making, Variant
+from fillmask_ui.quantizing.make_variants import Variant
 from fillmask_ui.quantizing.make_variants import export as exports
 
 
@@ -28,10 +28,10 @@ def export(
     try:
         with closing(steps), step_bar() as show:
             for step in steps:
-                if isinstance(step, Making):
-                    show(step)
-                else:
+                if isinstance(step, Variant):
                     made.append(step)
+                else:
+                    show(step)
     except KeyboardInterrupt:
         tell(kept_note(made, output))
         raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 from fillmask_ui.cli.export import kept_note
@@ -22,13 +21,16 @@ from fillmask_ui.cli.options import (
 )
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, step_bar, tell
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.quantizing.float32_source import MEASURED
 from fillmask_ui.quantizing.hub_folder import note_figures
-from fillmask_ui.quantizing.make_variants import Making, Variant
+from fillmask_ui.quantizing.make_variants import MEASURED, Variant
 from fillmask_ui.quantizing.make_variants import quantize as variants
-from fillmask_ui.quantizing.measure_variants import Measuring, Subject, VariantFigures, measure_one
+from fillmask_ui.quantizing.measure_variants import (
+    Progress,
+    Subject,
+    VariantFigures,
+    measure_variant,
+)
 from fillmask_ui.records import Example
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent
 from fillmask_ui.show.table import Column, Table
@@ -79,7 +81,7 @@ def quantize(
     )
     examples = _examples(texts) if measured else []
     base = load(choice)
-    bench = _Bench(Subject("", base, reference), examples, output)
+    bench = _Bench(Subject("", base, reference), examples)
     steps = variants(
         choice,
         output,
@@ -92,7 +94,7 @@ def quantize(
     try:
         with closing(steps), step_bar() as bench.show:
             for step in steps:
-                if isinstance(step, Making):
+                if isinstance(step, Progress):
                     bench.show(step)
                 else:
                     bench.add(step)
@@ -117,8 +119,8 @@ def _calibration(file: str, texts: TextChoice) -> Any:
 class _Bench:
     """Variants as they come, with what was measured of each."""
 
-    def __init__(self, base: Subject, texts: Sequence[Example], output: Path) -> None:
-        self.base, self.texts, self.output = base, texts, output
+    def __init__(self, base: Subject, texts: Sequence[Example]) -> None:
+        self.base, self.texts = base, texts
         self.made: list[Variant] = []
         self.rows: list[VariantFigures] = []  # the model's own first; empty if nothing is measured
         self.show: Any = None
@@ -131,13 +133,12 @@ class _Bench:
             self._measure(None)
         model = load(ModelChoice(variant.reference))
         row = self._measure(Subject(variant.scheme, model, variant.reference))
-        name = variant.path.relative_to(self.output).as_posix()
-        note_figures(self.output, {name: row.to_dict()})
+        note_figures(variant.path, row.to_dict())
 
     def _measure(self, subject: Subject | None) -> VariantFigures:
-        with closing(measure_one(self.base, subject, self.texts, EvaluationConfig())) as steps:
+        with closing(measure_variant(self.base, subject, self.texts)) as steps:
             for step in steps:
-                if isinstance(step, Measuring):
+                if isinstance(step, Progress):
                     self.show(step)
                 else:
                     self.rows.append(step)

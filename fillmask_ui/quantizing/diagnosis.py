@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.catalogue import interval_list
@@ -17,22 +17,15 @@ from fillmask_ui.quantizing.measure_variants import Stamp
 from fillmask_ui.quantizing.signal_to_noise import Power
 from fillmask_ui.records import finite
 
-if TYPE_CHECKING:
-    from fillmask_ui.onnx_tools.graph_edits import Pair
-
-
 # A part that lies so far below what its kind of storage usually gives sticks out: a quantizer's
 # own parts differ by half of that, one bit less costs 6 dB, a scale that is wrong by 10 about 30.
 STICKS_OUT_DB = 20.0
+EXACT_DB = 150.0  # stands for an infinite ratio where ratios are compared: float32 gives about 150
 
 
 @dataclass(frozen=True)
 class DiagnoseOptions:
-    """What a diagnosis measures beside the numbers of the weights.
-
-    Raises:
-        OptionError: for a budget below 0, or a number of parts below 0.
-    """
+    """What a diagnosis measures beside the numbers of the weights."""
 
     # Relative change of the mean loss against the baseline that may stay, 0.005 for 0.5 %.
     budget: float = 0.005
@@ -47,20 +40,12 @@ class DiagnoseOptions:
 
 
 @dataclass(frozen=True)
-class Diagnosing:
-    """How far a diagnosis is."""
-
-    message: str
-    fraction: float | None  # part done, in [0, 1]; None where it is not known
-
-
-@dataclass(frozen=True)
 class Restored:
-    """The model with one part in full precision, beside the model as it is, on identical masks."""
+    """The model with one part in full precision, compared on identical masks."""
 
-    recovered_nats: float  # mean loss of the model less that of the model with this part restored
+    recovered_nats: float  # mean loss of the model less that with this part restored
     interval: Interval | None  # of it, paired by text
-    bytes_added: int  # to the file; below 0 where the part was stored in the file twice
+    bytes_added: int  # to the file; below 0 if the part was stored in it twice
 
     @property
     def significant(self) -> bool:
@@ -79,10 +64,10 @@ class PartNoise:
     stored: str  # element type of its numbers in the quantized file
     size_bytes: int  # in the quantized file
     baseline_bytes: int  # in the baseline's
-    weight_snr_db: float  # signal-to-noise ratio of its numbers; infinite where they are equal
+    weight_snr_db: float  # signal-to-noise ratio of its numbers; infinite if they are equal
     usual_snr_db: float  # the median of parts that are stored alike
     activation_snr_db: float | None = None  # of what it yields on the texts
-    restored: Restored | None = None  # None where it was not measured
+    restored: Restored | None = None  # None if it was not measured
 
     @property
     def below_usual_db(self) -> float:
@@ -95,19 +80,15 @@ class PartNoise:
         return self.below_usual_db >= STICKS_OUT_DB
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; an infinite ratio is None, and `equal` tells it."""
-        values = asdict(self)
-        restored = self.restored
-        values["restored"] = restored and {
-            "recovered_nats": restored.recovered_nats,
-            "recovered_interval_95": interval_list(restored.interval),
-            "bytes_added": restored.bytes_added,
-            "significant": restored.significant,
+        """JSON-ready values; an infinite ratio is None, and `equal` tells it."""
+        restored = self.restored and {
+            "recovered_nats": self.restored.recovered_nats,
+            "recovered_interval_95": interval_list(self.restored.interval),
+            "bytes_added": self.restored.bytes_added,
+            "significant": self.restored.significant,
         }
-        return {**values, "equal": math.isinf(self.weight_snr_db), "sticks_out": self.sticks_out}
-
-
-EXACT_DB = 150.0  # stands for an infinite ratio where ratios are compared: float32 gives about 150
+        flags = {"equal": math.isinf(self.weight_snr_db), "sticks_out": self.sticks_out}
+        return {**asdict(self), "restored": restored, **flags}
 
 
 @dataclass(frozen=True)
@@ -118,7 +99,7 @@ class LayerNoise:
     weight_snr_db: float  # of all its numbers together
     size_bytes: int  # in the quantized file
     baseline_bytes: int
-    # Of what the next layer reads: the noise that has built up so far. None where it is unknown.
+    # Of what the next layer reads: the noise that has built up so far. None if unknown.
     hidden_snr_db: float | None = None
 
 
@@ -180,11 +161,11 @@ class Diagnosis:
     stamp: Stamp | None = None  # of the quantized model
     baseline_stamp: Stamp | None = None
     alarms: tuple[str, ...] = ()  # what a reader must know, in words
-    notes: tuple[str, ...] = field(default_factory=tuple)
+    notes: tuple[str, ...] = ()
     complete: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; None for what is infinite or not known."""
+        """JSON-ready values; None for what is infinite or not known."""
         values = asdict(self)
         values["parts"] = [part.to_dict() for part in self.parts]
         values.pop("difference_interval")
@@ -192,7 +173,7 @@ class Diagnosis:
         return finite(values)
 
 
-def worst_first(parts: Sequence[PartNoise]) -> tuple[PartNoise, ...]:
+def worst_first(parts: Iterable[PartNoise]) -> tuple[PartNoise, ...]:
     """Those whose numbers stick out, then those whose restoring certainly helps, then the rest.
 
     Within each the loss recovered decides where it is significant, else how far the numbers lie
@@ -209,7 +190,7 @@ def worst_first(parts: Sequence[PartNoise]) -> tuple[PartNoise, ...]:
 
 
 def with_usual(parts: Sequence[PartNoise]) -> list[PartNoise]:
-    """With the median ratio of those that are stored alike: as matrices, or as single rows."""
+    """With the median ratio of parts that are stored alike: as matrices, or as single rows."""
     alike = defaultdict[tuple[str, bool], list[float]](list)
     for part in parts:
         alike[part.stored, len(part.shape) > 1].append(min(part.weight_snr_db, EXACT_DB))
@@ -219,40 +200,30 @@ def with_usual(parts: Sequence[PartNoise]) -> list[PartNoise]:
     ]
 
 
-def _label(layer: int | None, *, before: bool) -> str:
-    if layer is not None:
-        return f"layer {layer}"
-    return "embeddings" if before else "head"
+def layer_labels(layers: Iterable[int | None]) -> list[str]:
+    """What to call the layers of parts, which are in the order of the graph.
+
+    >>> layer_labels([None, 0, 1, None])
+    ['embeddings', 'layer 0', 'layer 1', 'head']
+    """
+    labels, outside = [], "embeddings"
+    for layer in layers:
+        if layer is not None:
+            outside = "head"
+        labels.append(outside if layer is None else f"layer {layer}")
+    return labels
 
 
-def by_layer(parts: Sequence[PartNoise], powers: dict[str, Power]) -> tuple[LayerNoise, ...]:
+def by_layer(parts: Sequence[PartNoise], powers: Mapping[str, Power]) -> tuple[LayerNoise, ...]:
     """The layers in order of depth; `parts` are in the order of the graph."""
-    groups: dict[str, list[PartNoise]] = {}
-    before = True
-    for part in parts:
-        before = before and part.layer is None
-        groups.setdefault(_label(part.layer, before=before), []).append(part)
+    groups = defaultdict[str, list[PartNoise]](list)
+    for label, part in zip(layer_labels(part.layer for part in parts), parts, strict=True):
+        groups[label].append(part)
     layers = []
     for label, own in groups.items():
-        whole = Power()
+        power = Power()
         for part in own:
-            whole.merge(powers[part.name])
-        sizes = [
-            sum(getattr(part, name) for part in own) for name in ("size_bytes", "baseline_bytes")
-        ]
-        layers.append(LayerNoise(label, whole.snr_db, *sizes))
+            power.merge(powers[part.name])
+        size, baseline = sum(p.size_bytes for p in own), sum(p.baseline_bytes for p in own)
+        layers.append(LayerNoise(label, power.snr_db, size, baseline))
     return tuple(layers)
-
-
-def handed_on(pairs: Sequence[Pair]) -> dict[str, Pair]:
-    """By a layer's label the first product behind it, whose source is what the layer hands on."""
-    found: dict[str, Pair] = {}
-    label, before = "embeddings", True
-    for pair in pairs:
-        part = pair.second
-        before = before and part.layer is None
-        own = _label(part.layer, before=before)
-        if own != label and part.kind in ("product", "projection"):
-            found[label] = pair
-            label = own
-    return found

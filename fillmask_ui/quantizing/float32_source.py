@@ -1,29 +1,29 @@
-"""The model that variants are made of: loaded, and as one whole float32 graph."""
+"""The model that variants are made of, as one whole float32 graph, and texts to calibrate with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import numpy as np
+from onnx import ModelProto
 
 from fillmask_ui.errors import DataError, ModelError, TextError
 from fillmask_ui.masking import MaskRecipe, generator, hide_random, hideable
 from fillmask_ui.models import ModelChoice
+from fillmask_ui.models.onnx_graph import read_graph
+from fillmask_ui.models.onnx_model import OnnxMaskedLM
 from fillmask_ui.models.runtime_model import RuntimeModel
+from fillmask_ui.onnx_tools.float32_graph import make_whole
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.hub_folder import FULL, Draft
+from fillmask_ui.quantizing.hub_folder import FULL
 from fillmask_ui.records import Example, ModelSignature
-from fillmask_ui.texts import TextSource, open_texts
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-    from fillmask_ui.models.onnx_model import OnnxMaskedLM
-
 
 Loader = Callable[[ModelChoice], MaskedLM]
+_GRAPH_BYTES = (1 << 31) - (1 << 20)  # protobuf, in which graphs are written, ends at 2 GiB
+_MOST_TOKENS, _SEED = 256, 42  # of a calibration text
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,70 +32,9 @@ class Source:
 
     reference: str  # as the user wrote it
     signature: ModelSignature  # of the model that was named
-    model: OnnxMaskedLM  # the same on ONNX Runtime, exported where it was not
+    model: OnnxMaskedLM  # the same on ONNX Runtime
     whole: ModelProto  # its graph, see `onnx_tools.float32_graph`
-    parity: float | None = (
-        None  # largest difference of a logit from PyTorch's; None if not exported
-    )
-
-
-def named_model(choice: ModelChoice, load: Loader) -> RuntimeModel:
-    """The model of a choice, if variants can be made of it.
-
-    Raises:
-        ModelError: if it cannot be loaded, is quantized already, or does not fit into memory.
-    """
-    loaded = cast("RuntimeModel", load(choice))
-    if loaded.signature.precision.startswith("int"):
-        raise ModelError(
-            f"{choice.reference} is quantized already ({loaded.signature.precision}): give the "
-            "model that it was made from, in full precision"
-        )
-    check_memory(choice.reference, loaded.signature.parameters)
-    return loaded
-
-
-def read_source(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Draft) -> Source:
-    """The model on ONNX Runtime with its graph; one on PyTorch is exported into the draft first.
-
-    Raises:
-        ModelError: if its graph computes in half precision, or cannot be exported.
-    """
-    if named.files.runtime == "torch":
-        return exported(choice, named, load, drafted)
-    whole = _whole(named, choice.reference)
-    return Source(choice.reference, named.signature, cast("OnnxMaskedLM", named), whole)
-
-
-def exported(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Draft) -> Source:
-    """A model on PyTorch exported into the draft as `FULL`, and compared with what it was.
-
-    Raises:
-        ModelError: if torch cannot export it, or the graph gives other logits.
-    """
-    from fillmask_ui.models.torch_model import check_parity, export_files
-
-    whole = export_files(named.files)
-    path = drafted.folder / FULL
-    path.write_bytes(whole.SerializeToString(deterministic=True))
-    again = load(ModelChoice(str(path), threads=choice.threads))
-    in_float32 = choice.dtype in (None, "float32", "float64")
-    compared = named if in_float32 else load(replace(choice, dtype=None))
-    parity = check_parity(again, compared)
-    return Source(choice.reference, named.signature, cast("OnnxMaskedLM", again), whole, parity)
-
-
-def _whole(model: RuntimeModel, name: str) -> ModelProto:
-    from fillmask_ui.models.onnx_graph import read_graph
-    from fillmask_ui.onnx_tools.float32_graph import make_whole
-
-    files = model.files
-    graph = read_graph(files.weights[0], files.folder, files.name)
-    make_whole(graph.model, graph.homes.others, name)
-    return graph.model
-
-
-_GRAPH_BYTES = (1 << 31) - (1 << 20)  # protobuf, in which graphs are written, ends at 2 GiB
+    parity: float | None = None  # largest difference of a logit from PyTorch; None if not exported
 
 
 def check_memory(name: str, parameters: int | None) -> None:
@@ -109,18 +48,45 @@ def check_memory(name: str, parameters: int | None) -> None:
         )
 
 
-MEASURED = 200  # of the embedded texts, the first so many are for measuring
-_MOST_TOKENS, _SEED = 256, 42
+def load_source(choice: ModelChoice, load: Loader) -> RuntimeModel:
+    """The model of a choice; a ModelError if it is quantized already or too large."""
+    loaded = cast("RuntimeModel", load(choice))
+    if loaded.signature.precision.startswith("int"):
+        raise ModelError(
+            f"{choice.reference} is quantized already ({loaded.signature.precision}): give the "
+            "model that it was made from, in full precision"
+        )
+    check_memory(choice.reference, loaded.signature.parameters)
+    return loaded
 
 
-def read_texts(source: TextSource | None) -> list[Example]:
-    """The texts of a source, by default the hundred embedded ones behind `MEASURED`."""
-    with open_texts(source or TextSource()) as texts:
-        return list(texts)[0 if source else MEASURED :]
+def read_source(choice: ModelChoice, loaded: RuntimeModel, load: Loader, folder: Path) -> Source:
+    """The model with its graph; one on PyTorch is exported into the folder and compared.
+
+    Raises:
+        ModelError: if its graph computes in half precision, it cannot be exported, or the export
+            gives other logits.
+    """
+    files = loaded.files
+    if files.runtime != "torch":
+        graph = read_graph(files.weights[0], files.folder, files.name)
+        make_whole(graph.model, graph.homes.others, choice.reference)
+        model = cast("OnnxMaskedLM", loaded)
+        return Source(choice.reference, loaded.signature, model, graph.model)
+    from fillmask_ui.models.torch_model import check_parity, export_files  # may not be installed
+
+    whole = export_files(files)
+    path = folder / FULL
+    path.write_bytes(whole.SerializeToString(deterministic=True))
+    model = cast("OnnxMaskedLM", load(ModelChoice(str(path), threads=choice.threads)))
+    in_float32 = choice.dtype in (None, "float32", "float64")
+    compared = loaded if in_float32 else load(replace(choice, dtype=None))
+    parity = check_parity(model, compared)
+    return Source(choice.reference, loaded.signature, model, whole, parity)
 
 
-def calibration_feeds(model: OnnxMaskedLM, texts: list[Example]) -> list[dict[str, np.ndarray]]:
-    """Inputs of the model's graph, a text each, cut at 256 tokens.
+def calibration_feeds(model: OnnxMaskedLM, texts: Sequence[Example]) -> list[dict[str, np.ndarray]]:
+    """Inputs of the model's graph, a text each, some tokens hidden, cut at 256 tokens.
 
     Raises:
         DataError: if no text can be used.

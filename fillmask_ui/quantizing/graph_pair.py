@@ -1,4 +1,4 @@
-"""A quantized model and its baseline, opened: their graphs, their parts side by side."""
+"""A quantized model beside its baseline: their graphs, with the parts of both matched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from onnx import ModelProto
 
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.evaluation.measure import same_tokenizer
@@ -15,18 +16,16 @@ from fillmask_ui.files import writing
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import has_tokenizer
+from fillmask_ui.models.onnx_graph import read_graph
+from fillmask_ui.models.onnx_model import OnnxMaskedLM
+from fillmask_ui.onnx_tools.float32_graph import inline_weights
+from fillmask_ui.onnx_tools.graph_edits import Matching, in_full_precision, match_parts
+from fillmask_ui.onnx_tools.graph_parts import MATRICES, choose_parts, find_parts
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.float32_source import Loader, check_memory
 from fillmask_ui.quantizing.hub_folder import copy_beside
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-    from fillmask_ui.models.onnx_model import OnnxMaskedLM
-    from fillmask_ui.onnx_tools.graph_edits import Matching, Pair
-
-
-_MATCHED = 0.5  # of the baseline's products, at least, for it to be the same model
+_MATCHED = 0.5  # of the baseline's matrices, at least, for it to be the same model
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class GraphPair:
     """Both models and what belongs together."""
 
     quantized: Side
@@ -50,42 +49,61 @@ class Opened:
         """The quantized graph with some parts, by their names in the baseline, as they are there.
 
         Raises:
-            OptionError: for a name that is no part of both.
+            OptionError: for a name that does not stand for a part of both.
         """
-        from fillmask_ui.onnx_tools.graph_edits import in_full_precision
-        from fillmask_ui.onnx_tools.graph_parts import choose_parts
-
         chosen = choose_parts([pair.second for pair in self.matching.pairs], list(names))
-        kept = {part.name for part in chosen}
-        pairs = [pair for pair in self.matching.pairs if pair.second.name in kept]
+        pairs = [pair for pair in self.matching.pairs if pair.second in chosen]
         return in_full_precision(self.quantized.graph, self.baseline.graph, pairs)
 
     @contextmanager
-    def loaded(self, graph: ModelProto, load: Loader = load_choice) -> Iterator[MaskedLM]:
+    def loaded(self, graph: ModelProto) -> Iterator[MaskedLM]:
         """A changed graph as a model, from files that are gone afterwards."""
         with tempfile.TemporaryDirectory(prefix="fillmask-ui-") as scratch:
-            path = Path(scratch) / "model.onnx"
-            save(graph, path)
-            self.copy_beside(path.parent)
-            yield load(
-                replace(self.quantized.choice, reference=str(path), onnx_file=None, tokenizer=None)
-            )
+            yield self._saved(graph, Path(scratch) / "model.onnx")
 
-    def copy_beside(self, folder: Path) -> None:
-        """Put the quantized model's config.json and tokenizer into a folder."""
-        copy_beside(self.quantized.model.files, folder)
+    def write_restored(self, names: Collection[str], path: Path) -> None:
+        """Write the quantized model with some parts, by their names in the baseline, restored.
+
+        The file has its name once it has been run; tokenizer and config.json are put beside it
+        where there is no tokenizer.
+
+        Raises:
+            OptionError: for an unknown part, a file that exists, or one not called .onnx.
+            DataError: if it cannot be written.
+            ModelError: if the result does not run.
+        """
+        if path.suffix != ".onnx":
+            raise OptionError(f"{path} must end in .onnx, as every ONNX file does")
+        if path.exists():
+            raise OptionError(f"{path} exists: name another file")
+        graph = self.restored(names)
+        homes = [path.parent.parent, path.parent] if path.parent.name == "onnx" else [path.parent]
+        with writing(path, ": name a file where you may write"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".draft-") as scratch:
+                draft = Path(scratch) / path.name
+                self._saved(graph, draft)
+                if not any(map(has_tokenizer, homes)):
+                    copy_beside(self.quantized.model.files, homes[0])
+                draft.replace(path)
+
+    def _saved(self, graph: ModelProto, path: Path) -> MaskedLM:
+        """A graph written into a folder of its own, loaded from there."""
+        path.write_bytes(graph.SerializeToString(deterministic=True))
+        copy_beside(self.quantized.model.files, path.parent)
+        choice = replace(self.quantized.choice, onnx_file=None, tokenizer=None)
+        return load_choice(replace(choice, reference=str(path)))
 
 
-def open_both(quantized: ModelChoice, baseline: ModelChoice, load: Loader = load_choice) -> Opened:
+def open_pair(
+    quantized: ModelChoice, baseline: ModelChoice, load: Loader = load_choice
+) -> GraphPair:
     """Load two files of one model and match their parts.
 
     Raises:
         ModelError: if one cannot be loaded, runs on PyTorch, or does not fit into memory.
         OptionError: if they are not the same model.
     """
-    from fillmask_ui.onnx_tools.graph_edits import match_parts
-    from fillmask_ui.onnx_tools.graph_parts import find_parts
-
     first = _side(quantized, load)
     second = first if quantized == baseline else _side(baseline, load)
     if not same_tokenizer(first.model.vocabulary, second.model.vocabulary):
@@ -94,29 +112,18 @@ def open_both(quantized: ModelChoice, baseline: ModelChoice, load: Loader = load
             "no quantization of the other: give the model that it was made from as the baseline"
         )
     matching = match_parts(find_parts(first.graph), find_parts(second.graph))
-    matched = sum(_is_matrix(pair) for pair in matching.pairs)
-    wanted = matched + sum(part.kind in _MATRICES for part in matching.only_second)
+    matched = sum(pair.second.kind in MATRICES for pair in matching.pairs)
+    wanted = matched + sum(part.kind in MATRICES for part in matching.only_second)
     if matched < max(1, _MATCHED * wanted):
         raise OptionError(
             f"of {wanted} matrices of {baseline.reference} only {matched} have one of the same "
             f"shape and place in {quantized.reference}: give the model that it was made from as "
             "the baseline"
         )
-    return Opened(first, second, matching)
-
-
-_MATRICES = ("product", "projection", "embedding")
-
-
-def _is_matrix(pair: Pair) -> bool:
-    return pair.second.kind in _MATRICES
+    return GraphPair(first, second, matching)
 
 
 def _side(choice: ModelChoice, load: Loader) -> Side:
-    from fillmask_ui.models.onnx_graph import read_graph
-    from fillmask_ui.models.onnx_model import OnnxMaskedLM
-    from fillmask_ui.onnx_tools.float32_graph import inline_weights
-
     model = load(choice)
     if not isinstance(model, OnnxMaskedLM):
         raise ModelError(
@@ -128,52 +135,3 @@ def _side(choice: ModelChoice, load: Loader) -> Side:
     graph = read_graph(files.weights[0], files.folder, files.name)
     inline_weights(graph.model, graph.homes.others)
     return Side(choice, model, graph.model)
-
-
-def save(graph: ModelProto, path: Path) -> None:
-    """Write a graph into one file."""
-    with writing(path):
-        path.write_bytes(graph.SerializeToString(deterministic=True))
-
-
-def write_restored(
-    opened: Opened, names: Collection[str], path: Path, *, force: bool = False
-) -> None:
-    """Write the quantized model with some parts in full precision.
-
-    The file has its name when it has been run; the tokenizer and config.json are put beside it
-    where none are there.
-
-    Args:
-        opened: both models.
-        names: of the parts, as in the baseline.
-        path: ends in .onnx.
-        force: write over a file that is there.
-
-    Raises:
-        OptionError: for an unknown part, or a path that must not be written.
-        DataError: if it cannot be written.
-        ModelError: if the result does not run.
-    """
-    if path.suffix != ".onnx":
-        raise OptionError(f"{path} must end in .onnx, as every ONNX file does")
-    if path.is_dir() or (path.exists() and not force):
-        raise OptionError(f"{path} exists: name another file")
-    real = path.resolve()
-    if real in {
-        own.model.files.weights[0].resolve() for own in (opened.quantized, opened.baseline)
-    }:
-        raise OptionError(f"{path} is one of the two models: name another file")
-    graph = opened.restored(names)
-    homes = [path.parent.parent, path.parent] if path.parent.name == "onnx" else [path.parent]
-    with writing(path, ": name a file where you may write"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".draft-") as scratch:
-            draft = Path(scratch) / path.name
-            save(graph, draft)
-            opened.copy_beside(draft.parent)
-            choice = replace(opened.quantized.choice, onnx_file=None, tokenizer=None)
-            load_choice(replace(choice, reference=str(draft)))  # or an error, and nothing is left
-            if not any(map(has_tokenizer, homes)):
-                opened.copy_beside(homes[0])
-            draft.replace(path)

@@ -1,7 +1,8 @@
-"""The folder that a model is shipped in, in the layout of the hub.
+"""The folder that a model is shipped in: the hub's layout, the card, and what was measured.
 
 All is written into a hidden folder inside and renamed when it is complete and has been run, so
 whatever has a final name is whole. What a killed process leaves behind, the next one removes.
+A card is Markdown made of records and measurements, so that it claims only what was seen.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from fillmask_ui.runs.store import is_locked, lock_file
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-
 # The layout: config.json and the tokenizer's files, `model.safetensors` of a trained model, and
 CARD = "README.md"
 RECORD = "fillmask-ui.json"  # how each variant was made, and what was measured
 FULL = "onnx/model.onnx"  # full precision
 INT8 = "onnx/model_int8.onnx"  # one of the variants
 _DRAFT, _LOCK = ".draft-", ".lock"
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class Draft:
     home: Path  # that it lies in
 
     def publish(self, *names: str) -> None:
-        """Give graphs, by their names in the draft, and what stands beside them their final names.
+        """Give graphs, by their names in the draft, and the files beside them their final names.
 
-        The draft keeps a copy of what stands beside them, for the next graph.
+        The draft keeps a copy of the files beside them, for the next graph.
         """
         for beside in self.folder.iterdir():
             if beside.is_file() and not beside.name.startswith("."):
@@ -64,7 +65,7 @@ class Draft:
     def publish_variant(
         self, name: str, entry: Mapping[str, Any], source: Mapping[str, Any]
     ) -> None:
-        """Publish a graph and note how it was made: `entry` of itself, `source` of its model."""
+        """Publish a graph with a record of itself, `entry`, and of the model it was made of."""
         self.publish(name)
         record = read_record(self.home) or {"sources": {}, "files": {}}
         record["sources"][source["runtime"]] = source
@@ -99,11 +100,7 @@ def draft(output: Path) -> Iterator[Draft]:
 def check_output(
     output: Path, model: RuntimeModel, names: Sequence[str], *, force: bool = False
 ) -> None:
-    """Stop if variants of these names must not be written into a folder.
-
-    Raises:
-        OptionError: if it is a file, that of the model itself, or holds other things.
-    """
+    """An OptionError if variants of a model must not be written into a folder under these names."""
     if os.path.lexists(output) and not output.is_dir():
         raise OptionError(f"{output} is a file, or a link that leads nowhere: name a folder")
     real = output.resolve()
@@ -160,17 +157,17 @@ def _write_record(folder: Path, record: Mapping[str, Any]) -> None:
     write_text(variants_card(folder.name, record), folder / CARD)
 
 
-def note_figures(folder: Path, figures: Mapping[str, Mapping[str, Any]]) -> None:
-    """Put what was measured of files, by their names in the folder, into its record and card.
+def note_figures(path: Path, figures: Mapping[str, Any]) -> None:
+    """Put what was measured of a variant, by its ONNX file, into record and card of its folder.
 
     Raises:
         DataError: if the folder has no record.
     """
+    folder = path.parent.parent
     record = read_record(folder)
     if record is None:
         raise DataError(f"{folder} has no {RECORD}: nothing was made there")
-    for name, values in figures.items():
-        record["files"][name]["figures"] = dict(values)
+    record["files"][path.relative_to(folder).as_posix()]["figures"] = dict(figures)
     _write_record(folder, record)
 
 
@@ -185,23 +182,15 @@ def copy_beside(files: ModelFiles, folder: Path) -> None:
 
 
 def write_graph(graph: ModelProto, folder: Path, name: str) -> Path:
-    """Save a graph, which takes from the folder's `model.safetensors` the weights it finds there.
-
-    The graph itself is left as it was.
-    """
-    from onnx import ModelProto
-
+    """Save a copy of a graph that reads the weights of the folder's `model.safetensors` there."""
+    from fillmask_ui.onnx_tools.constant_folding import copied
     from fillmask_ui.onnx_tools.external_weights import share_weights
 
     path = folder / name
-    shared = ModelProto()
-    shared.CopyFrom(graph)
+    shared = copied(graph)
     share_weights(shared, folder / WEIGHTS, f"../{WEIGHTS}")
     path.write_bytes(shared.SerializeToString(deterministic=True))
     return path
-
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def trained_card(content: Mapping[str, Any]) -> str:

@@ -12,12 +12,12 @@ on the same masks differs by the masks.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from math import isfinite
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
 from fillmask_ui.bench.timing import evaluation_timing, sentence, timed
 from fillmask_ui.evaluation import (
@@ -33,9 +33,10 @@ from fillmask_ui.evaluation import (
 from fillmask_ui.evaluation.catalogue import interval_list
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.filling import fill
-from fillmask_ui.intervals import Interval, Limits
+from fillmask_ui.intervals import Interval
+from fillmask_ui.models.runtimes import RUNTIMES
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Example, ModelSignature, finite
+from fillmask_ui.records import Example, InJson, ModelSignature, finite
 
 BASELINE = "baseline"  # the scheme of the row that is the model itself
 SENTENCE_TOKENS = (32, 16, 8)  # of the sentence that is timed: the first that the texts give
@@ -43,6 +44,14 @@ SENTENCE_TOKENS = (32, 16, 8)  # of the sentence that is timed: the first that t
 _TIMED_TEXTS, _TURNS = 24, 3
 _SENTENCE_TURNS, _CALLS = 5, 6
 _EXAMPLE_CHARACTERS = 400
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far variants are made, measured or diagnosed."""
+
+    message: str
+    fraction: float | None = None  # part done, in [0, 1]; None if unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +68,7 @@ class Stamp:
     """What quantized numbers depend on beside the weights: they differ by CPU and by fusion."""
 
     cpu_features: tuple[str, ...]
-    runtime: str  # `onnx` or `torch`, with its version
+    runtime: str  # `onnxruntime` or `torch`, with its version
     graph_optimization: str  # of ONNX Runtime
     precision: str  # of the stored weights
     sha256: str  # of the weights
@@ -68,7 +77,8 @@ class Stamp:
     @classmethod
     def of(cls, signature: ModelSignature) -> Stamp:
         """The stamp that a signature holds."""
-        library = "onnxruntime" if signature.runtime == "onnx" else signature.runtime
+        runtime = RUNTIMES.get(signature.runtime)
+        library = runtime.package if runtime else signature.runtime
         version = signature.versions.get(library, "")
         return cls(
             tuple(signature.cpu_features),
@@ -80,10 +90,17 @@ class Stamp:
         )
 
 
-def _noted(signature: ModelSignature, name: str, plain: str) -> str:
-    """An option of the runtime, which notes name where it is not as by default."""
+def _noted(signature: ModelSignature, name: str, default: str) -> str:
+    """An option of the runtime; notes name those that differ from the default."""
     own = (note.removeprefix(f"{name}: ") for note in signature.notes if note.startswith(name))
-    return next(own, plain)
+    return next(own, default)
+
+
+def _from_null(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+_Loss = Annotated[float, InJson(_from_null, float | None)]  # JSON has no infinity
 
 
 @dataclass(frozen=True)
@@ -98,9 +115,9 @@ class VariantFigures:
     baseline_tokens_per_second: float  # of the baseline in the same turns
     sentence_ms: float | None  # median of `fill` of one sentence; None where texts give no sentence
     baseline_sentence_ms: float | None  # of the baseline in the same turns
-    mean_nll_nats: float  # token average; the cross-entropy
+    mean_nll_nats: _Loss  # token average; the cross-entropy
     interval: Interval | None  # of the mean
-    relative_change: float  # of the metric, against the baseline; 0.03 is 3 % worse
+    relative_change: _Loss  # of the metric, against the baseline; 0.03 is 3 % worse
     change_interval: Interval | None  # of it, paired
     verdict: str  # PASS, AT_RISK, REGRESSION or INCONCLUSIVE; blank for the baseline
     top1_agreement: float | None  # share of equal best guesses; None for different tokenizers
@@ -109,8 +126,7 @@ class VariantFigures:
     measured: str  # signature of masks and texts: rows with the same one compare
     stamp: Stamp
     alarms: tuple[str, ...] = ()  # what a reader must know, in words
-    # A measured text with `[MASK]` at the word whose losses differ most; blank where there is none
-    example: str = ""
+    example: str = ""  # a text with `[MASK]` at the word whose losses differ most; blank for none
 
     @property
     def speedup(self) -> float:
@@ -118,103 +134,53 @@ class VariantFigures:
         return self.tokens_per_second / self.baseline_tokens_per_second
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; None for what is infinite or undefined."""
+        """JSON-ready values, null for what is infinite; `schema` reads them."""
         return finite(
             {
                 **asdict(self),
-                "interval": self.interval and asdict(self.interval),
                 "mean_nll_interval_95": interval_list(self.interval),
                 "relative_change_interval_95": interval_list(self.change_interval),
                 "speedup": self.speedup,
             }
         )
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> VariantFigures:
-        """The inverse of `to_dict`; a value that is missing is a `KeyError`."""
-        own = {entry.name: values[entry.name] for entry in fields(cls)}
-        for name in ("interval", "change_interval"):
-            own[name] = own[name] and Interval(**own[name])
-        for name in ("mean_nll_nats", "relative_change"):
-            own[name] = float("inf") if own[name] is None else own[name]
-        stamp = dict(own["stamp"])
-        stamp["cpu_features"] = tuple(stamp["cpu_features"])
-        return cls(**{**own, "stamp": Stamp(**stamp), "alarms": tuple(own["alarms"])})
 
-
-@dataclass(frozen=True)
-class Measuring:
-    """How far the measuring is."""
-
-    message: str
-    fraction: float | None  # part done of all rows, in [0, 1]; None where it is not known
-
-
-def measure(
-    baseline: Subject,
-    variants: Iterable[Subject],
-    texts: Sequence[Example | str],
-    config: EvaluationConfig | None = None,
-    *,
-    limits: Limits | None = None,
-    total: int | None = None,
-) -> Generator[Measuring | VariantFigures]:
-    """A row for the baseline, then one per variant, each as soon as it is measured.
-
-    Args:
-        baseline: the model that the variants were made from; its scheme is not read.
-        variants: each is taken when it is its turn, so that a generator which loads them keeps
-            two models in memory.
-        texts: read several times; plain strings are numbered from 0.
-        config: what is measured; cross-entropy by default.
-        limits: borders of the verdict.
-        total: how many variants there are, for the progress; None for their length.
-
-    Raises:
-        OptionError: if the config asks for what the models cannot give.
-        DataError: if no text could be measured.
-        ModelOutputError: if a model returns NaN.
-    """
-    count = total if total is not None else len(variants) if isinstance(variants, Sequence) else 0
-    steps = (subject for group in ([baseline], variants) for subject in group)
-    for number, subject in enumerate(steps):
-        own = None if number == 0 else subject
-        for step in measure_one(baseline, own, texts, config, limits=limits):
-            if isinstance(step, VariantFigures) or step.fraction is None:
-                yield step
-            else:
-                share = (number + step.fraction) / (1 + count) if count else None
-                yield Measuring(step.message, share)
-
-
-def measure_one(
+def measure_variant(
     baseline: Subject,
     variant: Subject | None,
     texts: Sequence[Example | str],
     config: EvaluationConfig | None = None,
-    *,
-    limits: Limits | None = None,
-) -> Generator[Measuring | VariantFigures]:
-    """The row of one variant, or of the baseline itself where there is none; as `measure`."""
+) -> Generator[Progress | VariantFigures]:
+    """Measure a variant beside its baseline, or the baseline alone; the row comes last.
+
+    Args:
+        baseline: the model that the variant was made from; its scheme is not read.
+        variant: None for the row of the baseline.
+        texts: read several times; plain strings are numbered from 0.
+        config: what is measured; cross-entropy by default.
+
+    Raises:
+        OptionError: if the config does not fit the models.
+        DataError: if no text could be measured.
+        ModelOutputError: if a model returns NaN.
+    """
     base = baseline.model
     subject = variant or replace(baseline, scheme=BASELINE)
     model = subject.model
     other = base if variant is not None else None
     config = check_models(model, other, config or EvaluationConfig())
-    running = RunningSummary(
-        config=config, vocabulary_size=model.signature.vocabulary_size, limits=limits
-    )
+    running = RunningSummary(config=config, vocabulary_size=model.signature.vocabulary_size)
     for row in evaluate(model, texts, config, baseline=other, heartbeat=True):
         if isinstance(row, Heartbeat):
             # The speeds take about as long as a quarter of the rest.
-            yield Measuring(f"Measuring {subject.scheme}…", 0.8 * row.texts / len(texts))
+            yield Progress(f"Measuring {subject.scheme}…", 0.8 * row.texts / len(texts))
         else:
             running.add(row)
     summary = running.summary()
-    yield Measuring(f"Timing {subject.scheme}…", 0.8)
     pair = [model] if other is None else [model, other]
     speeds = yield from _speeds(pair, texts, config, f"Timing {subject.scheme}…")
     own, first = speeds[0], speeds[-1]
+    compared = summary.comparison
     yield VariantFigures(
         scheme=subject.scheme,
         reference=subject.reference,
@@ -224,27 +190,24 @@ def measure_one(
         baseline_tokens_per_second=first.tokens_per_second,
         sentence_ms=own.sentence_ms,
         baseline_sentence_ms=first.sentence_ms,
+        mean_nll_nats=summary.model.mean_nll_nats,
+        interval=summary.model.interval,
+        relative_change=compared.relative_change if compared else 0.0,
+        change_interval=compared.interval if compared else None,
+        verdict=compared.verdict.label if compared else "",
+        top1_agreement=compared.agreement if compared else 1.0,
+        kl_nats=compared.mean_kl_nats if compared else 0.0,
         texts=summary.texts,
         measured=measured_signature(config, texts),
         stamp=Stamp.of(model.signature),
-        alarms=tuple(alarm for alarm in summary.alarms if alarm != UNCHANGED_ALARM),
-        **_losses(summary),
+        alarms=alarms_of(summary),
+        example=next(filter(None, map(_with_mask, summary.most_different)), ""),
     )
 
 
-def _losses(summary: Summary) -> dict[str, Any]:
-    """The fields that the evaluator knows."""
-    pair = summary.comparison
-    return {
-        "mean_nll_nats": summary.model.mean_nll_nats,
-        "interval": summary.model.interval,
-        "relative_change": pair.relative_change if pair else 0.0,
-        "change_interval": pair.interval if pair else None,
-        "verdict": pair.verdict.label if pair else "",
-        "top1_agreement": pair.agreement if pair else 1.0,
-        "kl_nats": pair.mean_kl_nats if pair else 0.0,
-        "example": next(filter(None, map(_with_mask, summary.most_different)), ""),
-    }
+def alarms_of(summary: Summary) -> tuple[str, ...]:
+    """The alarms of a summary without that on unchanged tokens, which all variants share."""
+    return tuple(alarm for alarm in summary.alarms if alarm != UNCHANGED_ALARM)
 
 
 def _with_mask(token: TokenExample) -> str:
@@ -270,22 +233,21 @@ def _speeds(
     texts: Sequence[Example | str],
     config: EvaluationConfig,
     message: str,
-) -> Generator[Measuring, None, list[_Speed]]:
+) -> Generator[Progress, None, list[_Speed]]:
     """The speeds of models that take turns, in their order; caches are warm by now."""
     # Evenly spread, so that their lengths are those of all texts.
     timed_texts = texts[:: max(1, len(texts) // _TIMED_TEXTS)][:_TIMED_TEXTS]
     plain = [text if isinstance(text, str) else text.text for text in texts]
-    vocabulary = models[0].vocabulary
     lengths = [n for n in SENTENCE_TOKENS if n <= min(model.max_tokens for model in models)]
-    found = (sentence(vocabulary, plain, tokens) for tokens in lengths)
+    found = (sentence(models[0].vocabulary, plain, tokens) for tokens in lengths)
     text = next(filter(None, found), None)
     rates: list[list[float]] = [[] for _ in models]
     waits: list[list[float]] = [[] for _ in models]
     for turn in range(_TURNS):
-        yield Measuring(message, 0.8 + 0.15 * turn / _TURNS)
+        yield Progress(message, 0.8 + 0.15 * turn / _TURNS)
         for model, own in zip(models, rates, strict=True):
             own.append(_rate(model, timed_texts, config))
-    yield Measuring(message, 0.95)
+    yield Progress(message, 0.95)
     for model, own in [*zip(models, waits, strict=True)] * (_SENTENCE_TURNS if text else 0):
         # The first call of a turn finds the caches of the other model.
         own.extend(timed(partial(fill, model, text or "", top_k=5), 1 + _CALLS)[0][1:])
@@ -318,21 +280,17 @@ def measured_signature(config: EvaluationConfig, texts: Sequence[Example | str])
 
 
 def frontier(costs: Sequence[float], losses: Sequence[float]) -> list[int]:
-    """The Pareto frontier of a cost and a loss, both the lower the better.
+    """The Pareto frontier of a cost and a loss, the lower the better.
 
-    A point is on it unless another is at most as large in both and smaller in one. Points that
-    are equal in both are all on it.
+    A point is on it unless another is at most as large in both and smaller in one; equal points
+    are all on it.
 
     Args:
         costs: [N], such as bytes or milliseconds; of a speed give the negative.
-        losses: [N], such as the mean NLL in nats. A pair with NaN or an infinite value is on no
-            frontier.
+        losses: [N], such as the mean NLL in nats. Pairs with NaN or infinity are on no frontier.
 
     Returns:
         Places in the lists, by growing cost.
-
-    Raises:
-        ValueError: if the two have different lengths.
 
     Source:
         Pareto efficiency; the sweep is that of Kung, Luccio and Preparata 1975, "On finding the
@@ -342,7 +300,7 @@ def frontier(costs: Sequence[float], losses: Sequence[float]) -> list[int]:
     [2, 1]
     """
     points = list(zip(costs, losses, strict=True))
-    usable = [place for place, point in enumerate(points) if all(map(isfinite, point))]
+    usable = [place for place, point in enumerate(points) if all(map(math.isfinite, point))]
     found: list[int] = []
     for place in sorted(usable, key=lambda own: points[own]):
         best = points[found[-1]] if found else None

@@ -1,4 +1,4 @@
-"""How loud the noise is that a quantization adds: signal-to-noise ratios in dB.
+"""The noise that a quantization adds, as signal-to-noise ratios in dB.
 
 Definition: 10 log10(sum w^2 / sum (w - w')^2), w the baseline's numbers and w' those that stand for
 them; infinite where they are equal. Each bit less costs about 6 dB.
@@ -28,18 +28,17 @@ class Power:
     def add(self, wanted: np.ndarray, got: np.ndarray) -> None:
         """Count two arrays of one shape."""
         own = wanted.astype(np.float64).ravel()
-        apart = own - got.astype(np.float64).ravel()
+        error = own - got.astype(np.float64).ravel()
         self.signal += float(own @ own)
-        self.noise += float(apart @ apart)
+        self.noise += float(error @ error)
 
     def merge(self, other: Power) -> None:
-        """Count what another has counted."""
         self.signal += other.signal
         self.noise += other.noise
 
     @property
     def snr_db(self) -> float:
-        """The ratio in dB; -inf where there is noise alone.
+        """The ratio in dB; -inf for noise alone.
 
         >>> round(Power(100.0, 1.0).snr_db, 6), Power(1.0, 0.0).snr_db
         (20.0, inf)
@@ -52,21 +51,18 @@ class Power:
 
 
 def activation_noise(
-    quantized: Run,
-    baseline: Run,
-    values: Mapping[str, str],
-    texts: Iterable[np.ndarray],
-) -> Mapping[str, Power]:
-    """The noise of activations on texts, each by itself, so that there is no padding.
+    quantized: Run, baseline: Run, values: Mapping[str, str], texts: Iterable[np.ndarray]
+) -> dict[str, Power]:
+    """The noise of activations, text by text, so that there is no padding.
 
     Args:
-        quantized: gives the values on the left, for tokens int64 [1, T].
-        baseline: gives those on the right.
+        quantized: gives the keys of `values` for tokens int64 [1, T].
+        baseline: gives what they map to.
         values: name in the quantized graph to that in the baseline.
         texts: token ids, int64 [T] each.
 
     Returns:
-        By the name in the quantized graph; those that never had one shape are left out.
+        By the name in the quantized graph; values whose shapes differ are left out.
     """
     found: dict[str, Power] = {}
     for ids in texts:
@@ -74,12 +70,11 @@ def activation_noise(
         got, wanted = quantized(*given), baseline(*given)
         for own, other in values.items():
             if own in got and other in wanted and got[own].shape == wanted[other].shape:
-                found.setdefault(own, Power()).add(
-                    _used(wanted[other], len(ids)), _used(got[own], len(ids))
-                )
+                used = (_without_padding(run, len(ids)) for run in (wanted[other], got[own]))
+                found.setdefault(own, Power()).add(*used)
     return found
 
 
-def _used(values: np.ndarray, tokens: int) -> np.ndarray:
-    """Without what a graph of a fixed size was fed beyond the text: [1, T, ...]."""
+def _without_padding(values: np.ndarray, tokens: int) -> np.ndarray:
+    """[1, T, ...]: a graph of a fixed size was fed more than the text."""
     return values[:1, :tokens] if values.ndim > 2 else values

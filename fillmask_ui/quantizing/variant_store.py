@@ -15,16 +15,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import DataError, FillmaskError, first_line
 from fillmask_ui.files import write_text
 from fillmask_ui.models.weights import weights_sha256
-from fillmask_ui.quantizing.graph_pair import Opened, write_restored
 from fillmask_ui.quantizing.hub_folder import RECORD, draft, note_figures, read_record
 from fillmask_ui.quantizing.measure_variants import VariantFigures
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs.store import slug
+from fillmask_ui.schema import from_own_values
+
+if TYPE_CHECKING:
+    from fillmask_ui.quantizing.graph_pair import GraphPair
 
 FORMAT = 1
 _SOURCE_FILE = "source.json"
@@ -35,7 +38,7 @@ _PLAIN = "plain"  # the recipe without choices
 class Recipe:
     """What a variant is made with, beside its scheme."""
 
-    exclude: tuple[str, ...] = ()  # what stays in full precision, as it was asked for
+    exclude: tuple[str, ...] = ()  # what stays in full precision, in the user's words
     calibration: str = ""  # what tells the texts of a static scheme; blank for any other
 
     @property
@@ -68,35 +71,30 @@ class StoredVariant:
     path: Path  # of its .onnx file, which loads it
     size_bytes: int  # of that file
     exclude: tuple[str, ...] = ()  # what stays in full precision
-    figures: VariantFigures | None = None  # its row; None where it was not measured
+    figures: VariantFigures | None = None  # its row; None if it was not measured
 
     def keep(self, figures: VariantFigures) -> None:
-        """Write down its row, in the record and the card of its folder."""
-        folder = self.path.parent.parent
-        note_figures(folder, {self.path.relative_to(folder).as_posix(): figures.to_dict()})
+        """Write down its row."""
+        note_figures(self.path, figures.to_dict())
 
 
 class VariantStore:
-    """All variants below one folder.
-
-    Args:
-        root: need not exist.
-    """
+    """All variants below one folder, which need not exist."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def home(self, reference: str, signature: ModelSignature) -> Home:
-        """Where variants of a model go; it need not exist."""
+        """Where variants of a model go."""
         return Home(self.root / f"{slug(reference)}-{signature.sha256[:8]}")
 
     def find(self, reference: str) -> Home | None:
-        """Where variants of a model are, without loading it; None where there are none.
+        """The variants of a model, without loading it; None if there are none.
 
-        Where the model has changed since, those measured last.
+        If the model has changed since, those measured last.
         """
         found = [home for home in self.homes() if home.reference == reference]
-        return max(found, key=lambda home: home.changed, default=None)
+        return max(found, key=lambda home: home.source_file.stat().st_mtime, default=None)
 
     def homes(self) -> list[Home]:
         """The models with variants, by name."""
@@ -105,41 +103,28 @@ class VariantStore:
 
 
 class Home:
-    """The variants of one model.
-
-    Args:
-        folder: need not exist.
-    """
+    """The variants of one model; the folder need not exist."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.source_file = folder, folder / _SOURCE_FILE
 
     @property
     def reference(self) -> str:
-        """Of the source model; blank where that cannot be read."""
+        """Of the source model; blank if it cannot be read."""
         return str(self._source().get("reference", ""))
 
     @property
-    def changed(self) -> float:
-        """When its source was measured last, as a file's time."""
-        return (self.folder / _SOURCE_FILE).stat().st_mtime
-
-    @property
     def baseline(self) -> VariantFigures | None:
-        """The row of the source model; None where it was not measured."""
+        """The row of the source model; None if it was not measured."""
         return _figures(self._source())
 
     def keep_source(self, reference: str, figures: VariantFigures) -> None:
-        """Write down which model this is of, and its row.
-
-        Raises:
-            DataError: if the folder cannot be written.
-        """
+        """Write down which model this is of, and its row; a DataError if that fails."""
         values = {"format": FORMAT, "reference": reference, "figures": figures.to_dict()}
         self.write(_SOURCE_FILE, json.dumps(values, indent=1))
 
     def write(self, name: str, content: str) -> Path:
-        """Replace a file of the folder in one step; a `DataError` if that cannot be done."""
+        """Replace a file of the folder in one step; a DataError if that fails."""
         path = self.folder / name
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -156,28 +141,73 @@ class Home:
         return self.folder / recipe.folder
 
     def variant(self, scheme: str, recipe: Recipe) -> StoredVariant | None:
-        """The variant of a scheme and a recipe; None where it is not there."""
+        """The variant of a scheme and a recipe, if there is one."""
         found = _variants(self.output(recipe))
         return next((own for own in found if own.scheme == scheme), None)
 
+    def made(self, scheme: str, recipe: Recipe) -> StoredVariant:
+        """A variant that was made just now."""
+        found = self.variant(scheme, recipe)
+        if found is None:
+            raise DataError(f"{self.folder} was changed while it was written: try again")
+        return found
+
     def variants(self, order: Sequence[str] = ()) -> list[StoredVariant]:
-        """All that are there: those of the schemes of `order` as they stand there, others last."""
+        """All variants, in the order of these schemes; other schemes last."""
         folders = sorted(path.parent for path in self.folder.glob(f"*/{RECORD}"))
         found = [own for folder in folders for own in _variants(folder)]
         places = {scheme: place for place, scheme in enumerate(order)}
         return sorted(found, key=lambda own: (places.get(own.scheme, len(places)), own.exclude))
 
+    def keep_restored(
+        self, variant: StoredVariant, pair: GraphPair, names: Sequence[str]
+    ) -> StoredVariant:
+        """Write a variant with more parts in full precision, unless it exists.
+
+        Args:
+            variant: of this home.
+            pair: the variant opened beside its baseline.
+            names: of the parts, as in the baseline.
+
+        Raises:
+            OptionError: for an unknown part.
+            DataError: if it cannot be written, or the variant's record is gone.
+            ModelError: if the result does not run.
+        """
+        recipe = Recipe((*variant.exclude, *names))
+        if (known := self.variant(variant.scheme, recipe)) is not None:
+            return known
+        folder = variant.path.parent.parent
+        name = variant.path.relative_to(folder).as_posix()
+        record = read_record(folder)
+        if record is None:
+            raise DataError(f"{folder} has lost the record of what was made there: make it again")
+        with draft(self.output(recipe)) as drafted:
+            path = drafted.folder / name
+            pair.write_restored(names, path)
+            entry = {
+                **record["files"][name],
+                "exclude": list(recipe.exclude),
+                "size_bytes": path.stat().st_size,
+                "sha256": weights_sha256([path]),
+                "alarms": [],
+                "figures": None,
+            }
+            made_of = entry.get("made_of") or next(iter(record["sources"]))
+            drafted.publish_variant(name, entry, record["sources"][made_of])
+        return self.made(variant.scheme, recipe)
+
     def _source(self) -> dict[str, Any]:
-        """What is written of it; nothing where that is missing, broken or of another version."""
+        """What is written of it; nothing if that is missing, broken or of another version."""
         try:
-            values = json.loads((self.folder / _SOURCE_FILE).read_bytes())
+            values = json.loads(self.source_file.read_bytes())
         except (OSError, ValueError):
             return {}
         return values if values.get("format") == FORMAT else {}
 
 
 def _variants(folder: Path) -> list[StoredVariant]:
-    """Of one recipe, by the record of its folder; none where that cannot be read."""
+    """Of one recipe, by the record of its folder; none if that cannot be read."""
     found = []
     with contextlib.suppress(FillmaskError, KeyError, TypeError):
         for name, made in ((read_record(folder) or {}).get("files") or {}).items():
@@ -191,51 +221,7 @@ def _variants(folder: Path) -> list[StoredVariant]:
 
 
 def _figures(values: Mapping[str, Any]) -> VariantFigures | None:
-    """The row of what was read; None where there is none, or of another version."""
-    with contextlib.suppress(KeyError, TypeError):
-        return VariantFigures.from_dict(values["figures"])
+    """The row of what was read; None for no row, or one of another version."""
+    with contextlib.suppress(DataError):
+        return from_own_values(VariantFigures, values.get("figures"))
     return None
-
-
-def keep_mixed(
-    home: Home, variant: StoredVariant, opened: Opened, names: Sequence[str]
-) -> StoredVariant:
-    """Write a variant with some more parts in full precision, if it is not there.
-
-    Args:
-        home: that the variant is in.
-        variant: the one that is opened.
-        opened: it and its baseline.
-        names: of the parts, as in the baseline.
-
-    Raises:
-        OptionError: for an unknown part.
-        DataError: if it cannot be written, or the variant's record is gone.
-        ModelError: if the result does not run.
-    """
-    exclude = (*variant.exclude, *names)
-    recipe = Recipe(exclude)
-    if (known := home.variant(variant.scheme, recipe)) is not None:
-        return known
-    folder = variant.path.parent.parent
-    name = variant.path.relative_to(folder).as_posix()
-    record = read_record(folder)
-    if record is None:
-        raise DataError(f"{folder} has lost the record of what was made there: make it again")
-    with draft(home.output(recipe)) as drafted:
-        path = drafted.folder / name
-        write_restored(opened, names, path)
-        entry = {
-            **record["files"][name],
-            "exclude": list(exclude),
-            "size_bytes": path.stat().st_size,
-            "sha256": weights_sha256([path]),
-            "alarms": [],
-            "figures": None,
-        }
-        made_of = entry.get("made_of") or next(iter(record["sources"]))
-        drafted.publish_variant(name, entry, record["sources"][made_of])
-    made = home.variant(variant.scheme, recipe)
-    if made is None:
-        raise DataError(f"{home.folder} was changed while it was written: try again")
-    return made

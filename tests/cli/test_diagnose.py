@@ -11,7 +11,7 @@ from tiny_models import SENTENCES
 
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.graph_parts import find_parts
-from fillmask_ui.quantizing.leave_one_out import Patient
+from fillmask_ui.quantizing.leave_one_out import LeaveOneOut
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_what_is_known_is_printed_when_it_is_interrupted(fillmask, broken, monke
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Patient, "leave_one_out", stop)
+    monkeypatch.setattr(LeaveOneOut, "measure", stop)
     small = folder / "onnx" / "model_int8.onnx"
     result = fillmask("diagnose", small, "--baseline", folder, "--dataset", texts)
     assert result.returncode == 130

@@ -10,7 +10,7 @@ import pytest
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.models import ModelStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.quantizing.measure_variants import BASELINE
+from fillmask_ui.quantizing.measure_variants import BASELINE, Progress
 from fillmask_ui.quantizing.variant_store import Recipe, VariantStore
 from fillmask_ui.show.charts import run_charts
 from fillmask_ui.texts import TextSource
@@ -21,7 +21,6 @@ from fillmask_ui.ui.quantize.quantize_job import (
     Failed,
     Kept,
     Note,
-    Working,
     perform,
     read_order,
 )
@@ -84,8 +83,8 @@ def test_what_makes_no_sense_is_said(changes, message):
 def test_variants_are_made_measured_and_kept(visited, folder, tmp_path):
     store = VariantStore(tmp_path)
     steps = run(visited, store, model=folder, schemes=["int8", "fp16"])
-    assert [type(step) for step in steps if not isinstance(step, Working)] == [Kept] * 3
-    fractions = [s.fraction for s in steps if isinstance(s, Working) and s.fraction is not None]
+    assert [type(step) for step in steps if not isinstance(step, Progress)] == [Kept] * 3
+    fractions = [s.fraction for s in steps if isinstance(s, Progress) and s.fraction is not None]
     assert all(b > a - 1e-9 for a, b in itertools.pairwise(fractions))
     home = store.find(folder)
     assert home.baseline.scheme == BASELINE

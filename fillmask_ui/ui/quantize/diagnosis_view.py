@@ -9,10 +9,10 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.files import user_folder
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosing, Diagnosis
-from fillmask_ui.quantizing.graph_pair import open_both
+from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis
+from fillmask_ui.quantizing.graph_pair import open_pair
 from fillmask_ui.quantizing.leave_one_out import diagnose
-from fillmask_ui.quantizing.variant_store import Home, StoredVariant, keep_mixed
+from fillmask_ui.quantizing.variant_store import Home, StoredVariant
 from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
@@ -46,10 +46,10 @@ def show(asked: Asked) -> Shown | Waiting:
         choices = ModelChoice(reference), ModelChoice(baseline)
         known: Diagnosis | None = None
         for step in diagnose(*choices, read, options=options, load=load):
-            if isinstance(step, Diagnosing):
-                report(Waiting(step.message, step.fraction, known))
-            else:
+            if isinstance(step, Diagnosis):
                 known = step
+            else:
+                report(Waiting(step.message, step.fraction, known))
         if known is None:
             raise RuntimeError("a diagnosis has ended without a result")
         return known
@@ -99,8 +99,8 @@ def _make(reference: str, baseline: str, names: tuple[str, ...]) -> StoredVarian
         made = Home(root / path.relative_to(root).parts[0])
         for variant in made.variants():
             if variant.path == path:
-                opened = open_both(ModelChoice(reference), ModelChoice(baseline))
-                return keep_mixed(made, variant, opened, names)
+                pair = open_pair(ModelChoice(reference), ModelChoice(baseline))
+                return made.keep_restored(variant, pair, names)
     raise OptionError(
         f"{reference} was not made on this page: on the command line, fillmask-ui diagnose with "
         "--apply FILE.onnx writes the variant"

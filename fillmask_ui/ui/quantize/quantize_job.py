@@ -1,23 +1,23 @@
-"""What the Quantize tab's controls hold, checked: plain values in, an `Order` out."""
+"""What the Quantize tab does: its controls read as an `Order`, then variants made and measured."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from fillmask_ui.errors import DataError, FillmaskError, OptionError
+from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.onnx_tools.schemes import SCHEMES, find_scheme
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.make_variants import Making, quantize
-from fillmask_ui.quantizing.measure_variants import Subject, VariantFigures, measure_one
+from fillmask_ui.quantizing.make_variants import quantize
+from fillmask_ui.quantizing.measure_variants import Progress, Subject, measure_variant
 from fillmask_ui.quantizing.variant_store import (
     Home,
     Recipe,
@@ -33,7 +33,11 @@ EMBEDDED, UPLOAD = "embedded", "upload"
 PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload"}
 # What a visitor finds: quick ones that need no texts.
 PLAIN_SCHEMES = ("int8", "int8-channel", "fp16")
-PLAIN_SAMPLES = 100
+PLAIN_SAMPLES, CALIBRATION_TEXTS = 100, 64
+_MAKING = 0.4  # of the work of one variant; the rest measures it
+
+Load = Callable[[ModelChoice, ProgressCallback], MaskedLM]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,10 @@ class Order:
 
 
 def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = True) -> Order:
-    """What the controls ask for.
+    """What the controls, by their names, hold; an OptionError for values that make no sense.
 
-    Args:
-        values: by the names of the controls.
-        default_model: what a blank model means.
-        make: whether the schemes are wanted; without them, what is there is measured.
-
-    Raises:
-        OptionError: for values that make no sense.
+    A blank model is the default one. Without `make` the schemes are not read: variants that exist
+    are measured.
     """
     chosen = (values["schemes"] or []) if make else []
     for name in chosen:
@@ -87,157 +86,6 @@ def _source(where: str, upload: str | None) -> TextSource:
     return replace(TextChoice(upload).source(), samples=None)
 
 
-CALIBRATION_TEXTS = 64
-# Of the work of one variant, the part that makes it; the rest measures it.
-_MAKING = 0.4
-
-Load = Callable[[ModelChoice, ProgressCallback], MaskedLM]
-
-
-def perform(order: Order, store: VariantStore, load: Load) -> Generator[Step]:
-    """Make and measure what was asked for, and measure what was made but not measured before.
-
-    Args:
-        order: what.
-        store: where variants go.
-        load: gives the source model, which visitors share.
-
-    Yields:
-        News as it goes on.
-
-    Raises:
-        FillmaskError: if the texts or the source model cannot be had or measured.
-    """
-    yield Working("Reading the texts…")
-    measured, rest = _read(order)
-    base = yield from _loaded(order.model, load)
-    home = store.home(order.model.reference, base.signature)
-    subject = Subject("", base, order.model.reference)
-    asked = {(scheme, order.exclude) for scheme in order.schemes}
-    left = [own for own in home.variants() if own.figures is None]
-    left = [own for own in left if (own.scheme, own.exclude) not in asked]
-    whole = 1 + len(order.schemes) + len(left)
-    row = yield from _row(subject, None, measured, lambda part: part / whole)
-    home.keep_source(order.model.reference, row)
-    yield Kept(home)
-    calibration = None
-    if any(SCHEMES[scheme].calibrated for scheme in order.schemes):
-        if not rest:
-            yield Note(
-                "There are no further texts: those that calibrate the static scheme are measured, "
-                "too, which flatters it a little."
-            )
-        calibration = _written(rest or measured[:CALIBRATION_TEXTS], home)
-    maker = _Maker(order, base, home, calibration)
-    jobs = [*((scheme, None) for scheme in order.schemes), *((own.scheme, own) for own in left)]
-    for number, (scheme, known) in enumerate(jobs, 1):
-
-        def overall(part: float, number: int = number) -> float:
-            return (number + part) / whole
-
-        try:
-            variant = known
-            if variant is None:
-                variant = yield from maker.variant(scheme, lambda part: overall(_MAKING * part))
-            model = load_choice(ModelChoice(str(variant.path)))
-            row = yield from _row(
-                subject,
-                Subject(scheme, model, str(variant.path)),
-                measured,
-                lambda part: overall(_MAKING + (1 - _MAKING) * part),
-            )
-            variant.keep(row)
-        except FillmaskError as error:
-            exclude = order.exclude if known is None else known.exclude
-            yield Failed(scheme, name_of(scheme, exclude), str(error))
-        else:
-            yield Kept(home)
-
-
-def _read(order: Order) -> tuple[list[Example], list[Example]]:
-    """The texts to measure, and those behind them."""
-    wanted = replace(order.source, samples=order.samples + CALIBRATION_TEXTS)
-    with open_texts(wanted) as texts:
-        found = list(texts)
-    return found[: order.samples], found[order.samples :]
-
-
-def _loaded(choice: ModelChoice, load: Load) -> Generator[Step, None, MaskedLM]:
-    for state in run_in_background(lambda report: load(choice, report)):
-        if isinstance(state, Done):
-            return state.result
-        yield Working(state.message or "Loading the model…", state.fraction)
-    raise RuntimeError("a task has ended without a result")
-
-
-def _row(
-    baseline: Subject,
-    variant: Subject | None,
-    texts: Sequence[Example],
-    overall: Callable[[float], float],
-) -> Generator[Step, None, VariantFigures]:
-    for step in measure_one(baseline, variant, texts):
-        if isinstance(step, VariantFigures):
-            return step
-        yield Working(step.message, overall(step.fraction or 0.0))
-    raise RuntimeError("a measurement has ended without a row")
-
-
-class _Maker:
-    """Makes the variants of one run that are not there yet."""
-
-    def __init__(
-        self, order: Order, model: MaskedLM, home: Home, calibration: TextSource | None
-    ) -> None:
-        self._order, self._model, self._home = order, model, home
-        self._calibration = calibration
-
-    def variant(
-        self, scheme: str, overall: Callable[[float], float]
-    ) -> Generator[Step, None, StoredVariant]:
-        """That of a scheme; made if it is not there."""
-        texts = self._calibration if SCHEMES[scheme].calibrated else None
-        recipe = Recipe(self._order.exclude, Path(texts.where).stem if texts else "")
-        known = self._home.variant(scheme, recipe)
-        if known is not None:
-            return known
-        steps = quantize(
-            self._order.model,
-            self._home.output(recipe),
-            [scheme],
-            exclude=self._order.exclude,
-            calibration=texts,
-            force=True,  # int8 of earlier versions, which was another recipe, has the same name
-            load=self._load,
-        )
-        for step in steps:
-            if isinstance(step, Making):
-                yield Working(step.message, overall(step.fraction or 0.0))
-        made = self._home.variant(scheme, recipe)
-        if made is None:
-            raise DataError(f"{self._home.folder} was changed while it was written: run it again")
-        return made
-
-    def _load(self, choice: ModelChoice) -> MaskedLM:
-        """The source is in memory already."""
-        return self._model if choice == self._order.model else load_choice(choice)
-
-
-def _written(texts: Sequence[Example], home: Home) -> TextSource:
-    """Texts as a file of their own, under a name that they decide."""
-    content = "".join(json.dumps({"text": example.text}) + "\n" for example in texts)
-    name = f"texts-{sha256(content.encode()).hexdigest()[:12]}.jsonl"
-    return TextSource("file", str(home.write(name, content)), shuffle=False)
-
-
-@dataclass(frozen=True)
-class Working:
-    """What goes on."""
-
-    message: str
-    fraction: float | None = None  # part done of the whole run, in [0, 1]
-
-
 @dataclass(frozen=True)
 class Note:
     """What a reader should know of the run."""
@@ -261,6 +109,9 @@ class Failed:
     message: str  # why, and what to do
 
 
+Step = Progress | Note | Kept | Failed
+
+
 def name_of(scheme: str, exclude: Sequence[str]) -> str:
     """What a variant is called.
 
@@ -270,4 +121,96 @@ def name_of(scheme: str, exclude: Sequence[str]) -> str:
     return f"{scheme} without {parts_text(exclude)}" if exclude else scheme
 
 
-Step = Working | Note | Kept | Failed
+def perform(order: Order, store: VariantStore, load: Load) -> Generator[Step]:
+    """Make and measure the variants of an order, and measure those never measured before.
+
+    `load` gives the source model, which visitors share.
+
+    Raises:
+        FillmaskError: if the texts or the source model cannot be read or measured.
+    """
+    yield Progress("Reading the texts…")
+    with open_texts(replace(order.source, samples=order.samples + CALIBRATION_TEXTS)) as found:
+        texts = list(found)
+    measured, rest = texts[: order.samples], texts[order.samples :]
+    base = yield from _loaded(order.model, load)
+    home = store.home(order.model.reference, base.signature)
+    subject = Subject("", base, order.model.reference)
+    asked = {(scheme, order.exclude) for scheme in order.schemes}
+    left = [own for own in home.variants() if own.figures is None]
+    left = [own for own in left if (own.scheme, own.exclude) not in asked]
+    whole = 1 + len(order.schemes) + len(left)
+    row = yield from _part(measure_variant(subject, None, measured), 0, 1 / whole)
+    home.keep_source(order.model.reference, row)
+    yield Kept(home)
+    calibration = None
+    if any(SCHEMES[scheme].calibrated for scheme in order.schemes):
+        if not rest:
+            yield Note(
+                "There are no further texts: those that calibrate the static scheme are measured, "
+                "too, which flatters it a little."
+            )
+        calibration = _written(rest or measured[:CALIBRATION_TEXTS], home)
+    jobs = [*((scheme, None) for scheme in order.schemes), *((own.scheme, own) for own in left)]
+    for number, (scheme, known) in enumerate(jobs, 1):
+        start, middle, end = ((number + part) / whole for part in (0, _MAKING, 1))
+        try:
+            variant = known
+            if variant is None:
+                own = calibration if SCHEMES[scheme].calibrated else None
+                making = _made(order, base, home, scheme, own)
+                variant = yield from _part(making, start, middle)
+            model = load_choice(ModelChoice(str(variant.path)))
+            made = Subject(scheme, model, str(variant.path))
+            row = yield from _part(measure_variant(subject, made, measured), middle, end)
+            variant.keep(row)
+        except FillmaskError as error:
+            exclude = order.exclude if known is None else known.exclude
+            yield Failed(scheme, name_of(scheme, exclude), str(error))
+        else:
+            yield Kept(home)
+
+
+def _part(steps: Iterable[Progress | T], start: float, end: float) -> Generator[Step, None, T]:
+    """The result of a part of the run; its progress becomes that from start to end."""
+    results = []
+    for step in steps:
+        if isinstance(step, Progress):
+            yield Progress(step.message, start + (end - start) * (step.fraction or 0.0))
+        else:
+            results.append(step)
+    return results[-1]
+
+
+def _loaded(choice: ModelChoice, load: Load) -> Generator[Step, None, MaskedLM]:
+    for state in run_in_background(lambda report: load(choice, report)):
+        if isinstance(state, Done):
+            return state.result
+        yield Progress(state.message or "Loading the model…", state.fraction)
+    raise RuntimeError("a task has ended without a result")
+
+
+def _made(
+    order: Order, base: MaskedLM, home: Home, scheme: str, calibration: TextSource | None
+) -> Generator[Progress | StoredVariant]:
+    """The variant of a scheme, which is made unless it exists."""
+    recipe = Recipe(order.exclude, Path(calibration.where).stem if calibration else "")
+    if home.variant(scheme, recipe) is None:
+        steps = quantize(
+            order.model,
+            home.output(recipe),
+            [scheme],
+            exclude=order.exclude,
+            calibration=calibration,
+            force=True,  # int8 of earlier versions, which was another recipe, has the same name
+            load=lambda choice: base if choice == order.model else load_choice(choice),
+        )
+        yield from (step for step in steps if isinstance(step, Progress))
+    yield home.made(scheme, recipe)
+
+
+def _written(texts: Sequence[Example], home: Home) -> TextSource:
+    """Texts as a file of their own, under a name that they decide."""
+    content = "".join(json.dumps({"text": example.text}) + "\n" for example in texts)
+    name = f"texts-{sha256(content.encode()).hexdigest()[:12]}.jsonl"
+    return TextSource("file", str(home.write(name, content)), shuffle=False)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
+from fillmask_ui.quantizing.measure_variants import BASELINE, Progress, VariantFigures, frontier
 from fillmask_ui.quantizing.variant_store import Home, VariantStore
 from fillmask_ui.show.charts.chart import Chart
 from fillmask_ui.show.charts.run_charts import Named, by_size, by_speed
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import error_message, link_to, notice_html
-from fillmask_ui.ui.quantize.quantize_job import Failed, Kept, Note, Step, Working, name_of
+from fillmask_ui.ui.quantize.quantize_job import Failed, Kept, Note, Step, name_of
 
 WELCOME = (
     "How small can a model get before it forgets? Tick schemes and press Run: each variant is "
@@ -90,7 +90,7 @@ def followed(steps: Iterable[Step]) -> Generator[Update]:
     notes: list[str] = []
     home: Home | None = None
     for step in steps:
-        if isinstance(step, Working):
+        if isinstance(step, Progress):
             yield Update(notice_html("busy", step.message, step.fraction), busy=True)
             continue
         if isinstance(step, Note):
