@@ -18,12 +18,17 @@ from transformers import BertConfig, BertForMaskedLM
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.files import asset
+from fillmask_ui.intervals import Interval
 from fillmask_ui.models import ModelChoice, load_choice
+from fillmask_ui.onnx_tools.constant_folding import copied
 from fillmask_ui.onnx_tools.float32_graph import dequantized
+from fillmask_ui.onnx_tools.graph_edits import with_outputs
 from fillmask_ui.onnx_tools.graph_parts import find_parts
 from fillmask_ui.quantizing.diagnosis import (
     DiagnoseOptions,
     Diagnosis,
+    Greedy,
+    GreedyStep,
     PartNoise,
     Restored,
     worst_first,
@@ -60,24 +65,27 @@ def home(forms, tmp_path_factory):
     return Home(forms, tmp_path_factory.mktemp("diagnosed"))
 
 
-def last(steps):
-    return [step for step in steps if isinstance(step, Diagnosis)][-1]
+@pytest.fixture(scope="module")
+def steps(home):
+    """Of a diagnosis that measures two parts, for a budget that cannot be met by chance."""
+    return list(diagnose(home.int8, home.baseline, TEXTS, options=DiagnoseOptions(0.0, 2)))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize(("layer", "seed"), [(0, 1), (1, 2), (1, 3)])
-def test_a_planted_fault_is_named_first(home, fault, layer, seed):
-    broken = onnx.ModelProto()
-    broken.CopyFrom(home.graph)
-    output = plant(broken, fault, layer, seed)
+def last(model, baseline, **options):
+    found = diagnose(model, baseline, TEXTS, options=DiagnoseOptions(**options))
+    return [step for step in found if isinstance(step, Diagnosis)][-1]
+
+
+@pytest.mark.parametrize(("fault", "layer"), zip(FAULTS, (0, 1, 1), strict=True))
+def test_a_planted_fault_is_named_first(home, fault, layer):
+    broken = copied(home.graph)
+    output = plant(broken, fault, layer, seed=layer + 1)
     wanted = part_at(find_parts(onnx.load(home.folder / "onnx" / "model.onnx")), output, fault)
-    choice = home.write(broken, "broken")
-    known = last(diagnose(choice, home.baseline, TEXTS, options=DiagnoseOptions(most=2)))
-    assert known.complete
-    assert known.parts[0].name == wanted
-    assert known.parts[0].sticks_out and not known.parts[1].sticks_out
-    assert known.parts[0].restored is not None
-    assert all(math.isfinite(part.weight_snr_db) for part in known.parts[:2])
+    known = last(home.write(broken, "broken"), home.baseline, most=2)
+    first, second = known.parts[:2]
+    assert known.complete and first.name == wanted and first.restored is not None
+    assert first.sticks_out and not second.sticks_out
+    assert math.isfinite(first.weight_snr_db) and math.isfinite(second.weight_snr_db)
 
 
 def test_so_they_are_in_the_embedded_model_by_their_numbers(tmp_path):
@@ -88,23 +96,22 @@ def test_so_they_are_in_the_embedded_model_by_their_numbers(tmp_path):
     wanted = {part_at(full, plant(small, fault, layer, seed=5), fault) for fault, layer in planted}
     shutil.copytree(home, target, ignore=shutil.ignore_patterns("*.onnx", "*.safetensors"))
     onnx.save(small, target / "model.onnx")
-    steps = diagnose(ModelChoice(str(target)), ModelChoice("embedded"), ["The cat sat."])
-    known = next(step for step in steps if isinstance(step, Diagnosis))
-    steps.close()
+    found = diagnose(ModelChoice(str(target)), ModelChoice("embedded"), ["The cat sat."])
+    known = next(step for step in found if isinstance(step, Diagnosis))
+    found.close()
     assert {part.name for part in known.parts if part.sticks_out} == wanted
     assert {part.name for part in known.parts[:3]} == wanted
 
 
-def test_ratios_are_those_of_the_stored_numbers(home, forms):
-    known = last(diagnose(home.int8, home.baseline, TEXTS, options=DiagnoseOptions(most=0)))
+def test_ratios_are_those_of_the_stored_numbers(home, forms, steps):
+    known = steps[-1]
     assert len(known.parts) == 43 and not known.only_here and not known.only_in_baseline
     both = zip(find_parts(home.graph), find_parts(forms.baseline), strict=True)
     by_name = {second.name.removeprefix("model."): (first, second) for first, second in both}
     for part in known.parts:
         first, second = by_name[part.name.removeprefix("model.")]
         wanted = dequantized(forms.baseline, second).astype(np.float64)
-        apart = wanted - dequantized(home.graph, first)
-        noise = (apart**2).sum()
+        noise = ((wanted - dequantized(home.graph, first)) ** 2).sum()
         snr = 10 * math.log10((wanted**2).sum() / noise) if noise else math.inf
         assert part.weight_snr_db == pytest.approx(snr)
         if part.kind == "product":
@@ -120,22 +127,18 @@ def test_ratios_are_those_of_the_stored_numbers(home, forms):
 def test_noise_of_activations_by_hand(home, forms):
     ids = [np.array([1, 7, 30, 5, 2]), np.array([1, 9, 2])]
     name = "/model/bert/encoder/layer.1/output/dense/MatMul_output_0"
-    part = next(p for p in find_parts(home.graph) if p.output == name)
-    given = {"input_ids": None, "attention_mask": None, "token_type_ids": None}
 
     def outputs(graph):
-        from fillmask_ui.onnx_tools.graph_edits import with_outputs
-
         changed = with_outputs(graph, [name])
 
         def call(tokens, mask):
-            feeds = dict(zip(given, (tokens, mask, np.zeros_like(mask)), strict=True))
-            return {name: run(changed, feeds, name)[0]}
+            given = {"input_ids": tokens, "attention_mask": mask}
+            return {name: run(changed, given | {"token_type_ids": np.zeros_like(mask)}, name)[0]}
 
         return call
 
     mine, base = outputs(home.graph), outputs(forms.baseline)
-    found = activation_noise(mine, base, {name: name}, ids)[part.output]
+    found = activation_noise(mine, base, {name: name}, ids)[name]
     signal = noise = 0.0
     for own in ids:
         a, b = (f(own[None], np.ones_like(own)[None])[name] for f in (mine, base))
@@ -145,9 +148,9 @@ def test_noise_of_activations_by_hand(home, forms):
     assert Power(0.0, 1.0).snr_db == -math.inf
 
 
-def test_losses_are_those_that_eval_measures_of_the_written_files(home, tmp_path):
-    known = last(diagnose(home.int8, home.baseline, TEXTS, options=DiagnoseOptions(0.0, 2)))
-    config = EvaluationConfig().resolved(load_choice(home.int8).max_tokens)
+def test_losses_are_those_that_eval_measures_of_the_written_files(home, steps):
+    known, pair = steps[-1], open_pair(home.int8, home.baseline)
+    config = EvaluationConfig().resolved(pair.quantized.model.max_tokens)
 
     def mean(choice):
         model = load_choice(choice)
@@ -157,7 +160,6 @@ def test_losses_are_those_that_eval_measures_of_the_written_files(home, tmp_path
     assert known.baseline_nll_nats == pytest.approx(mean(home.baseline), abs=1e-6)
     measured = [part for part in known.parts if part.restored]
     assert len(measured) == 2
-    pair = open_pair(home.int8, home.baseline)
     for part in measured:
         path = home.folder / "onnx" / f"model_{part.name}.onnx"
         pair.write_restored([part.name], path)
@@ -171,19 +173,25 @@ def test_losses_are_those_that_eval_measures_of_the_written_files(home, tmp_path
     assert not list((home.folder / "onnx").glob(".draft*"))
 
 
+def test_progress_only_grows_and_what_is_known_grows_with_it(steps):
+    shares = [s.fraction for s in steps if isinstance(s, Progress) and s.fraction is not None]
+    assert shares == sorted(shares) and shares[-1] <= 1
+    known = [step for step in steps if isinstance(step, Diagnosis)]
+    assert [one.complete for one in known] == [False] * (len(known) - 1) + [True]
+    assert known[0].texts == 0 and known[1].texts > 5
+    counts = [sum(part.restored is not None for part in one.parts) for one in known]
+    assert counts == sorted(counts) and counts[-1] == 2
+
+
 def test_everything_in_full_precision_is_the_baseline(home, tmp_path):
     pair = open_pair(home.int8, home.baseline)
     names = [own.second.name for own in pair.matching.pairs]
     path = tmp_path / "mixed" / "onnx" / "model_mixed.onnx"
     pair.write_restored(names, path)
-    mixed, base = load_choice(ModelChoice(str(path))), load_choice(home.baseline)
+    mixed, base = load_choice(ModelChoice(str(path))), pair.baseline.model
     ids = base.vocabulary.encode("The [MASK] sat on the mat.").ids
-    given = (
-        np.array([ids]),
-        np.ones((1, len(ids)), int),
-        np.zeros(len(ids), int),
-        np.arange(len(ids)),
-    )
+    row, every = np.zeros(len(ids), int), np.arange(len(ids))
+    given = np.array([ids]), np.ones((1, len(ids)), int), row, every
     np.testing.assert_allclose(mixed.logits_at(*given), base.logits_at(*given), atol=1e-4)
     with pytest.raises(OptionError, match="exists"):
         pair.write_restored(names, path)
@@ -194,77 +202,67 @@ def test_everything_in_full_precision_is_the_baseline(home, tmp_path):
 
 
 def test_the_greedy_list_ends_under_the_budget_or_says_that_it_cannot(home):
-    nothing = DiagnoseOptions(0.0, 0)
     for seed in range(2, 30):  # until the loss of so small a model, which is random, rises
-        broken = onnx.ModelProto()
-        broken.CopyFrom(home.graph)
+        broken = copied(home.graph)
         for layer in (0, 1):
             plant(broken, "scale", layer, seed=layer + seed)
         choice = home.write(broken, "two")
-        if last(diagnose(choice, home.baseline, TEXTS, options=nothing)).relative_change > 0.02:
+        if last(choice, home.baseline, most=0).relative_change > 0.02:
             break
-    known = last(diagnose(choice, home.baseline, TEXTS, options=DiagnoseOptions(0.0, 3)))
+    known = last(choice, home.baseline, budget=0.0, most=3)
     greedy = known.greedy
     losses = [known.mean_nll_nats, *(step.mean_nll_nats for step in greedy.steps)]
     assert losses == sorted(losses, reverse=True) and greedy.steps
     assert greedy.reached == (greedy.steps[-1].relative_change <= 0.0)
     assert len(greedy.names) <= greedy.tried <= 3
-    wide = last(diagnose(choice, home.baseline, TEXTS, options=DiagnoseOptions(5.0, 1)))
+    wide = last(choice, home.baseline, budget=5.0, most=1)
     assert wide.greedy.reached and not wide.greedy.steps
 
 
-def test_a_model_is_its_own_baseline_without_any_difference(home):
-    known = last(diagnose(home.int8, home.int8, TEXTS))
+def test_a_larger_budget_takes_the_beginning_of_the_list():
+    steps = (GreedyStep("a", 1.2, 0.2, 5), GreedyStep("b", 1.1, 0.1, 9))
+    whole_list = Greedy(0.0, steps, False, 4)
+    assert whole_list.within(0.05, 0.5).names == ("a", "b")
+    assert not whole_list.within(0.05, 0.5).reached
+    assert whole_list.within(0.2, 0.5) == Greedy(0.2, steps[:1], True, 4)
+    assert whole_list.within(0.6, 0.5) == Greedy(0.6, (), True, 4)
+
+
+def test_its_own_baseline_and_half_precision(home):
+    known = last(home.int8, home.int8)
     assert known.relative_change == known.difference_nats == 0.0
     assert {part.weight_snr_db for part in known.parts} == {math.inf}
     assert {part.activation_snr_db for part in known.parts} == {math.inf}
     assert known.greedy is None and known.complete
     assert "all differences are 0" in " ".join(known.notes)
-
-
-def test_half_precision_is_diagnosed_too(home):
-    known = last(diagnose(home.fp16, home.baseline, TEXTS, options=DiagnoseOptions(most=1)))
-    assert not known.only_here
+    known = last(home.fp16, home.baseline, most=1)
+    assert not known.only_here and known.parts[0].restored is not None
     assert all(60 < part.weight_snr_db < 90 for part in known.parts if part.kind == "product")
-    assert known.parts[0].restored is not None
 
 
-def test_progress_only_grows_and_what_is_known_grows_with_it(home):
-    steps = list(diagnose(home.int8, home.baseline, TEXTS, options=DiagnoseOptions(most=2)))
-    shares = [s.fraction for s in steps if isinstance(s, Progress) and s.fraction is not None]
-    assert shares == sorted(shares) and shares[-1] <= 1
-    known = [step for step in steps if isinstance(step, Diagnosis)]
-    assert [one.complete for one in known] == [False] * (len(known) - 1) + [True]
-    assert known[0].texts == 0 and known[1].texts > 5
-    counts = [sum(part.restored is not None for part in one.parts) for one in known]
-    assert counts == sorted(counts) and counts[-1] == 2
-
-
-def test_what_is_no_quantization_of_the_baseline_is_refused(home, tiny_models, tmp_path):
+def test_what_was_not_made_of_the_baseline_is_refused(home, tiny_models, tmp_path):
     with pytest.raises(OptionError, match="different tokenizers"):
-        next_known(home.int8, ModelChoice(str(tiny_models.folder("roberta"))))
+        last(home.int8, ModelChoice(str(tiny_models.folder("roberta"))))
     with pytest.raises(ModelError, match=r"runs on PyTorch.*fillmask-ui export"):
-        next_known(ModelChoice(str(tiny_models.without_onnx("bert"))), home.baseline)
+        last(ModelChoice(str(tiny_models.without_onnx("bert"))), home.baseline)
     other = tmp_path / "narrow"
     shutil.copytree(tiny_models.folder("bert"), other, ignore=shutil.ignore_patterns("onnx"))
     config = BertConfig.from_pretrained(other, hidden_size=16, intermediate_size=24)
     BertForMaskedLM(config).save_pretrained(other)
     export_onnx(other)
     with pytest.raises(OptionError, match=r"of 17 matrices .* only 0 have"):
-        next_known(home.int8, ModelChoice(str(other)))
+        last(home.int8, ModelChoice(str(other)))
+    with pytest.raises(OptionError, match="budget must be 0 or more"):
+        DiagnoseOptions(budget=-0.1)
+    with pytest.raises(OptionError, match="most must be at least 0"):
+        DiagnoseOptions(most=-1)
 
 
-def next_known(choice, baseline):
-    return last(diagnose(choice, baseline, TEXTS, options=DiagnoseOptions(most=0)))
-
-
-def part(name, snr, usual=40.0, recovered=None, half=0.01):
+def part(name, snr, usual=40.0, recovered=None):
     noise = PartNoise(name, "product", 0, (2, 2), "int8", 4, 16, snr, usual)
     if recovered is None:
         return noise
-    from fillmask_ui.intervals import Interval
-
-    interval = Interval(recovered - half, recovered + half, "bootstrap-t")
+    interval = Interval(recovered - 0.01, recovered + 0.01, "bootstrap-t")
     return replace(noise, restored=Restored(recovered, interval, 12))
 
 
@@ -283,10 +281,3 @@ def test_the_order():
     assert names[4] == "unsure" and names[-2:] == ["exact", "quiet"]
     values = parts[-1].to_dict()
     assert values["restored"]["significant"] and values["sticks_out"] and not values["equal"]
-
-
-def test_options_are_checked():
-    with pytest.raises(OptionError, match="budget must be 0 or more"):
-        DiagnoseOptions(budget=-0.1)
-    with pytest.raises(OptionError, match="most must be at least 0"):
-        DiagnoseOptions(most=-1)

@@ -1,4 +1,4 @@
-"""Rows of variants beside their baseline: what the evaluator says, and speeds."""
+"""Rows of variants beside their baseline: what the evaluator says, speeds, and the frontier."""
 
 import itertools
 import json
@@ -16,20 +16,23 @@ from fillmask_ui.quantizing.measure_variants import (
     Progress,
     Subject,
     VariantFigures,
+    frontier,
     measure_variant,
     measured_signature,
 )
+from fillmask_ui.records import Example
 from fillmask_ui.runs import Plan, RunStore, perform
 from fillmask_ui.schema import from_own_values
 from fillmask_ui.texts import TextSource, open_texts
 
 
-def steps_of(base, variants, texts, config=None):
-    return [step for own in (None, *variants) for step in measure_variant(base, own, texts, config)]
+def steps_of(base, variant, texts):
+    examples = [Example(n, own) if isinstance(own, str) else own for n, own in enumerate(texts)]
+    return list(measure_variant(base, variant, examples))
 
 
-def rows_of(*arguments):
-    return [step for step in steps_of(*arguments) if isinstance(step, VariantFigures)]
+def row_of(*arguments):
+    return steps_of(*arguments)[-1]
 
 
 def table(scheme, **options):
@@ -37,23 +40,21 @@ def table(scheme, **options):
 
 
 def test_a_row_is_what_eval_prints(tmp_path):
-    source, config = TextSource(samples=12), EvaluationConfig(seed=7)
+    source, config = TextSource(samples=12), EvaluationConfig()
     plan = Plan(ModelChoice("embedded:int8"), ModelChoice("embedded"), config, source)
     *_, last = perform(plan, RunStore(tmp_path), load_choice)
     printed = RunStore(tmp_path).open(last.info.name).info.result
 
     base = Subject("", load_model("embedded"), "embedded")
     variant = Subject("int8", load_model("embedded:int8"), "embedded:int8")
-    _, row = rows_of(base, [variant], list(open_texts(source)), config)
-
-    assert row.mean_nll_nats == printed["mean_nll_nats"]
-    assert row.to_dict()["mean_nll_interval_95"] == printed["mean_nll_interval_95"]
-    assert row.relative_change == printed["relative_change"]
-    assert row.to_dict()["relative_change_interval_95"] == printed["relative_change_interval_95"]
-    assert row.verdict == printed["verdict"]
+    row = row_of(base, variant, list(open_texts(source)))
+    values = row.to_dict()
+    for name in ("mean_nll_nats", "relative_change", "verdict", "texts"):
+        assert values[name] == printed[name]
+    for name in ("mean_nll_interval_95", "relative_change_interval_95"):
+        assert values[name] == printed[name]
     assert row.top1_agreement == printed["comparison"]["agreement"]
     assert row.kl_nats == printed["comparison"]["mean_kl_nats"]
-    assert row.texts == printed["texts"]
     signature = variant.model.signature
     assert row.size_bytes == signature.size_bytes
     assert row.ratio == signature.size_bytes / base.model.signature.size_bytes
@@ -65,50 +66,47 @@ def test_a_row_is_what_eval_prints(tmp_path):
 
 def test_the_stamp_knows_another_graph_optimization():
     model = load_model("embedded:int8", graph_optimization="basic", x64_quant_precision="on")
-    base = Subject("", model, "embedded:int8")
-    (row,) = rows_of(base, [], ["The cat sat on the mat.", "The dog ran to the river."])
+    row = row_of(Subject("", model, "x"), None, ["The cat sat on the mat.", "The dog ran home."])
     assert row.stamp.graph_optimization == "basic"
     assert row.stamp.x64_quant_precision == "on"
 
 
-def test_the_baseline_has_the_first_row():
-    first, second = rows_of(table("x"), [table("noisy", noise=0.3)], sample_texts(20))
+def test_the_baseline_a_noisy_variant_and_the_same_model_again():
+    texts = sample_texts(20)
+    first, noisy, same = (
+        row_of(table("x"), own, texts) for own in (None, table("noisy", noise=0.3), table("x"))
+    )
     assert (first.scheme, first.reference, first.ratio) == (BASELINE, "table:x", 1.0)
     assert (first.relative_change, first.top1_agreement, first.kl_nats) == (0.0, 1.0, 0.0)
     assert first.speedup == 1.0
-    assert (second.scheme, second.reference) == ("noisy", "table:noisy")
-    assert second.relative_change != 0
-    assert second.kl_nats > 0
-    assert first.measured == second.measured
-
-
-def test_the_same_model_twice_differs_in_nothing():
-    _, row = rows_of(table("x"), [table("x")], sample_texts(20))
-    assert (row.relative_change, row.kl_nats, row.top1_agreement) == (0.0, 0.0, 1.0)
-    assert row.verdict == "PASS"
+    assert (noisy.scheme, noisy.reference) == ("noisy", "table:noisy")
+    assert noisy.relative_change != 0 and noisy.kl_nats > 0
+    assert first.measured == noisy.measured
+    assert (same.relative_change, same.kl_nats, same.top1_agreement) == (0.0, 0.0, 1.0)
+    assert same.verdict == "PASS"
+    broken = replace(noisy, mean_nll_nats=math.inf, relative_change=math.inf)
+    for row in (first, noisy, broken):
+        assert from_own_values(VariantFigures, json.loads(json.dumps(row.to_dict()))) == row
 
 
 def test_speeds_are_of_the_same_turns():
-    _, row = rows_of(table("x"), [table("y", noise=0.1)], sample_texts(20, longest=40))
-    assert row.tokens_per_second > 0
-    assert row.speedup == row.tokens_per_second / row.baseline_tokens_per_second
-    assert row.sentence_ms is not None
-    assert row.baseline_sentence_ms is not None
     # Both models are asked for the timed texts again in each turn, the variant first.
     base, variant = table("x"), table("y", noise=0.1)
     order = []
     for name, own in (("base", base.model), ("variant", variant.model)):
         call = own.logits_at
         own.logits_at = lambda *a, name=name, call=call: order.append(name) or call(*a)
-    rows_of(base, [variant], sample_texts(20, longest=40))
+    row = row_of(base, variant, sample_texts(20, longest=40))
     changes = [b for a, b in itertools.pairwise(order) if a != b]
     assert changes.count("variant") >= 7
+    assert row.speedup == row.tokens_per_second / row.baseline_tokens_per_second > 0
+    assert row.sentence_ms is not None and row.baseline_sentence_ms is not None
 
 
 def test_an_example_hides_the_word_where_losses_differ_most():
     texts = sample_texts(20)
     base, variant = table("x"), table("y", noise=0.3)
-    _, row = rows_of(base, [variant], texts)
+    row = row_of(base, variant, texts)
     summary = summarize(evaluate(variant.model, texts, baseline=base.model))
     for token in summary.most_different:
         joined = token.text[: token.start][-1:].isalnum() or token.text[token.end :][:1].isalnum()
@@ -117,49 +115,55 @@ def test_an_example_hides_the_word_where_losses_differ_most():
     assert row.example == f"{token.text[: token.start]}[MASK]{token.text[token.end :]}"
 
 
-def test_texts_without_a_sentence_have_no_latency():
-    _, row = rows_of(table("x"), [table("y", noise=0.1)], ["cat.__ the.__ dog.__"])
+def test_what_texts_and_models_cannot_give():
+    row = row_of(table("x"), table("y", noise=0.1), ["cat.__ the.__ dog.__"])
     assert row.sentence_ms is None
-
-
-def test_a_model_near_chance_is_told():
-    _, row = rows_of(table("x"), [table("flat", scale=0)], sample_texts(20))
+    row = row_of(table("x"), table("flat", scale=0), sample_texts(20))
     assert "the model is near chance" in row.alarms[0]
     assert all("unchanged" not in alarm for alarm in row.alarms)
+    with pytest.raises(DataError, match="no text could be measured"):
+        row_of(table("x"), None, ["", " "])
 
 
 def test_progress_grows_to_the_end():
-    steps = steps_of(table("x"), [table("a", noise=0.1)], sample_texts(30))
-    fractions = [step.fraction for step in steps if isinstance(step, Progress)]
-    half = fractions.index(0.95) + 1
-    assert fractions == sorted(fractions[:half]) + sorted(fractions[half:])
-    assert fractions[0] >= 0
-    assert fractions[-1] <= 1
-    assert {step.message for step in steps if isinstance(step, Progress)} == {
-        "Measuring baseline…",
-        "Timing baseline…",
-        "Measuring a…",
-        "Timing a…",
-    }
-
-
-def test_rows_are_stored_as_json():
-    for row in rows_of(table("x"), [table("a", noise=0.1)], sample_texts(20)):
-        assert from_own_values(VariantFigures, json.loads(json.dumps(row.to_dict()))) == row
-    broken = replace(row, mean_nll_nats=math.inf, relative_change=math.inf)
-    assert from_own_values(VariantFigures, json.loads(json.dumps(broken.to_dict()))) == broken
+    *steps, _ = steps_of(table("x"), table("a", noise=0.1), sample_texts(30))
+    assert all(isinstance(step, Progress) for step in steps)
+    fractions = [step.fraction for step in steps]
+    assert fractions == sorted(fractions) and fractions[0] >= 0 and fractions[-1] <= 1
+    assert {step.message for step in steps} == {"Measuring a…", "Timing a…"}
 
 
 def test_rows_of_other_texts_or_masks_do_not_compare():
     config = EvaluationConfig(max_tokens=64)
-    texts = sample_texts(5)
+    texts = [Example(n, text) for n, text in enumerate(sample_texts(5))]
     own = measured_signature(config, texts)
     assert own == measured_signature(config, list(texts))
     assert own != measured_signature(config, texts[:4])
-    assert own != measured_signature(config, [*texts[:4], "another"])
+    assert own != measured_signature(config, [*texts[:4], Example(4, "another")])
     assert own != measured_signature(EvaluationConfig(seed=1, max_tokens=64), texts)
 
 
-def test_nothing_to_measure():
-    with pytest.raises(DataError, match="no text could be measured"):
-        rows_of(table("x"), [], ["", " "])
+@pytest.mark.parametrize(
+    ("costs", "losses", "on_it"),
+    [
+        ([], [], []),
+        ([5, 3], [1.0, 2.0], [1, 0]),  # each is better in one
+        ([4, 4, 9], [1.0, 1.0, 1.0], [0, 1]),  # equal in both: neither beats the other
+        ([-900, -450, -300], [2.47, 2.40, 2.60], [0, 1]),  # speeds, as their negatives
+        ([2, 1], [1.0, math.nan], [0]),
+        ([2, 1], [1.0, math.inf], [0]),
+    ],
+)
+def test_the_frontier(costs, losses, on_it):
+    assert frontier(costs, losses) == on_it
+
+
+def test_the_frontier_is_what_the_definition_says():
+    # The definition itself, compared pair by pair, on all small point sets of a grid.
+    points = [(x, y) for x in range(4) for y in range(4)]
+    for mask in range(1, 2**16, 97):
+        own = [point for place, point in enumerate(points) if mask >> place & 1]
+        beaten = [any(a <= x and b <= y and (a, b) != (x, y) for a, b in own) for x, y in own]
+        expected = [place for place, lost in enumerate(beaten) if not lost]
+        costs, losses = zip(*own, strict=True)
+        assert sorted(frontier(costs, losses)) == expected

@@ -61,11 +61,10 @@ def load_source(choice: ModelChoice, load: Loader) -> RuntimeModel:
 
 
 def read_source(choice: ModelChoice, loaded: RuntimeModel, load: Loader, folder: Path) -> Source:
-    """The model with its graph; one on PyTorch is exported into the folder and compared.
+    """The model with its graph; one on PyTorch is exported into the folder.
 
     Raises:
-        ModelError: if its graph computes in half precision, it cannot be exported, or the export
-            gives other logits.
+        ModelError: if it computes in half precision, or the export fails or gives other logits.
     """
     files = loaded.files
     if files.runtime != "torch":
@@ -86,11 +85,7 @@ def read_source(choice: ModelChoice, loaded: RuntimeModel, load: Loader, folder:
 
 
 def calibration_feeds(model: OnnxMaskedLM, texts: Sequence[Example]) -> list[dict[str, np.ndarray]]:
-    """Inputs of the model's graph, a text each, some tokens hidden, cut at 256 tokens.
-
-    Raises:
-        DataError: if no text can be used.
-    """
+    """Inputs of the model's graph, a text each, some tokens hidden, cut at 256 tokens."""
     vocabulary, longest = model.vocabulary, min(_MOST_TOKENS, model.max_tokens)
     feeds = []
     for text in texts:

@@ -46,11 +46,7 @@ class GraphPair:
     matching: Matching  # of the quantized model's parts with those of the baseline
 
     def restored(self, names: Collection[str]) -> ModelProto:
-        """The quantized graph with some parts, by their names in the baseline, as they are there.
-
-        Raises:
-            OptionError: for a name that does not stand for a part of both.
-        """
+        """The quantized graph with some parts, by their names in the baseline, as in it."""
         chosen = choose_parts([pair.second for pair in self.matching.pairs], list(names))
         pairs = [pair for pair in self.matching.pairs if pair.second in chosen]
         return in_full_precision(self.quantized.graph, self.baseline.graph, pairs)
@@ -62,13 +58,12 @@ class GraphPair:
             yield self._saved(graph, Path(scratch) / "model.onnx")
 
     def write_restored(self, names: Collection[str], path: Path) -> None:
-        """Write the quantized model with some parts, by their names in the baseline, restored.
+        """Write `restored` to a new .onnx file, which has its name once it has been run.
 
-        The file has its name once it has been run; tokenizer and config.json are put beside it
-        where there is no tokenizer.
+        Tokenizer and config.json are put beside it if there is no tokenizer.
 
         Raises:
-            OptionError: for an unknown part, a file that exists, or one not called .onnx.
+            OptionError: for an unknown part, or a path that exists or does not end in .onnx.
             DataError: if it cannot be written.
             ModelError: if the result does not run.
         """
@@ -98,18 +93,13 @@ class GraphPair:
 def open_pair(
     quantized: ModelChoice, baseline: ModelChoice, load: Loader = load_choice
 ) -> GraphPair:
-    """Load two files of one model and match their parts.
-
-    Raises:
-        ModelError: if one cannot be loaded, runs on PyTorch, or does not fit into memory.
-        OptionError: if they are not the same model.
-    """
+    """Load two files of one model and match their parts; errors as of `diagnose`."""
     first = _side(quantized, load)
     second = first if quantized == baseline else _side(baseline, load)
     if not same_tokenizer(first.model.vocabulary, second.model.vocabulary):
         raise OptionError(
-            f"{quantized.reference} and {baseline.reference} have different tokenizers, so one is "
-            "no quantization of the other: give the model that it was made from as the baseline"
+            f"{quantized.reference} and {baseline.reference} have different tokenizers: give the "
+            "model that it was made from as the baseline"
         )
     matching = match_parts(find_parts(first.graph), find_parts(second.graph))
     matched = sum(pair.second.kind in MATRICES for pair in matching.pairs)

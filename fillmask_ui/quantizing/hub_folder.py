@@ -1,15 +1,14 @@
 """The folder that a model is shipped in: the hub's layout, the card, and what was measured.
 
-All is written into a hidden folder inside and renamed when it is complete and has been run, so
-whatever has a final name is whole. What a killed process leaves behind, the next one removes.
-A card is Markdown made of records and measurements, so that it claims only what was seen.
+All is written into a hidden folder inside and renamed when it is complete and has been run. What a
+killed process leaves behind, the next one removes. A card is made of records and measurements
+alone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shlex
 import shutil
 import tempfile
@@ -48,10 +47,7 @@ class Draft:
     home: Path  # that it lies in
 
     def publish(self, *names: str) -> None:
-        """Give graphs, by their names in the draft, and the files beside them their final names.
-
-        The draft keeps a copy of the files beside them, for the next graph.
-        """
+        """Give graphs of the draft, and copies of the files beside them, their final names."""
         for beside in self.folder.iterdir():
             if beside.is_file() and not beside.name.startswith("."):
                 copy = self.folder / f".{beside.name}"
@@ -101,13 +97,9 @@ def check_output(
     output: Path, model: RuntimeModel, names: Sequence[str], *, force: bool = False
 ) -> None:
     """An OptionError if variants of a model must not be written into a folder under these names."""
-    if os.path.lexists(output) and not output.is_dir():
-        raise OptionError(f"{output} is a file, or a link that leads nowhere: name a folder")
-    real = output.resolve()
-    if real.is_relative_to(own := model.files.folder.resolve()):
-        where = "the folder" if real == own else "in the folder"
+    if output.resolve().is_relative_to(model.files.folder.resolve()):
         raise OptionError(
-            f"{output} is {where} of the model itself, which stays as it is: name another"
+            f"{output} is in the folder of the model itself, which stays as it is: name another"
         )
     if not output.is_dir():
         return
@@ -158,11 +150,7 @@ def _write_record(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 def note_figures(path: Path, figures: Mapping[str, Any]) -> None:
-    """Put what was measured of a variant, by its ONNX file, into record and card of its folder.
-
-    Raises:
-        DataError: if the folder has no record.
-    """
+    """Put what was measured of a variant, by its ONNX file, into record and card of its folder."""
     folder = path.parent.parent
     record = read_record(folder)
     if record is None:

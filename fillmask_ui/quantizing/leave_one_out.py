@@ -76,7 +76,7 @@ def diagnose(
         load: how the two are loaded.
 
     Yields:
-        Progress, and what is known so far whenever that is more; the last one is complete.
+        Progress, and what is known so far whenever that grows; the last one is complete.
 
     Raises:
         ModelError: if one cannot be loaded, runs on PyTorch, or does not fit into memory.

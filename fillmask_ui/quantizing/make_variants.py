@@ -73,17 +73,16 @@ def quantize(
     force: bool = False,
     load: Loader = load_choice,
 ) -> Generator[Progress | Variant]:
-    """Make variants of a model; one on PyTorch is exported first.
+    """Make variants of a model in full precision; one on PyTorch is exported first.
 
     Close the generator to stop: variants that it has yielded stay, and nothing else does. If a
     scheme fails the others are still tried, and the error comes at the end.
 
     Args:
-        source: the model, in full precision.
+        source: the model.
         output: folder to write; it may hold other variants of the same model.
-        schemes: names of `onnx_tools.schemes.SCHEMES`, or `all`; by default `int8`.
-        exclude: what stays in full precision: names, kinds or layers, as of
-            `onnx_tools.graph_parts.choose_parts`.
+        schemes: names of `onnx_tools.schemes.SCHEMES`, or `all`; `int8` if empty.
+        exclude: what stays in full precision, as of `onnx_tools.graph_parts.choose_parts`.
         calibration: texts for the schemes that run the model; embedded ones by default.
         force: overwrite variants, and write into a folder that holds other things.
         load: how models are loaded.
@@ -148,10 +147,7 @@ def _failed(failures: Mapping[str, FillmaskError], *, alone: bool) -> FillmaskEr
 def export(
     source: ModelChoice, output: Path, *, force: bool = False, load: Loader = load_choice
 ) -> Generator[Progress | Variant]:
-    """Write a model on PyTorch as ONNX in float32, and compare it with PyTorch.
-
-    Arguments and errors as of `quantize`.
-    """
+    """Write a model on PyTorch as ONNX in float32, and compare it with PyTorch; as `quantize`."""
     yield Progress(f"Reading {source.reference}…", 0.0)
     torch = source if source.runtime == "torch" else replace(source, runtime="torch")
     loaded = load_source(torch, load)

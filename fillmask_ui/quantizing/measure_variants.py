@@ -1,9 +1,8 @@
 """What variants of a model cost and save: loss, size and speed beside the model itself.
 
-Definition: each variant is evaluated with the model it was made from as its baseline, on identical
-hidden tokens, exactly as `fillmask-ui eval VARIANT --baseline MODEL` does it: the same rows, the
-same interval, the same verdict. Speeds are medians of runs in which the two take turns, so that a
-machine that slows down slows both; each row carries the baseline's speeds of those turns.
+Definition: each variant is evaluated with the model it was made from as its baseline, exactly as
+`fillmask-ui eval VARIANT --baseline MODEL` does it. Speeds are medians of runs in which the two
+take turns; each row carries the baseline's speeds of those turns.
 
 Rivals: speeds of separate runs differ by what else the machine does; a loss without its baseline
 on the same masks differs by the masks.
@@ -19,7 +18,7 @@ from functools import partial
 from statistics import median
 from typing import Annotated, Any
 
-from fillmask_ui.bench.timing import evaluation_timing, sentence, timed
+from fillmask_ui.bench.timing import sentence, timed
 from fillmask_ui.evaluation import (
     EvaluatedText,
     EvaluationConfig,
@@ -40,9 +39,8 @@ from fillmask_ui.records import Example, InJson, ModelSignature, finite
 
 BASELINE = "baseline"  # the scheme of the row that is the model itself
 SENTENCE_TOKENS = (32, 16, 8)  # of the sentence that is timed: the first that the texts give
-# So many texts are timed, in so many turns; and so many turns of so many calls of the sentence.
 _TIMED_TEXTS, _TURNS = 24, 3
-_SENTENCE_TURNS, _CALLS = 5, 6
+_SENTENCE_TURNS, _CALLS = 5, 6  # turns of so many calls each
 _EXAMPLE_CHARACTERS = 400
 
 
@@ -111,10 +109,10 @@ class VariantFigures:
     reference: str  # that loads it
     size_bytes: int  # of its weights on disk
     ratio: float  # of its size to the baseline's
-    tokens_per_second: float  # of an evaluation, the median of the turns
-    baseline_tokens_per_second: float  # of the baseline in the same turns
-    sentence_ms: float | None  # median of `fill` of one sentence; None where texts give no sentence
-    baseline_sentence_ms: float | None  # of the baseline in the same turns
+    tokens_per_second: float  # of an evaluation
+    baseline_tokens_per_second: float  # in the same turns
+    sentence_ms: float | None  # of `fill` of one sentence; None if texts give no sentence
+    baseline_sentence_ms: float | None  # in the same turns
     mean_nll_nats: _Loss  # token average; the cross-entropy
     interval: Interval | None  # of the mean
     relative_change: _Loss  # of the metric, against the baseline; 0.03 is 3 % worse
@@ -148,19 +146,13 @@ class VariantFigures:
 def measure_variant(
     baseline: Subject,
     variant: Subject | None,
-    texts: Sequence[Example | str],
-    config: EvaluationConfig | None = None,
+    texts: Sequence[Example],
 ) -> Generator[Progress | VariantFigures]:
-    """Measure a variant beside its baseline, or the baseline alone; the row comes last.
+    """The cross-entropy, size and speed of a variant beside its baseline; the row comes last.
 
-    Args:
-        baseline: the model that the variant was made from; its scheme is not read.
-        variant: None for the row of the baseline.
-        texts: read several times; plain strings are numbered from 0.
-        config: what is measured; cross-entropy by default.
+    Without a variant, the row of the baseline itself.
 
     Raises:
-        OptionError: if the config does not fit the models.
         DataError: if no text could be measured.
         ModelOutputError: if a model returns NaN.
     """
@@ -168,7 +160,7 @@ def measure_variant(
     subject = variant or replace(baseline, scheme=BASELINE)
     model = subject.model
     other = base if variant is not None else None
-    config = check_models(model, other, config or EvaluationConfig())
+    config = check_models(model, other, EvaluationConfig())
     running = RunningSummary(config=config, vocabulary_size=model.signature.vocabulary_size)
     for row in evaluate(model, texts, config, baseline=other, heartbeat=True):
         if isinstance(row, Heartbeat):
@@ -229,15 +221,12 @@ class _Speed:
 
 
 def _speeds(
-    models: Sequence[MaskedLM],
-    texts: Sequence[Example | str],
-    config: EvaluationConfig,
-    message: str,
+    models: Sequence[MaskedLM], texts: Sequence[Example], config: EvaluationConfig, message: str
 ) -> Generator[Progress, None, list[_Speed]]:
     """The speeds of models that take turns, in their order; caches are warm by now."""
     # Evenly spread, so that their lengths are those of all texts.
     timed_texts = texts[:: max(1, len(texts) // _TIMED_TEXTS)][:_TIMED_TEXTS]
-    plain = [text if isinstance(text, str) else text.text for text in texts]
+    plain = [text.text for text in texts]
     lengths = [n for n in SENTENCE_TOKENS if n <= min(model.max_tokens for model in models)]
     found = (sentence(models[0].vocabulary, plain, tokens) for tokens in lengths)
     text = next(filter(None, found), None)
@@ -257,40 +246,26 @@ def _speeds(
     ]
 
 
-def _rate(model: MaskedLM, texts: Sequence[Example | str], config: EvaluationConfig) -> float:
-    """Tokens per second of an evaluation, as `bench` counts them."""
-
-    def run() -> list[tuple[int, int]]:
-        rows = evaluate(model, texts, config)
-        return [(len(row.ids), len(row.cols)) for row in rows if isinstance(row, EvaluatedText)]
-
-    seconds, sizes = timed(run, 1)
-    timing = evaluation_timing(seconds, 0.0, sizes, config.metric.name, None)
-    return timing.amount / timing.seconds[0]
+def _rate(model: MaskedLM, texts: Sequence[Example], config: EvaluationConfig) -> float:
+    """Tokens per second of an evaluation."""
+    seconds, rows = timed(lambda: list(evaluate(model, texts, config)), 1)
+    return sum(len(row.ids) for row in rows if isinstance(row, EvaluatedText)) / seconds[0]
 
 
-def measured_signature(config: EvaluationConfig, texts: Sequence[Example | str]) -> str:
+def measured_signature(config: EvaluationConfig, texts: Sequence[Example]) -> str:
     """What has to be equal for two rows to compare: the metric, its masks and the texts."""
     digest = hashlib.sha256()
-    for index, text in enumerate(texts):
-        own = Example(index, text) if isinstance(text, str) else text
-        digest.update(f"{own.id}\0{len(own.text)}\0".encode())
-        digest.update(own.text.encode("utf-8", "surrogatepass"))
+    for text in texts:
+        digest.update(f"{text.id}\0{len(text.text)}\0".encode())
+        digest.update(text.text.encode("utf-8", "surrogatepass"))
     return f"{config.signature}|texts:{len(texts)}|sha256:{digest.hexdigest()[:12]}"
 
 
 def frontier(costs: Sequence[float], losses: Sequence[float]) -> list[int]:
-    """The Pareto frontier of a cost and a loss, the lower the better.
+    """The places of those on the Pareto frontier of a cost and a loss [N], by growing cost.
 
     A point is on it unless another is at most as large in both and smaller in one; equal points
-    are all on it.
-
-    Args:
-        costs: [N], such as bytes or milliseconds; of a speed give the negative.
-        losses: [N], such as the mean NLL in nats. Pairs with NaN or infinity are on no frontier.
-
-    Returns:
-        Places in the lists, by growing cost.
+    are all on it, those with NaN or infinity never. Of a speed give the negative.
 
     Source:
         Pareto efficiency; the sweep is that of Kung, Luccio and Preparata 1975, "On finding the

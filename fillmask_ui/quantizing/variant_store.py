@@ -89,10 +89,7 @@ class VariantStore:
         return Home(self.root / f"{slug(reference)}-{signature.sha256[:8]}")
 
     def find(self, reference: str) -> Home | None:
-        """The variants of a model, without loading it; None if there are none.
-
-        If the model has changed since, those measured last.
-        """
+        """The variants of a model; those measured last if it has changed, None for none."""
         found = [home for home in self.homes() if home.reference == reference]
         return max(found, key=lambda home: home.source_file.stat().st_mtime, default=None)
 
@@ -162,12 +159,9 @@ class Home:
     def keep_restored(
         self, variant: StoredVariant, pair: GraphPair, names: Sequence[str]
     ) -> StoredVariant:
-        """Write a variant with more parts in full precision, unless it exists.
+        """Write a variant with more parts, by their names in the baseline, in full precision.
 
-        Args:
-            variant: of this home.
-            pair: the variant opened beside its baseline.
-            names: of the parts, as in the baseline.
+        One that exists is returned. `pair` is the variant opened beside its baseline.
 
         Raises:
             OptionError: for an unknown part.

@@ -40,26 +40,12 @@ def test_variants_are_made_measured_and_written_into_the_card(fillmask, bert, tm
         assert fillmask("predict", "-m", name, CAT).returncode == 0
 
 
-def test_a_table_is_printed(fillmask, bert, tmp_path):
-    wanted = ("--samples", "8", "--exclude", "embedding")
-    done = fillmask("quantize", bert, "-o", tmp_path / "out", *wanted)
-    assert "Same guess" in done.stdout
-    assert "model_int8.onnx: 0.2 MB" in done.stdout
-    assert "Note: the model is near chance" in done.stdout
-
-
-def test_nothing_is_measured_where_it_is_not_wanted(fillmask, bert, tmp_path):
-    wanted = ("--scheme", "fp16", "--no-measure", "--json")
-    done = fillmask("quantize", bert, "-o", tmp_path / "out", *wanted).json
-    assert done["scheme"] == "fp16"
-    assert "mean_nll_nats" not in done
-
-
 def test_calibration_texts_come_from_a_file(fillmask, bert, tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("the cat sat on the mat\nthe dog ran\n")
-    wanted = ("--scheme", "qdq", "--no-measure", "--calibration", path)
-    assert fillmask("quantize", bert, "-o", tmp_path / "out", *wanted).returncode == 0
+    wanted = ("--scheme", "qdq", "--no-measure", "--json", "--calibration", path)
+    done = fillmask("quantize", bert, "-o", tmp_path / "out", *wanted).json
+    assert done["scheme"] == "qdq" and "mean_nll_nats" not in done
     assert "| calibrated on | 2 texts" in (tmp_path / "out" / "README.md").read_text("utf-8")
 
 
@@ -98,16 +84,7 @@ def test_wrong_input_is_said(fillmask, bert, tmp_path, arguments, code, message)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_checkpoint_of_pytorch_needs_it(fillmask, tiny_models, tmp_path, monkeypatch):
-    source = tiny_models.without_onnx("bert")
-    monkeypatch.setattr("fillmask_ui.models.runtimes.find_spec", lambda name: None)
-    for arguments in (("quantize", "--scheme", "int8", "--no-measure"), ("export",)):
-        done = fillmask(*arguments[:1], source, "-o", tmp_path / "out", *arguments[1:])
-        assert done.returncode == 1
-        assert "pip install 'fillmask-ui[torch]'" in done.stderr
-
-
-def test_an_export_is_compared_with_pytorch(fillmask, tiny_models, tmp_path):
+def test_an_export_is_compared_with_pytorch_and_quantized(fillmask, tiny_models, bert, tmp_path):
     source, out = tiny_models.without_onnx("electra"), tmp_path / "out"
     done = fillmask("export", source, "-o", out)
     assert done.returncode == 0, done.stderr
@@ -118,16 +95,24 @@ def test_an_export_is_compared_with_pytorch(fillmask, tiny_models, tmp_path):
     assert best[0]["nll_nats"] == pytest.approx(best[1]["nll_nats"], abs=1e-4)
     # PyTorch's own file again: exported on the way, beside the export.
     made = fillmask("quantize", source, "-o", out, "--scheme", "int8", "--no-measure", "--json")
-    assert made.json["parity"] < 1e-3
+    assert 0 < made.json["parity"] < 1e-3
+    assert made.json["size_bytes"] < (out / "onnx" / "model.onnx").stat().st_size
     assert load_model(out).signature.precision == "float32"
     again = fillmask("export", source, "-o", out)
     assert (again.returncode, "model.onnx exists: use --force" in again.stderr) == (2, True)
+    itself = fillmask("quantize", out, "-o", out, "--scheme", "qdq", "--force", "--no-measure")
+    assert "in the folder of the model itself" in itself.stderr
+    done = fillmask("export", bert / "onnx" / "model.onnx", "-o", tmp_path / "two")
+    assert (done.returncode, "runs on onnx, not on torch" in done.stderr) == (2, True)
 
 
-def test_an_onnx_file_has_nothing_to_export(fillmask, bert, tmp_path):
-    done = fillmask("export", bert / "onnx" / "model.onnx", "-o", tmp_path / "out")
-    assert done.returncode == 2
-    assert "runs on onnx, not on torch" in done.stderr
+def test_without_pytorch_its_models_are_refused(fillmask, tiny_models, tmp_path, monkeypatch):
+    source = tiny_models.without_onnx("bert")
+    monkeypatch.setattr("fillmask_ui.models.runtimes.find_spec", lambda name: None)
+    for arguments in (("quantize", "--scheme", "int8", "--no-measure"), ("export",)):
+        done = fillmask(*arguments[:1], source, "-o", tmp_path / "out", *arguments[1:])
+        assert done.returncode == 1
+        assert "pip install 'fillmask-ui[torch]'" in done.stderr
 
 
 def test_the_other_schemes_are_made_where_one_fails(fillmask, bert, tmp_path, monkeypatch):
@@ -138,14 +123,10 @@ def test_the_other_schemes_are_made_where_one_fails(fillmask, bert, tmp_path, mo
     out = tmp_path / "out"
     done = fillmask("quantize", bert, "-o", out, "--scheme", "all", "--samples", "6")
     assert done.returncode == 1
-    made = {path.name for path in (out / "onnx").iterdir()}
-    assert made == {
-        "model_int8.onnx",
-        "model_int8_tensor.onnx",
-        "model_qdq.onnx",
-        "model_fp16.onnx",
-    }
-    assert "model_fp16.onnx: 0." in done.stdout  # the table comes first
+    made = {path.name.removeprefix("model_") for path in (out / "onnx").iterdir()}
+    assert made == {"int8.onnx", "int8_tensor.onnx", "qdq.onnx", "fp16.onnx"}
+    for printed in ("Same guess", "model_fp16.onnx: 0.", "Note: the model is near chance"):
+        assert printed in done.stdout  # the table comes before the error
     told = done.stderr.strip().splitlines()[-1]
     assert "int8-channel was not made: onnxruntime's tool for int8-channel fails" in told
     assert "int4 was not made" in told and "pip install 'fillmask-ui[quantize]'" in told

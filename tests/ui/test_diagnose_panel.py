@@ -11,7 +11,6 @@ from planted import plant
 
 from fillmask_ui.models import ModelStore, load_choice, load_model
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.quantizing.diagnosis import Greedy, GreedyStep
 from fillmask_ui.quantizing.make_variants import quantize
 from fillmask_ui.quantizing.variant_store import Recipe, VariantStore
 from fillmask_ui.ui.components import answered
@@ -84,12 +83,3 @@ def test_a_file_from_elsewhere_is_diagnosed_but_not_kept(kept, tmp_path):
         assert "--apply FILE.onnx" in told["notice"]
     told = ask(session, path, "no-such-folder/x")
     assert told["kind"] == "error"
-
-
-def test_a_larger_budget_takes_the_beginning_of_the_list():
-    steps = (GreedyStep("a", 1.2, 0.2, 5), GreedyStep("b", 1.1, 0.1, 9))
-    whole_list = Greedy(0.0, steps, False, 4)
-    assert whole_list.within(0.05, 0.5).names == ("a", "b")
-    assert not whole_list.within(0.05, 0.5).reached
-    assert whole_list.within(0.2, 0.5) == Greedy(0.2, steps[:1], True, 4)
-    assert whole_list.within(0.6, 0.5) == Greedy(0.6, (), True, 4)

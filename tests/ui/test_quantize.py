@@ -1,6 +1,7 @@
-"""The Quantize tab: what is asked for, made, kept and shown, by functions of plain values."""
+"""The Quantize tab: variants made, kept and shown, by functions of plain values."""
 
 import itertools
+import shutil
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
@@ -37,12 +38,12 @@ VALUES = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def folder(tiny_models):
     return str(tiny_models.folder("bert"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def visited():
     return Session(ModelStore())
 
@@ -55,7 +56,26 @@ def run(session, store, **changes):
     return list(perform(order_of(**changes), store, session.model))
 
 
-def test_what_the_controls_ask_for():
+@pytest.fixture(scope="module")
+def kept(visited, folder, once):
+    """The store after a run of two schemes."""
+
+    def make(root):
+        steps = run(visited, VariantStore(root), model=folder, schemes=["int8", "fp16"])
+        assert [type(step) for step in steps if not isinstance(step, Progress)] == [Kept] * 3
+        fractions = [s.fraction for s in steps if getattr(s, "fraction", None) is not None]
+        assert all(b > a - 1e-9 for a, b in itertools.pairwise(fractions))
+
+    return VariantStore(once.folder("page-variants", make))
+
+
+@pytest.fixture
+def store(kept, tmp_path):
+    """A copy to be changed."""
+    return VariantStore(shutil.copytree(kept.root, tmp_path / "store"))
+
+
+def test_an_order_is_what_the_controls_hold():
     order = order_of(model=" ", schemes=["fp16", "int8"], exclude="embedding, 3  /a/b,embedding")
     assert order.model.reference == "embedded"
     assert order.schemes == ("int8", "fp16")  # as the table of schemes has them
@@ -80,13 +100,8 @@ def test_what_makes_no_sense_is_said(changes, message):
         order_of(**changes)
 
 
-def test_variants_are_made_measured_and_kept(visited, folder, tmp_path):
-    store = VariantStore(tmp_path)
-    steps = run(visited, store, model=folder, schemes=["int8", "fp16"])
-    assert [type(step) for step in steps if not isinstance(step, Progress)] == [Kept] * 3
-    fractions = [s.fraction for s in steps if isinstance(s, Progress) and s.fraction is not None]
-    assert all(b > a - 1e-9 for a, b in itertools.pairwise(fractions))
-    home = store.find(folder)
+def test_variants_are_kept_and_offered_as_models(visited, folder, kept, monkeypatch):
+    home = kept.find(folder)
     assert home.baseline.scheme == BASELINE
     assert [own.scheme for own in home.variants(list(SCHEMES))] == ["int8", "fp16"]
     for variant in home.variants():
@@ -95,123 +110,71 @@ def test_variants_are_made_measured_and_kept(visited, folder, tmp_path):
         assert row.measured == home.baseline.measured
         assert row.size_bytes == variant.path.stat().st_size
         assert visited.model(row.reference).signature.sha256 == row.stamp.sha256
-    # The row of a run is that of the page when it is opened again.
-    again = variant_view.stored(VariantStore(tmp_path), folder)
+    # The row of a run is that of the page when it is opened again; random weights are an alarm.
+    again = variant_view.stored(kept, folder)
     assert f'data-value="{row.mean_nll_nats}"' in again.rows
+    assert "is near chance" in again.rows and 'role="alert"' in again.rows
     assert [chart.name for chart in again.charts] == ["variants-by-size", "variants-by-speed"]
+    monkeypatch.setenv("FILLMASK_UI_VARIANTS", str(kept.root))
+    path = str(home.variant("int8", Recipe()).path)
+    assert (f"int8 of {folder} · made here", path) in components.model_choices(visited)
+    public = Session(ModelStore(), public=True)
+    assert path not in dict(map(reversed, components.model_choices(public)))
 
 
-def test_what_is_there_is_measured_again_and_not_made(visited, folder, tmp_path):
-    store = VariantStore(tmp_path)
-    run(visited, store, model=folder)
+def test_an_existing_variant_is_measured_on_other_texts_and_not_made(visited, folder, store):
     before = store.find(folder).variant("int8", Recipe())
     run(visited, store, model=folder, samples=20)
     after = store.find(folder).variant("int8", Recipe())
     assert before.path.stat().st_mtime_ns == after.path.stat().st_mtime_ns
     assert before.figures.measured != after.figures.measured
     assert after.figures.texts > before.figures.texts
+    # The other scheme was measured on the texts of before: it is told, and not compared.
+    base, int8, fp16 = variant_view.lines_of(store.find(folder))
+    assert base.is_baseline and fp16.elsewhere and not int8.elsewhere
+    assert fp16.best == () and "size" in int8.best  # the smaller of the two that compare
+    assert int8.explore.startswith("tab=explore&model=") and "compare=" in int8.explore
+    assert "evaluate_model=" in int8.evaluate and "evaluate_baseline=" in int8.evaluate
+    update = variant_view.shown([base, int8, fp16])
+    assert "measured on other texts" in update.rows and "graph optimization all" in update.rows
+    assert [row[0] for row in update.charts[0].table.rows] == [folder, "int8"]
 
 
 def test_a_static_scheme_is_calibrated_on_texts_that_are_not_measured(visited, folder, tmp_path):
-    store = VariantStore(tmp_path)
+    store = VariantStore(tmp_path / "variants")
     steps = run(visited, store, model=folder, schemes=["qdq"])
     assert not [step for step in steps if isinstance(step, Note)]
     (written,) = store.find(folder).folder.glob("texts-*.jsonl")
     assert len(written.read_text().splitlines()) == CALIBRATION_TEXTS
     (variant,) = store.find(folder).variants()
     assert variant.path.parent.parent.name.startswith("calibrated-")
-    # Others behind other texts are another variant.
-    run(visited, store, model=folder, schemes=["qdq"], samples=13)
-    assert len(store.find(folder).variants()) == 2
-
-
-def test_few_texts_also_calibrate_and_that_is_said(visited, folder, tmp_path):
+    # Other texts give another variant; those of a small file calibrate, too.
     file = tmp_path / "few.txt"
     file.write_text("The cat sat on the mat.\nThe dog ran to the river and walked on.\n")
-    steps = run(
-        visited,
-        VariantStore(tmp_path / "variants"),
-        model=folder,
-        schemes=["qdq"],
-        where="upload",
-        upload=str(file),
-    )
+    changes = {"schemes": ["qdq"], "where": "upload", "upload": str(file)}
+    steps = run(visited, store, model=folder, **changes)
+    assert len(store.find(folder).variants()) == 2
     (note,) = [step for step in steps if isinstance(step, Note)]
-    assert "no further texts" in note.text
-    assert isinstance(steps[-1], Kept)
+    assert "no further texts" in note.text and isinstance(steps[-1], Kept)
 
 
-def test_a_scheme_that_fails_says_why_and_the_others_go_on(visited, folder, tmp_path, monkeypatch):
-    monkeypatch.setitem(SCHEMES, "int8", replace(SCHEMES["int8"], package="no_such_package"))
-    updates = list(
-        variant_view.followed(
-            perform(
-                order_of(model=folder, schemes=["int8", "fp16"]),
-                VariantStore(tmp_path),
-                visited.model,
-            )
-        )
-    )
+def test_a_scheme_that_fails_says_why_and_the_others_go_on(visited, folder, store, monkeypatch):
+    monkeypatch.setitem(SCHEMES, "qdq", replace(SCHEMES["qdq"], package="no_such_package"))
+    order = order_of(model=folder, schemes=["qdq", "fp16"])
+    updates = list(variant_view.followed(perform(order, store, visited.model)))
     rows = [update.rows for update in updates if update.rows][-1]
     assert "needs the package no-such-package" in rows
-    assert "fm-variant-failure" in rows
-    assert 'data-scheme="fp16"' in rows
+    assert "fm-variant-failure" in rows and 'data-scheme="fp16"' in rows
     assert updates[-1].busy is False
-
-
-def test_a_quantized_model_is_refused_for_each_scheme(visited, folder, tmp_path):
-    store = VariantStore(tmp_path)
-    run(visited, store, model=folder)
-    (variant,) = store.find(folder).variants()
-    steps = run(visited, store, model=str(variant.path), schemes=["int8", "fp16"])
+    path = store.find(folder).variant("int8", Recipe()).path
+    steps = run(visited, store, model=str(path), schemes=["int8", "fp16"])
     failed = [step for step in steps if isinstance(step, Failed)]
     assert [step.scheme for step in failed] == ["int8", "fp16"]
     assert all("quantized already" in step.message for step in failed)
 
 
-def test_rows_have_frontiers_links_and_say_where_they_were_measured(visited, folder, tmp_path):
-    store = VariantStore(tmp_path)
-    run(visited, store, model=folder, schemes=["int8", "fp16"])
-    run(visited, store, model=folder, schemes=["int8"], samples=20)
-    base, int8, fp16 = variant_view.lines_of(store.find(folder))
-    assert base.is_baseline
-    assert fp16.elsewhere
-    assert not int8.elsewhere
-    assert fp16.best == ()
-    assert "size" in int8.best  # the smaller of the two that compare
-    assert int8.explore.startswith("tab=explore&model=")
-    assert "compare=" in int8.explore
-    assert "evaluate_model=" in int8.evaluate
-    assert "evaluate_baseline=" in int8.evaluate
-    html = variant_view.shown([base, int8, fp16]).rows
-    assert "measured on other texts" in html
-    assert "graph optimization all" in html
-    # Only what compares is drawn.
-    drawn = variant_view.shown([base, int8, fp16]).charts[0].table.rows
-    assert [row[0] for row in drawn] == [folder, "int8"]
-
-
-def test_a_model_near_chance_is_an_alarm_of_the_page(visited, folder, tmp_path):
-    store = VariantStore(tmp_path)
-    run(visited, store, model=folder)  # random weights
-    html = variant_view.stored(store, folder).rows
-    assert html.count("is near chance") >= 1
-    assert 'role="alert"' in html
-
-
-def test_names_are_never_markup(visited, folder, tmp_path):
-    store = VariantStore(tmp_path)
-    run(visited, store, model=folder)
-    lines = [replace(line, name="<b>x</b>") for line in variant_view.lines_of(store.find(folder))]
-    update = variant_view.shown(lines)
-    assert "<b>x" not in update.rows.replace("<b>&lt;b&gt;x", "")
-    assert "&lt;b&gt;x" in update.charts[0].figure.data[-1].text[0]
-
-
-def test_the_charts_say_what_they_show(visited, folder, tmp_path):
-    store = VariantStore(tmp_path)
-    run(visited, store, model=folder, schemes=["int8", "fp16"])
-    lines = variant_view.lines_of(store.find(folder))
+def test_charts_show_all_that_compares_and_names_are_never_markup(folder, kept):
+    lines = variant_view.lines_of(kept.find(folder))
     size, speed = variant_view.shown(lines).charts
     told = size.figure.layout.meta["description"]
     assert told.startswith("Loss against size of 3 models; on the frontier: ")
@@ -226,29 +189,30 @@ def test_the_charts_say_what_they_show(visited, folder, tmp_path):
     rows = [line.figures for line in lines]
     assert points == {(row.size_bytes / 1e6, row.mean_nll_nats) for row in rows}
     assert [row[4] for row in speed.table.rows] == [row.speedup for row in rows]
+    update = variant_view.shown([replace(line, name="<b>x</b>") for line in lines])
+    assert "<b>x" not in update.rows.replace("<b>&lt;b&gt;x", "")
+    assert "&lt;b&gt;x" in update.charts[0].figure.data[-1].text[0]
 
 
 def test_a_run_is_stopped_at_its_next_step(visited, folder, tmp_path):
     quantize_runs = QuantizeRuns(visited, tmp_path)
-    updates = quantize_runs.run("me", VALUES | {"model": folder, "schemes": ["int8", "fp16"]})
     seen = []
-    for update in updates:
+    for update in quantize_runs.run("me", VALUES | {"model": folder, "schemes": ["int8", "fp16"]}):
         seen.append(update)
         if update.rows:  # the model itself is measured
             quantize_runs.stop("me")
     assert variant_view.STOPPED in seen[-1].notice
     assert seen[-1].busy is False
     home = VariantStore(tmp_path).find(folder)
-    assert home.baseline is not None
-    assert home.variants() == []
+    assert home.baseline is not None and home.variants() == []
     assert seen[-1].rows.count('<tr class="fm-variant') == 1
     # The next run has its turn.
     assert list(quantize_runs.run("me", VALUES | {"model": folder}))[-1].busy is False
     assert len(home.variants()) == 1
 
 
-def test_one_run_waits_for_another_and_can_be_stopped_then(visited, folder, tmp_path):
-    quantize_runs = QuantizeRuns(visited, tmp_path)
+def test_one_run_waits_for_another_and_can_be_stopped_then(visited, folder, store):
+    quantize_runs = QuantizeRuns(visited, store.root)
     first = quantize_runs.run("first", VALUES | {"model": folder})
     next(first)
     next(first)  # has its turn
@@ -262,18 +226,18 @@ def test_one_run_waits_for_another_and_can_be_stopped_then(visited, folder, tmp_
     assert third[-1].busy is False
 
 
-def test_what_cannot_be_run_is_said(visited, tmp_path):
+def test_what_cannot_be_run_is_said(visited, session, tmp_path):
     quantize_runs = QuantizeRuns(visited, tmp_path)
     (update,) = quantize_runs.run("me", VALUES | {"schemes": []})
     assert "No scheme is ticked" in update.notice
     *_, last = quantize_runs.run("me", VALUES | {"model": "no/such/model/here"})
     assert "no such model" in last.notice.lower()
     assert last.busy is False
+    found = components.answered(serve.figure, session, {"name": "<x>", "values": {}})
+    assert "Unknown" in found["error"]
 
 
-def test_a_broken_store_is_an_empty_one(visited, folder, tmp_path):
-    store = VariantStore(tmp_path)
-    run(visited, store, model=folder)
+def test_a_broken_store_is_an_empty_one(visited, folder, store, tmp_path):
     home = store.find(folder)
     (home.output(Recipe()) / "fillmask-ui.json").write_text("{")
     assert home.variants() == []
@@ -286,26 +250,10 @@ def test_a_broken_store_is_an_empty_one(visited, folder, tmp_path):
         run(visited, VariantStore(file), model=folder)
 
 
-def test_variants_are_offered_as_models_but_not_to_strangers(
-    visited, folder, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("FILLMASK_UI_VARIANTS", str(tmp_path))
-    run(visited, VariantStore(tmp_path), model=folder)
-    (variant,) = VariantStore(tmp_path).find(folder).variants()
-    assert (f"int8 of {folder} · made here", str(variant.path)) in components.model_choices(visited)
-    public = Session(ModelStore(), public=True)
-    assert str(variant.path) not in dict(map(reversed, components.model_choices(public)))
-
-
 def test_a_public_page_has_no_such_tab():
     assert "quantize" in [name for name, _, _ in page.tabs_of(public=False)]
     assert "quantize" not in [name for name, _, _ in page.tabs_of(public=True)]
     assert page.tab_of("quantize", public=True) == "explore"
-
-
-def test_an_unknown_panel_is_said(session):
-    found = components.answered(serve.figure, session, {"name": "<x>", "values": {}})
-    assert "Unknown" in found["error"]
 
 
 def test_names_of_points_are_on_no_marker_and_no_other_name():
