@@ -99,8 +99,7 @@ class LayerNoise:
     weight_snr_db: float  # of all its numbers together
     size_bytes: int  # in the quantized file
     baseline_bytes: int
-    # Of what the next layer reads: the noise that has built up so far. None if unknown.
-    hidden_snr_db: float | None = None
+    hidden_snr_db: float | None = None  # of what the next layer reads; None if unknown
 
 
 @dataclass(frozen=True)
@@ -176,9 +175,8 @@ class Diagnosis:
 def worst_first(parts: Iterable[PartNoise]) -> tuple[PartNoise, ...]:
     """Those whose numbers stick out, then those whose restoring certainly helps, then the rest.
 
-    Within each the loss recovered decides where it is significant, else how far the numbers lie
-    below those of parts that are stored alike. Numbers come first because some parts that are
-    broken cost little on the texts at hand: attention does not see the bias of its keys at all.
+    Numbers come first because some broken parts cost little on the texts at hand: attention does
+    not see the bias of its keys at all.
     """
 
     def place(part: PartNoise) -> tuple[bool, float, float]:

@@ -54,7 +54,7 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A loaded model that is to have a row."""
+    """A loaded model to be measured."""
 
     scheme: str  # that made it
     model: MaskedLM
@@ -63,7 +63,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Stamp:
-    """What quantized numbers depend on beside the weights: they differ by CPU and by fusion."""
+    """What quantized numbers depend on beside the weights."""
 
     cpu_features: tuple[str, ...]
     runtime: str  # `onnxruntime` or `torch`, with its version

@@ -17,8 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.errors import DataError, FillmaskError, first_line
-from fillmask_ui.files import write_text
+from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.files import write_text, writing
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.quantizing.hub_folder import RECORD, draft, note_figures, read_record
 from fillmask_ui.quantizing.measure_variants import VariantFigures
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _SOURCE_FILE = "source.json"
-_PLAIN = "plain"  # the recipe without choices
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,13 @@ class Recipe:
 
     @property
     def folder(self) -> str:
-        """Its name; another choice has another one.
+        """A name of its own.
 
         >>> Recipe().folder, Recipe(("embedding",)).folder
         ('plain', 'embedding-9b7da2')
         """
         if self == Recipe():
-            return _PLAIN
+            return "plain"
         digest = sha256(json.dumps([*self.exclude, self.calibration]).encode()).hexdigest()
         return f"{slug('-'.join(self.exclude) or 'calibrated')[:30]}-{digest[:6]}"
 
@@ -122,16 +121,11 @@ class Home:
 
     def write(self, name: str, content: str) -> Path:
         """Replace a file of the folder in one step; a DataError if that fails."""
-        path = self.folder / name
-        try:
+        advice = ": name another folder with the environment variable FILLMASK_UI_VARIANTS"
+        with writing(self.folder, advice):
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_text(content, path)
-        except (OSError, DataError) as error:
-            raise DataError(
-                f"{self.folder} cannot be written ({first_line(error)}): name another folder with "
-                "the environment variable FILLMASK_UI_VARIANTS"
-            ) from error
-        return path
+        write_text(content, self.folder / name)
+        return self.folder / name
 
     def output(self, recipe: Recipe) -> Path:
         """The folder that variants of a recipe are made in."""
@@ -161,20 +155,15 @@ class Home:
     ) -> StoredVariant:
         """Write a variant with more parts, by their names in the baseline, in full precision.
 
-        One that exists is returned. `pair` is the variant opened beside its baseline.
-
-        Raises:
-            OptionError: for an unknown part.
-            DataError: if it cannot be written, or the variant's record is gone.
-            ModelError: if the result does not run.
+        One that exists is returned. `pair` is the variant opened beside its baseline; errors as of
+        its `write_restored`.
         """
         recipe = Recipe((*variant.exclude, *names))
         if (known := self.variant(variant.scheme, recipe)) is not None:
             return known
         folder = variant.path.parent.parent
         name = variant.path.relative_to(folder).as_posix()
-        record = read_record(folder)
-        if record is None:
+        if (record := read_record(folder)) is None:
             raise DataError(f"{folder} has lost the record of what was made there: make it again")
         with draft(self.output(recipe)) as drafted:
             path = drafted.folder / name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise
+from fillmask_ui.quantizing.diagnosis import Diagnosis
 from fillmask_ui.quantizing.measure_variants import Stamp
 from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.show.table import Column, Table
@@ -77,25 +77,20 @@ def layers(diagnosis: Diagnosis) -> Table:
     return Table.of(columns, rows, "Along depth")
 
 
-def measured_parts(diagnosis: Diagnosis) -> list[PartNoise]:
-    """Those that were measured in full precision, most loss recovered first."""
-    found = [part for part in diagnosis.parts if part.restored is not None]
-    return sorted(found, key=lambda part: -part.restored.recovered_nats if part.restored else 0.0)
-
-
 def left_out(diagnosis: Diagnosis) -> Table:
-    """The leave-one-out table."""
+    """The parts that were measured in full precision, most loss recovered first."""
+    measured = [(part.name, part.restored) for part in diagnosis.parts if part.restored]
+    measured.sort(key=lambda pair: -pair[1].recovered_nats)
     columns = (
         *("part", Column("loss recovered, nats", _signed, about="recovered"), "95 % interval"),
         *("above 0", Column("bytes added", bytes_text)),
     )
     rows = (
         (
-            *(part.name, own.recovered_nats, interval_text(own.interval, _signed)),
+            *(name, own.recovered_nats, interval_text(own.interval, _signed)),
             *("yes" if own.significant else "no", own.bytes_added),
         )
-        for part in measured_parts(diagnosis)
-        if (own := part.restored) is not None
+        for name, own in measured
     )
     return Table.of(columns, rows, "One part in full precision")
 
@@ -121,7 +116,7 @@ def loss_sentence(diagnosis: Diagnosis) -> str:
     """Both losses and the difference; blank before they are known."""
     if not diagnosis.texts:
         return ""
-    low_high = interval_text(diagnosis.difference_interval, lambda value: f"{value:+.4f}")
+    low_high = interval_text(diagnosis.difference_interval, _signed)
     interval = f", 95 % interval {low_high}" if low_high else ""
     return (
         f"Mean NLL {diagnosis.mean_nll_nats:.4f} nats beside {diagnosis.baseline_nll_nats:.4f} of "
@@ -175,23 +170,18 @@ def stamp_line(stamp: Stamp | None, measured: str = "") -> str:
     """What the figures depend on beside the weights, in one line."""
     if stamp is None:
         return ""
-    parts = [
-        f"CPU {', '.join(stamp.cpu_features)}",
-        stamp.runtime,
-        f"graph optimization {stamp.graph_optimization}",
-        f"x64 quant precision {stamp.x64_quant_precision}",
-        *filter(None, [measured]),
-    ]
-    return " · ".join(parts)
+    features, optimization = ", ".join(stamp.cpu_features), stamp.graph_optimization
+    parts = [f"CPU {features}", stamp.runtime, f"graph optimization {optimization}"]
+    if stamp.runtime.startswith("onnxruntime"):
+        parts.append(f"x64 quant precision {stamp.x64_quant_precision}")
+    return " · ".join([*parts, measured] if measured else parts)
 
 
 def remarks(diagnosis: Diagnosis) -> list[str]:
     """Alarms, notes, and parts without a partner."""
     lines = [*diagnosis.alarms, *diagnosis.notes]
-    for names, where in (
-        (diagnosis.only_here, "this file"),
-        (diagnosis.only_in_baseline, "the baseline"),
-    ):
+    alone = {"this file": diagnosis.only_here, "the baseline": diagnosis.only_in_baseline}
+    for where, names in alone.items():
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             lines.append(f"only in {where}: {', '.join(names[:5])}{more}")

@@ -16,7 +16,7 @@ from fillmask_ui.runs import RunStore
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.explore.explore_modes import SERVED as EXPLORE
 from fillmask_ui.ui.learn.learn_figures import SERVED as LEARN
-from fillmask_ui.ui.quantize.serve import SERVED as QUANTIZE
+from fillmask_ui.ui.quantize.diagnosis_view import SERVED as QUANTIZE
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.unmask.unmask_view import SERVED as UNMASK
 

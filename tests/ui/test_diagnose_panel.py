@@ -14,7 +14,7 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.quantizing.make_variants import quantize
 from fillmask_ui.quantizing.variant_store import Recipe, VariantStore
 from fillmask_ui.ui.components import answered
-from fillmask_ui.ui.quantize import serve
+from fillmask_ui.ui.quantize import diagnosis_view
 from fillmask_ui.ui.session import Session
 
 
@@ -36,7 +36,7 @@ def ask(session, path, home, **values):
     given = {"variant": str(path), "baseline": str(home), "name": "int8 <b>", "most": "1"}
     request = {"name": "diagnose", "model": str(path), "values": given | values}
     for _ in range(600):
-        told = answered(serve.figure, session, request)
+        told = answered(diagnosis_view.figure, session, request)
         if told["kind"] != "busy":
             return told
         time.sleep(0.05)

@@ -16,7 +16,7 @@ from fillmask_ui.quantizing.variant_store import Recipe, VariantStore
 from fillmask_ui.show.charts import run_charts
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import components, page
-from fillmask_ui.ui.quantize import serve, variant_view
+from fillmask_ui.ui.quantize import diagnosis_view, variant_view
 from fillmask_ui.ui.quantize.quantize_job import (
     CALIBRATION_TEXTS,
     Failed,
@@ -233,7 +233,7 @@ def test_what_cannot_be_run_is_said(visited, session, tmp_path):
     *_, last = quantize_runs.run("me", VALUES | {"model": "no/such/model/here"})
     assert "no such model" in last.notice.lower()
     assert last.busy is False
-    found = components.answered(serve.figure, session, {"name": "<x>", "values": {}})
+    found = components.answered(diagnosis_view.figure, session, {"name": "<x>", "values": {}})
     assert "Unknown" in found["error"]
 
 

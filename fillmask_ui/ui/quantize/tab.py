@@ -17,7 +17,7 @@ from fillmask_ui.show.charts import Chart
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import QUIET, notice_html, noticing
-from fillmask_ui.ui.quantize import serve, variant_view
+from fillmask_ui.ui.quantize import diagnosis_view, variant_view
 from fillmask_ui.ui.quantize.variant_view import Update
 from fillmask_ui.ui.session import Session
 
@@ -27,12 +27,7 @@ _WAITING = "Waiting for another run to end…"
 
 
 class QuantizeRuns:
-    """What all visitors of the tab share.
-
-    Args:
-        session: the page's models.
-        root: where variants are kept; None for the usual place.
-    """
+    """What all visitors of the tab share; variants are kept in `root`, or in the usual place."""
 
     def __init__(self, session: Session, root: Path | None = None) -> None:
         self.session = session
@@ -42,9 +37,9 @@ class QuantizeRuns:
 
     @noticing(lambda notice: Update(notice, busy=False))
     def run(self, visitor: str, values: dict[str, Any], *, make: bool = True) -> Generator[Update]:
-        """Make and measure what the controls ask for; `stop` ends it at its next step.
+        """Make and measure what the controls hold; `stop` ends it at its next step.
 
-        Without `make`, what is there but was not measured is shown and measured.
+        Without `make`, variants that were never measured are shown and measured.
         """
         # They load the tools, which the page does not need to open.
         from fillmask_ui.ui.quantize.quantize_job import perform, read_order
@@ -115,9 +110,11 @@ def build(session: Session, root: Path | None = None) -> None:
     with gr.Column(elem_id="quantize-full"):
         parts["rows"] = components.html_block(elem_id="quantize-rows")
         place = components.html_block(
-            render("page/quantize/diagnose_place.html", figures=list(serve.FIGURES)),
+            render("page/quantize/diagnose_place.html", figures=list(diagnosis_view.FIGURES)),
             js_on_load=components.static("quantize_begin.js"),
-            server_functions=[components.served(session, *item) for item in serve.SERVED.items()],
+            server_functions=[
+                components.served(session, *item) for item in diagnosis_view.SERVED.items()
+            ],
         )
     _wire(quantize_runs, inputs, parts, place)
 

@@ -11,6 +11,7 @@ from fillmask_ui.quantizing.measure_variants import BASELINE, Progress, VariantF
 from fillmask_ui.quantizing.variant_store import Home, VariantStore
 from fillmask_ui.show.charts.chart import Chart
 from fillmask_ui.show.charts.run_charts import Named, by_size, by_speed
+from fillmask_ui.show.diagnosis import stamp_line
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import error_message, link_to, notice_html
 from fillmask_ui.ui.quantize.quantize_job import Failed, Kept, Note, Step, name_of
@@ -169,21 +170,11 @@ def shown(lines: Sequence[Line]) -> Update:
     rows = render(
         "page/quantize/rows.html",
         lines=lines,
-        stamps=list(dict.fromkeys(_stamp(own) for own in measured)),
+        stamps=list(dict.fromkeys(stamp_line(own.stamp) for own in measured)),
         texts=next((own.texts for own in measured), 0),
         alarms=[(name, _sentence(alarm)) for name, own in alarms.items() for alarm in own],
     )
     return Update(rows=rows, story=_story(lines), charts=drawn)
-
-
-def _stamp(row: VariantFigures) -> str:
-    """What the figures depend on beside the weights, in one line."""
-    own = row.stamp
-    features = ", ".join(own.cpu_features)
-    parts = [f"CPU {features}", own.runtime, f"graph optimization {own.graph_optimization}"]
-    if own.runtime.startswith("onnxruntime"):
-        parts.append(f"x64 quant precision {own.x64_quant_precision}")
-    return " · ".join(parts)
 
 
 def _story(lines: Sequence[Line]) -> str:
