@@ -79,7 +79,17 @@ def quantize(
     choice = ModelChoice(
         reference, tokenizer=tokenizer, onnx_file=onnx_file, runtime=runtime, threads=threads
     )
-    examples = _examples(texts) if measured else []
+    examples: list[Example] = []
+    if measured:
+        with open_texts(replace(texts, samples=texts.samples or MEASURED).source()) as found:
+            examples = list(found)
+    source = None
+    if calibration is not None:
+        if not is_file(calibration):
+            raise OptionError(
+                f"no file {calibration!r}: give one of texts to calibrate on, one a line"
+            )
+        source = replace(texts, dataset=calibration, samples=None, shuffle=False).source()
     base = load(choice)
     bench = _Bench(Subject("", base, reference), examples)
     steps = variants(
@@ -87,7 +97,7 @@ def quantize(
         output,
         scheme or (),
         exclude=exclude or (),
-        calibration=None if calibration is None else _calibration(calibration, texts),
+        calibration=source,
         force=force,
         load=lambda wanted: base if wanted == choice else load(wanted),
     )
@@ -105,19 +115,8 @@ def quantize(
         bench.report(as_json=as_json)
 
 
-def _examples(texts: TextChoice) -> list[Example]:
-    with open_texts(replace(texts, samples=texts.samples or MEASURED).source()) as found:
-        return list(found)
-
-
-def _calibration(file: str, texts: TextChoice) -> Any:
-    if not is_file(file):
-        raise OptionError(f"no file {file!r}: give one of texts to calibrate on, one a line")
-    return replace(texts, dataset=file, samples=None, shuffle=False).source()
-
-
 class _Bench:
-    """Variants as they come, with what was measured of each."""
+    """Variants as they are made, with what was measured of each."""
 
     def __init__(self, base: Subject, texts: Sequence[Example]) -> None:
         self.base, self.texts = base, texts
@@ -145,7 +144,6 @@ class _Bench:
         return self.rows[-1]
 
     def report(self, *, as_json: bool) -> None:
-        """Print what there is."""
         figures = {row.reference: row for row in self.rows}
         told = [own.alarms for own in self.made] + [own.alarms for own in self.rows]
         if as_json:

@@ -70,7 +70,7 @@ def diagnose(
     Args:
         model: the quantized model.
         baseline: the model that it was made from.
-        texts: read several times; plain strings are numbered from 0.
+        texts: plain strings are numbered from 0.
         config: what loss is measured; cross-entropy by default.
         options: how much is measured.
         load: how the two are loaded.

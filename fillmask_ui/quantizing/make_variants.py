@@ -59,7 +59,6 @@ class Variant:
     parity: float | None = None  # largest difference of a logit from PyTorch; None if not exported
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values."""
         return {**asdict(self), "path": str(self.path)}
 
 
@@ -88,9 +87,8 @@ def quantize(
         load: how models are loaded.
 
     Raises:
-        OptionError: for an unknown scheme or part, or a folder that must not be written.
-        ModelError: if the model cannot be loaded or worked on, or a result does not run.
-        DataError: if no calibration text can be used, or the folder cannot be written.
+        FillmaskError: for an unknown scheme or part, a folder that must not be written, or a model
+            or texts that cannot be used.
     """
     chosen = [n for s in schemes or [DEFAULT_SCHEME] for n in (SCHEMES if s == "all" else [s])]
     rows = {name: find_scheme(name) for name in chosen}
@@ -242,7 +240,6 @@ def _calibration(source: TextSource | None, texts: Sequence[Example], used: int)
 
 
 def _command(name: str, source: ModelChoice, output: Path, **options: Any) -> str:
-    """With plain file names."""
     given = {key: value for key, value in source.given().items() if key in _RETRACED}
     home = output.absolute().name
     return command(name, plain_reference(source.reference), o=home, **given, **options)

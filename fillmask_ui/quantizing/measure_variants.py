@@ -74,7 +74,6 @@ class Stamp:
 
     @classmethod
     def of(cls, signature: ModelSignature) -> Stamp:
-        """The stamp that a signature holds."""
         runtime = RUNTIMES.get(signature.runtime)
         library = runtime.package if runtime else signature.runtime
         version = signature.versions.get(library, "")
@@ -150,11 +149,7 @@ def measure_variant(
 ) -> Generator[Progress | VariantFigures]:
     """The cross-entropy, size and speed of a variant beside its baseline; the row comes last.
 
-    Without a variant, the row of the baseline itself.
-
-    Raises:
-        DataError: if no text could be measured.
-        ModelOutputError: if a model returns NaN.
+    Without a variant, the row of the baseline itself. A DataError if no text could be measured.
     """
     base = baseline.model
     subject = variant or replace(baseline, scheme=BASELINE)
@@ -214,8 +209,6 @@ def _with_mask(token: TokenExample) -> str:
 
 @dataclass(frozen=True)
 class _Speed:
-    """Medians of one model."""
-
     tokens_per_second: float
     sentence_ms: float | None
 

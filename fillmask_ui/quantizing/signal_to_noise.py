@@ -20,7 +20,7 @@ Run = Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]  # ids, mask 
 
 @dataclass
 class Power:
-    """Two sums that merge."""
+    """The sums of a signal-to-noise ratio, which merge."""
 
     signal: float = 0.0
     noise: float = 0.0
@@ -56,13 +56,10 @@ def activation_noise(
     """The noise of activations, text by text, so that there is no padding.
 
     Args:
-        quantized: gives the keys of `values` for tokens int64 [1, T].
-        baseline: gives what they map to.
-        values: name in the quantized graph to that in the baseline.
+        quantized: gives the keys of `values`, the names in its graph.
+        baseline: gives the names that they map to.
+        values: those whose shapes differ are left out.
         texts: token ids, int64 [T] each.
-
-    Returns:
-        By the name in the quantized graph; values whose shapes differ are left out.
     """
     found: dict[str, Power] = {}
     for ids in texts:

@@ -73,7 +73,6 @@ class StoredVariant:
     figures: VariantFigures | None = None  # its row; None if it was not measured
 
     def keep(self, figures: VariantFigures) -> None:
-        """Write down its row."""
         note_figures(self.path, figures.to_dict())
 
 
