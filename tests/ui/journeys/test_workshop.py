@@ -14,8 +14,8 @@ from playwright.sync_api import expect
 from serving import serving
 
 from fillmask_ui.models import load_model
-from fillmask_ui.quantizing.diagnosis import Diagnosing
-from fillmask_ui.ui.quantize import diagnose
+from fillmask_ui.quantizing.measure_variants import Progress
+from fillmask_ui.ui.quantize import diagnosis_view
 from fillmask_ui.unmasking import UnmaskingConfig, finish, read_history
 
 
@@ -62,15 +62,15 @@ def test_a_text_is_unmasked_step_by_step(visit, served, tmp_path):
 @pytest.fixture
 def gate(monkeypatch):
     """Holds each diagnosis before its first part is put into full precision."""
-    opened, whole = threading.Event(), diagnose.diagnose
+    opened, whole = threading.Event(), diagnosis_view.diagnose
 
     def held(*arguments, **options):
         for step in whole(*arguments, **options):
             yield step
-            if isinstance(step, Diagnosing) and step.message.endswith("in full precision"):
+            if isinstance(step, Progress) and step.message.endswith("in full precision"):
                 assert opened.wait(60)
 
-    monkeypatch.setattr(diagnose, "diagnose", held)
+    monkeypatch.setattr(diagnosis_view, "diagnose", held)
     yield opened
     opened.set()
 
