@@ -4,6 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -93,8 +94,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.option.markexpr == "quick" and _in_slow_place(collection_path) else None
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """Mark what is quick and what is slow; journeys, which share a browser, come last.
 
     A test that starts processes of Ray is tried again: two busy cores may keep it waiting too long.
@@ -107,4 +108,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needs_slow = SLOW_FIXTURES & set(getattr(item, "fixturenames", ()))
         if not needs_slow and not _in_slow_place(item.path):
             item.add_marker("quick")
+    yield  # to what chooses by these marks, and to what shuffles
     items.sort(key=lambda item: "browser" in getattr(item, "fixturenames", ()))
