@@ -27,7 +27,7 @@ from fillmask_ui.runs.rows_file import checksum
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.texts.reading import SourceReport
 
-# Of a unit. `told` is pickled: `ReadingNews` or an exception, instead of texts.
+# Of a unit. `told` is pickled: `ReadingNews`, `GivenUp` or an exception, instead of texts.
 _SCHEMA = pa.schema(
     {
         "cell": pa.int32(),
@@ -59,6 +59,10 @@ class ReadingNews:
     report: SourceReport
     blocks: int | None = None  # in all; None before the end
     found: int = 0  # texts that the run has rows of
+
+
+class GivenUp:
+    """What a worker tells of a unit that has ended too many processes."""
 
 
 class BlockSource(Datasource):

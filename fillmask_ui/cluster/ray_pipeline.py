@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import queue
 import threading
-import warnings
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -15,9 +14,8 @@ from typing import Any
 import ray
 import ray.data
 from ray.exceptions import RayError, RayTaskError
-from ray.util.annotations import RayDeprecationWarning
 
-from fillmask_ui.cluster.ray_blocks import BlockSource, CellTask, ReadingNews
+from fillmask_ui.cluster.ray_blocks import BlockSource, CellTask, GivenUp, ReadingNews
 from fillmask_ui.cluster.ray_connection import Cluster
 from fillmask_ui.cluster.ray_machines import (
     Placed,
@@ -27,7 +25,7 @@ from fillmask_ui.cluster.ray_machines import (
     paths_of,
     place,
 )
-from fillmask_ui.cluster.ray_worker import Worker
+from fillmask_ui.cluster.ray_worker import TRIES, Attempts, Worker
 from fillmask_ui.errors import DataError, OptionError, first_line
 from fillmask_ui.evaluation import BLOCK_TEXTS, EvaluatedText
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
@@ -42,8 +40,6 @@ from fillmask_ui.texts.source import DATASET, FILE, FOLDER, STDIN
 
 # Units of a block, if each token is a reading: some seconds each, not minutes.
 PARTS = 16
-# So many processes may end in a unit before it is given up.
-TRIES = 6
 _POLL_SECONDS = 0.5
 # Finished units that wait for the driver; beyond it, workers wait.
 _MOST_WAITING = 64
@@ -69,6 +65,7 @@ class OpenCell:
     closing: ExitStack  # ends the run: done, stopped or failed
     news: ReadingNews = field(default_factory=lambda: ReadingNews(SourceReport(None, None)))
     delivered: set[tuple[int, int]] = field(default_factory=set)  # block and part
+    given_up: int = 0  # units
     tokens: int = 0  # scored since it was opened
 
     @property
@@ -82,6 +79,9 @@ class OpenCell:
             told = pickle.loads(unit["told"])  # noqa: S301 - of this evaluation's own processes
             if isinstance(told, Exception):
                 raise told
+            if isinstance(told, GivenUp):
+                self.given_up += 1
+                return ()
             self.news = told
             self.recorder.know_available(told.report.available)
         elif (unit["block"], unit["part"]) not in self.delivered:
@@ -162,6 +162,9 @@ class _Pipeline:
                 cell = self._cells[item["cell"]]
                 if not cell.ended:
                     yield self._progress(cell, rows=cell.take(item))
+                # The rest is measured, unless no process lives long enough for any unit.
+                if cell.given_up > self._cluster.workers:
+                    break
             else:
                 yield from map(self._progress, self._open())
         for cell in self._open():
@@ -176,8 +179,6 @@ class _Pipeline:
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         context.target_max_block_size = 1  # each unit is given out by itself, at once
-        # As many as may be under way in the processes that a unit ends; the rest is measured.
-        context.max_errored_blocks = 2 * self._cluster.workers
         tasks = [cell.task for cell in self._cells]
         # Texts are read on this machine alone.
         here = ray.get_runtime_context().get_node_id()
@@ -192,18 +193,16 @@ class _Pipeline:
         pool = ray.data.ActorPoolStrategy(
             size=self._cluster.workers, max_tasks_in_flight_per_actor=2
         )
-        with warnings.catch_warnings():
-            # The limit of retries is a remote argument, and has no other name yet (Ray 2.60).
-            warnings.simplefilter("ignore", RayDeprecationWarning)
-            return units.map_batches(
-                Worker,
-                fn_constructor_args=(tasks, self._placed),
-                batch_size=None,
-                batch_format="pyarrow",
-                compute=pool,
-                num_cpus=self._cluster.threads,
-                max_task_retries=TRIES - 1,
-            )
+        counting = ray.remote(num_cpus=0, label_selector={"ray.io/node-id": here})(Attempts)
+        self._attempts = counting.remote()  # lives as long as this
+        return units.map_batches(
+            Worker,
+            fn_constructor_args=(tasks, self._placed, self._attempts),
+            batch_size=None,
+            batch_format="pyarrow",
+            compute=pool,
+            num_cpus=self._cluster.threads,
+        )
 
     def _draw(self, dataset: ray.data.Dataset) -> None:
         """The thread: finished units, then None, or what went wrong."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import ray
 
-from fillmask_ui.cluster.ray_blocks import CellTask, examples_of, told_error
+from fillmask_ui.cluster.ray_blocks import CellTask, GivenUp, examples_of, told_error
 from fillmask_ui.cluster.ray_machines import Placed, load_placed
 from fillmask_ui.evaluation import Heartbeat, RunningSummary, evaluate
 from fillmask_ui.evaluation.measure import windows_of
@@ -18,16 +19,38 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, SkippedText
 from fillmask_ui.runs.rows_file import checksum, dump_row
 
+# So many processes may end in a unit before it is given up.
+TRIES = 6
+
+
+class Attempts:
+    """How often units were begun that have not ended; an actor on the machine of the driver.
+
+    Ray's own limit of retries also counts what never began, on a machine that has just left.
+    """
+
+    def __init__(self) -> None:
+        self._begun = Counter[tuple[int, ...]]()
+
+    def begin(self, unit: tuple[int, ...]) -> int:
+        """Count an attempt."""
+        self._begun[unit] += 1
+        return self._begun[unit]
+
+    def end(self, unit: tuple[int, ...]) -> None:
+        """Forget a unit."""
+        del self._begun[unit]
+
 
 class Worker:
     """Measures units of cells with one model; an actor of Ray Data's pool.
 
     An exception is part of the answer: the driver decides. The model is loaded with the first unit,
-    so that Ray's limit of retries holds for processes that end in the middle of that, too.
+    so that a process that ends in the middle of that counts as an attempt, too.
     """
 
-    def __init__(self, cells: Sequence[CellTask], placed: Sequence[Placed]) -> None:
-        self._cells, self._placed = cells, placed
+    def __init__(self, cells: Sequence[CellTask], placed: Sequence[Placed], attempts: Any) -> None:
+        self._cells, self._placed, self._attempts = cells, placed, attempts
         self._name = ray.get_runtime_context().get_actor_id()
         self._models: tuple[MaskedLM, MaskedLM | None] | None = None
 
@@ -39,8 +62,13 @@ class Worker:
         answer |= {"lines": b"", "summary": b"", "tokens": 0, "worker": self._name}
         if answer["told"]:
             return answer
+        key = (unit["cell"], unit["block"], unit["part"])
+        if ray.get(self._attempts.begin.remote(key)) > TRIES:
+            return answer | {"told": pickle.dumps(GivenUp())}
         try:
-            return answer | self._measure(unit)
+            answer |= self._measure(unit)
+            self._attempts.end.remote(key)
+            return answer
         except MemoryError:
             os._exit(1)  # with what is left nothing more can be done; a fresh process tries again
         except Exception as error:  # noqa: BLE001 - raised in the driver
