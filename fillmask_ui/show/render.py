@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fillmask_ui.files import visible
+from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.numbers import (
     cell_text,
     cosine_text,
@@ -53,7 +54,7 @@ _ENVIRONMENT.filters |= {
     "signed_percent": signed_percent,
     "three_digits": three_digits,
 }
-_ENVIRONMENT.globals["explanations"] = EXPLANATIONS
+_ENVIRONMENT.globals |= {"Scale": Scale, "explanations": EXPLANATIONS, "log2": math.log2}
 
 
 def render(template: str, **values: Any) -> str:

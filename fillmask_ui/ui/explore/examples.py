@@ -117,8 +117,13 @@ def _example(entry: Mapping[str, Any]) -> Example:
     return Example(**_frozen({**entry, "claims": claims}))
 
 
-EXAMPLE_SETS = tuple(
-    ExampleSet(group["name"], tuple(_example(entry) for entry in group["examples"]))
-    for group in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-)
+def read_sets(path: Path) -> tuple[ExampleSet, ...]:
+    """The sets of a YAML file."""
+    return tuple(
+        ExampleSet(group["name"], tuple(_example(entry) for entry in group["examples"]))
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))
+    )
+
+
+EXAMPLE_SETS = read_sets(Path(__file__).with_suffix(".yaml"))
 EXAMPLES = tuple(example for group in EXAMPLE_SETS for example in group.examples)

@@ -15,7 +15,7 @@ from fillmask_ui.lessons.next_sentence import (
     predicts_next,
     sentence_pair,
 )
-from fillmask_ui.show.drawing import Scale, bars_of
+from fillmask_ui.show.drawing import bars_of
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.components import link_to
@@ -118,15 +118,7 @@ def _show_side_losses(asked: Asked) -> Shown:
         )
 
     found = asked.slowly(("side_losses", text), work)
-    highest = max(max(word.left, word.right, word.both) for word in found.words)
-    html = render(
-        "page/learn/side_losses_result.html",
-        found=found,
-        losses=Scale(0, highest, 200, 12),
-        places=Scale(-0.5, len(found.words) - 0.5, 40, 700),
-        means={side: found.mean(side) for side in ("left", "right", "both")},
-    )
-    return Shown({"losses": html})
+    return Shown({"losses": render("page/learn/side_losses_result.html", found=found)})
 
 
 # ---- Next sentence prediction

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.guesses import Guesses, parse_guesses
 from fillmask_ui.lessons.masked_position import MaskedPosition, find_masked_position
 from fillmask_ui.show.drawing import Bar
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.explore.examples import Above, Among, Example, First
+from fillmask_ui.ui.explore.examples import read_sets
 from fillmask_ui.ui.explore.guess_view import compare, comparison_html
 from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.session import check_text
@@ -16,36 +17,7 @@ from fillmask_ui.ui.session import check_text
 ROWS = 4  # for guesses of the class
 # Words with bars, so few that a projector shows all; the model has at least two of its own.
 WORDS = 4
-# A test puts the claims to the model that ships.
-READY = (
-    Example(
-        "every morning",
-        "I drink a cup of [MASK] every morning.",
-        "Two words fit. Who expects the true one more?",
-        (First("tea"), Among(("tea", "coffee"), 2), Above("tea", "coffee")),
-        hidden=("coffee",),
-    ),
-    Example(
-        "a triangle",
-        "A triangle has three [MASK].",
-        "Nearly sure, and right.",
-        (First("sides"), Above("sides", "angles", times=5)),
-        hidden=("sides",),
-    ),
-    Example(
-        "a nest",
-        "The bird built its nest in a [MASK].",
-        "The model is drawn to the wrong word.",
-        (First("nest"), Above("nest", "tree", times=5)),
-        hidden=("tree",),
-    ),
-)
-HORSE = "The farmer gave the horse some [MASK]."
-ROUNDS = (
-    Example("bees", "Bees make [MASK].", "", (First("honey"),), hidden=("honey",)),
-    Example("a horse", HORSE, "", (Among(("hay",), 3),), hidden=("hay",)),
-    Example("a swim", "We swam in the [MASK].", "", (Among(("sea",), 5),), hidden=("sea",)),
-)
+READY, ROUNDS = (own.examples for own in read_sets(Path(__file__).with_name("guesses.yaml")))
 
 
 def guess(asked: Asked) -> Shown:

@@ -12,25 +12,17 @@ from fillmask_ui.lessons.context_sides import MASK
 from fillmask_ui.lessons.distributions import Comparison, adds_up, compare, read_numbers, scaled
 from fillmask_ui.lessons.masked_position import find_masked_position, true_token
 from fillmask_ui.lessons.softmax import Softmax, SoftmaxRow, softmax_of, top_tokens
-from fillmask_ui.show.drawing import Bar, Scale, bars_of
+from fillmask_ui.show.drawing import Bar, bars_of
 from fillmask_ui.show.numbers import loss_text, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import as_unsure
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.components import link_to
-from fillmask_ui.ui.explore.examples import Above, Among, Example, First
 from fillmask_ui.ui.explore.prediction_view import LossPoint, points_json
 from fillmask_ui.ui.figure import Asked, Figure, Shown
+from fillmask_ui.ui.learn.guess_figures import READY
 from fillmask_ui.ui.session import check_text
 
-# The true word comes second, so that both ends of the temperature tell. A test asks the model.
-EXAMPLE = Example(
-    "every morning",
-    "I drink a cup of [MASK] every morning.",
-    "Why does sharpening the distribution make the loss larger?",
-    (First("tea"), Among(("tea", "coffee"), 2), Above("tea", "coffee")),
-    hidden=("coffee",),
-)
 MOST_WORDS = 4  # of the best, in a table that a projector shows whole
 MOST_BOXES = 500
 COLUMNS = (("1", "logits"), ("2", "exponentials"), ("3", "probabilities"), ("4", "loss"))
@@ -142,7 +134,6 @@ def units(asked: Asked) -> Shown:
 
 _WORDS = 4  # of the model, beside the true one and all others
 SENTENCE, WORD = "Water freezes when it gets very [MASK].", "cold"
-_HIGHEST_NATS = 3.0  # of the drawing
 
 
 @dataclass(frozen=True)
@@ -214,15 +205,13 @@ def _result(found: Comparison, unit: str = "nats") -> str:
 def _show_soft_truth(asked: Asked) -> Shown:
     """The cross-entropy of a truth over two classes with every prediction."""
     p, q = asked.number("p", 0, 1, 0.7), asked.number("q", 0.01, 0.99, 0.4)
-    across, up = Scale(0, 1, 44, 690), Scale(0, _HIGHEST_NATS, 230, 10)
-    points = []
-    for share in (step / 200 for step in range(1, 200)):
-        loss = compare((p, 1 - p), (share, 1 - share)).cross_entropy_nats
-        if loss <= _HIGHEST_NATS:
-            points.append(f"{across(share):.1f},{up(loss):.1f}")
+    curve = {
+        share: compare((p, 1 - p), (share, 1 - share)).cross_entropy_nats
+        for share in (step / 200 for step in range(1, 200))
+    }
     found = compare((p, 1 - p), (q, 1 - q), ("tea", "coffee"))
-    values = {"found": found, "p": p, "q": q, "across": across, "up": up, "curve": " ".join(points)}
-    return Shown({"result": render("page/learn/soft_truth_result.html", **values)})
+    html = render("page/learn/soft_truth_result.html", found=found, p=p, q=q, curve=curve)
+    return Shown({"result": html})
 
 
 def _show_model_truth(asked: Asked) -> Shown:
@@ -246,7 +235,8 @@ def _show_model_truth(asked: Asked) -> Shown:
     return Shown({"result": _result(found), "model": said})
 
 
-_SENTENCE = {"sentence": EXAMPLE.text, "truth": EXAMPLE.hidden[0]}
+# The true word comes second, so that both ends of the temperature tell.
+_SENTENCE = {"sentence": READY[0].text, "truth": READY[0].hidden[0]}
 _TABLE = {**_SENTENCE, "columns": COLUMNS, "added": ADDED}
 _OWN = {"examples": (*ONE_HOT, *SOFT), "begun": SOFT[0]}
 _ONE_HOT = {"examples": ONE_HOT}

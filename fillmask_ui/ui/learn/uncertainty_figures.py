@@ -2,49 +2,30 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.intervals import Limits
-from fillmask_ui.lessons.accuracy_and_loss import (
-    BIN_NATS,
-    BINS,
-    TEMPERATURES,
-    TemperatureLosses,
-    Tempered,
-    loss_histogram,
-    prediction,
-    temperature_losses,
-)
-from fillmask_ui.lessons.mean_uncertainty import (
-    COUNTS,
-    PUBLISHED,
-    SEEDS,
-    Change,
-    PairedModels,
-    SeedMeans,
-    TextLosses,
-    compare_paired,
-    means_by_count,
-    means_over_seeds,
-    shortest,
-    text_losses,
-)
+from fillmask_ui.lessons import accuracy_and_loss as accuracy
+from fillmask_ui.lessons import mean_uncertainty as uncertainty
+from fillmask_ui.lessons.mean_uncertainty import SEEDS
 from fillmask_ui.models import available_models
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.figure import Asked, Figure, Shown, finished
+from fillmask_ui.ui.figure import Asked, Figure, Result, Shown, finished
 
 TEMPERATURE_TEXTS = 40
 SEED_TEXTS = 20
 _SPARE = 15  # texts, as the masks leave out one of a hundred or so
 _PAIRED_TEXTS = 80
 _TEMPERATURE = 1.1  # of the second model where it is the first one again
-_COLDEST, _HOTTEST = TEMPERATURES[0], TEMPERATURES[-1]
+_COLDEST, _HOTTEST = accuracy.TEMPERATURES[0], accuracy.TEMPERATURES[-1]
+# The embedded model in the other precision; of others, the model itself.
+_VARIANTS = {"embedded": "embedded:int8", "embedded:int8": "embedded"}
 _SAME = "same"  # in the control of the second model: the first one again
 
 
@@ -66,29 +47,40 @@ def _second_model(asked: Asked, reference: str) -> MaskedLM:
     return second
 
 
-def _counted(report: Report, total: int, what: str) -> Callable[[int], None]:
-    """Reports a number done as `12 of 60 texts`."""
-    return lambda done: report(Waiting(f"{done} of {total} {what}", done / total))
+def _measured(
+    asked: Asked,
+    question: tuple[str, ...],
+    count: int,
+    measure: Callable[..., Result],
+    model: MaskedLM | None = None,
+) -> Result:
+    """What `measure(texts, on_text=...)` finds in so many of the embedded texts."""
+
+    def work(report: Report) -> Result:
+        texts = list(open_texts(TextSource(samples=count)))
+        total = len(texts)
+        return measure(
+            texts, on_text=lambda done: report(Waiting(f"{done} of {total} texts", done / total))
+        )
+
+    return finished(asked.session.slowly(model or asked.model, question, work))
 
 
 def near_misses(asked: Asked) -> Shown:
     """Two predictions of one word, each with the probability of a slider."""
     percents = {"A": asked.integer("a", 1, 99, 40), "B": asked.integer("b", 1, 99, 5)}
-    models = {name: prediction(percent / 100) for name, percent in percents.items()}
+    models = {name: accuracy.prediction(percent / 100) for name, percent in percents.items()}
     return Shown({"result": render("page/learn/near_misses_result.html", models=models)})
 
 
 def two_temperatures(asked: Asked) -> Shown:
     """One model at two temperatures, beside the one with the lowest loss."""
     losses = _temperature_losses(asked, asked.model)
-    means = [one.mean_nll_nats for one in losses.every]
     html = render(
         "page/learn/two_temperatures_result.html",
         first=losses.at(asked.number("a", _COLDEST, _HOTTEST, 1.0)),
         second=losses.at(asked.number("b", _COLDEST, _HOTTEST, 2.0)),
         losses=losses,
-        x=Scale(_COLDEST, _HOTTEST, 40, 415),
-        y=Scale(min(means) - 0.1, max(means), 200, 24),
     )
     return Shown({"result": html})
 
@@ -101,25 +93,18 @@ def token_losses(asked: Asked) -> Shown:
         "A": a.at(asked.number("a", _COLDEST, _HOTTEST, 1.0)),
         "B": b.at(asked.number("b", _COLDEST, _HOTTEST, 0.5)),
     }
-    histogram = loss_histogram(*(side.nll_nats for side in sides.values()))
-    most = max(int(counts.max()) for counts in histogram.counts.values())
     html = render(
         "page/learn/token_losses_result.html",
         sides=sides,
         names={"A": asked.model.signature.name, "B": second.signature.name},
-        histogram=histogram,
-        x=Scale(0, BINS * BIN_NATS, 40, 424),
-        y=Scale(0, most, 220, 38),
+        histogram=accuracy.loss_histogram(*(side.nll_nats for side in sides.values())),
     )
     return Shown({"result": html})
 
 
-def _temperature_losses(asked: Asked, model: MaskedLM) -> TemperatureLosses:
-    def work(report: Report) -> TemperatureLosses:
-        texts = list(open_texts(TextSource(samples=TEMPERATURE_TEXTS)))
-        return temperature_losses(model, texts, on_text=_counted(report, len(texts), "texts"))
-
-    return finished(asked.session.slowly(model, ("temperature losses",), work))
+def _temperature_losses(asked: Asked, model: MaskedLM) -> accuracy.TemperatureLosses:
+    measure = partial(accuracy.temperature_losses, model)
+    return _measured(asked, ("temperature losses",), TEMPERATURE_TEXTS, measure, model)
 
 
 # ---- How sure is the number?
@@ -128,45 +113,29 @@ def _temperature_losses(asked: Asked, model: MaskedLM) -> TemperatureLosses:
 def twenty_seeds(asked: Asked) -> Shown:
     """The evaluator's mean by seed, beside pseudo-perplexity."""
 
-    def work(report: Report) -> SeedMeans:
-        texts = shortest(list(open_texts(TextSource())), SEED_TEXTS)
-        on_pass = _counted(report, len(SEEDS) + 1, "passes over the texts")
-        return means_over_seeds(asked.model, texts, on_pass=on_pass)
+    def work(report: Report) -> uncertainty.SeedMeans:
+        texts = uncertainty.shortest(list(open_texts(TextSource())), SEED_TEXTS)
+
+        def on_pass(done: int) -> None:
+            passes = len(SEEDS) + 1
+            report(Waiting(f"{done} of {passes} passes over the texts", done / passes))
+
+        return uncertainty.means_over_seeds(asked.model, texts, on_pass=on_pass)
 
     means = asked.slowly(("twenty seeds",), work)
     seed = asked.integer("seed", SEEDS[0], SEEDS[-1], SEEDS[0])
     chosen = next(one for one in means.seeds if one.seed == seed)
-    highest = max(means.pseudo_nll_nats, *(one.mean_nll_nats for one in means.seeds))
-    html = render(
-        "page/learn/twenty_seeds_result.html",
-        means=means,
-        chosen=chosen,
-        x=Scale(0, len(SEEDS), 34, 424),
-        y=Scale(0, highest + 0.2, 210, 24),
-    )
+    html = render("page/learn/twenty_seeds_result.html", means=means, chosen=chosen)
     answer = render("page/learn/twenty_seeds_answer.html", chosen=chosen)
     return Shown({"result": html, "answer": answer})
 
 
 def more_texts(asked: Asked) -> Shown:
     """The interval of the mean of the first 5, 10, 20, ... texts, in an order of the reader's."""
-
-    def work(report: Report) -> TextLosses:
-        texts = list(open_texts(TextSource(samples=COUNTS[-1] + _SPARE)))
-        return text_losses(asked.model, texts, on_text=_counted(report, len(texts), "texts"))
-
-    losses = asked.slowly(("more texts",), work)
-    means = means_by_count(losses, asked.integer("order", 0, 9999, 0))
-    low = min(one.interval.low for one in means)
-    high = max(one.interval.high for one in means)
-    html = render(
-        "page/learn/more_texts_result.html",
-        means=means,
-        x=Scale(math.log2(means[0].texts) - 0.4, math.log2(means[-1].texts) + 0.4, 34, 424),
-        log2=math.log2,
-        y=Scale(max(0.0, low - 0.2), high + 0.2, 210, 24),
-    )
-    return Shown({"result": html})
+    measure = partial(uncertainty.text_losses, asked.model)
+    losses = _measured(asked, ("more texts",), uncertainty.COUNTS[-1] + _SPARE, measure)
+    means = uncertainty.means_by_count(losses, asked.integer("order", 0, 9999, 0))
+    return Shown({"result": render("page/learn/more_texts_result.html", means=means)})
 
 
 def published_changes(asked: Asked) -> Shown:
@@ -175,11 +144,11 @@ def published_changes(asked: Asked) -> Shown:
         _typed(asked, "pass_below", "the limit of PASS", 5.0) / 100,
         _typed(asked, "risk_below", "the limit of AT_RISK", 10.0) / 100,
     )
-    own = Change(
+    own = uncertainty.Change(
         _typed(asked, "loss", "your loss", 2.1625),
         _typed(asked, "baseline", "the baseline", 2.1032),
     )
-    rows = list(PUBLISHED)
+    rows = list(uncertainty.PUBLISHED)
     if asked.text("order", "printed") == "change":
         rows.sort(key=lambda row: row.relative_change, reverse=True)
     html = render("page/learn/published_changes_result.html", rows=rows, limits=limits)
@@ -204,36 +173,22 @@ def _typed(asked: Asked, name: str, what: str, plain: float) -> float:
 
 def paired_difference(asked: Asked) -> Shown:
     """Two models on identical masks: their means, and two intervals of the difference."""
-    reference = asked.text("second") or _other_variant(asked.model)
+    reference = asked.text("second") or _VARIANTS.get(asked.model.signature.name, _SAME)
     second = _second_model(asked, reference)
     name = second.signature.name
     if reference == _SAME:
-        second, name = Tempered(second, _TEMPERATURE), f"{name} at temperature {_TEMPERATURE:g}"
-
-    def work(report: Report) -> PairedModels:
-        texts = list(open_texts(TextSource(samples=_PAIRED_TEXTS)))
-        on_text = _counted(report, len(texts), "texts")
-        return compare_paired(second, asked.model, texts, on_text=on_text)
-
-    pair = asked.slowly(("paired", reference), work)
+        name += f" at temperature {_TEMPERATURE:g}"
+        second = accuracy.Tempered(second, _TEMPERATURE)
+    measure = partial(uncertainty.compare_paired, second, asked.model)
+    pair = _measured(asked, ("paired", reference), _PAIRED_TEXTS, measure)
     figures = {asked.model.signature.name: pair.base, name: pair.own}
-    far = max(abs(pair.separate.low), abs(pair.separate.high), 0.01)
-    intervals = [one.interval for one in figures.values() if one.interval]
     html = render(
         "page/learn/paired_difference_result.html",
         pairing=pair,
         figures=figures,
         change=interval_text(pair.comparison.interval, signed_percent),
-        means=Scale(min(one.low for one in intervals), max(one.high for one in intervals), 14, 416),
-        differences=Scale(-far, far, 14, 416),
     )
     return Shown({"result": html})
-
-
-def _other_variant(model: MaskedLM) -> str:
-    """The embedded model in the other precision; of others, the model itself."""
-    others = {"embedded": "embedded:int8", "embedded:int8": "embedded"}
-    return others.get(model.signature.name, _SAME)
 
 
 _RANGE = {"coldest": _COLDEST, "hottest": _HOTTEST}
