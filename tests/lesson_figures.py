@@ -1,7 +1,10 @@
 """Figures of the course without a browser."""
 
+import re
 from contextlib import suppress
 from typing import Any
+
+from page_tags import Tags
 
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.figure import Asked, Shown, Unfinished
@@ -16,3 +19,18 @@ def show_figure(session: Session, model: MaskedLM | None, name: str, **values: A
         with suppress(Unfinished):
             return FIGURES[name].show(asked)
     raise AssertionError(f"{name} went on for minutes")
+
+
+def text_of(html: str) -> str:
+    """What a reader sees; blocks and cells stand apart."""
+    apart = re.sub(r"(?=</?(?:t[dh]|d[td]|p|h4|li|text)\b)", " ", html)
+    return " ".join(Tags(apart).text.split())
+
+
+def cells(html: str) -> list[list[str]]:
+    """The cells of each row of the body of a table, as text."""
+    body = html.split("<tbody>")[1].split("</tbody>")[0]
+    rows = re.findall(r"<tr.*?</tr>", body, re.DOTALL)
+    return [
+        [text_of(cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)] for row in rows
+    ]

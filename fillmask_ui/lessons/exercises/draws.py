@@ -1,6 +1,7 @@
 """What the tasks in `texts/*.yaml` draw: a number, or with a function of its own all of a task."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ def sample(rng: Rng, options: Sequence[Any], count: int) -> list[Any]:
     return [options[place] for place in rng.choice(len(options), count, replace=False)]
 
 
+@cache
 def loss_nats(probability: float) -> float:
     """The loss of a word of this probability, by the code of the evaluator.
 

@@ -1,4 +1,4 @@
-"""The exercises on the page: what the server sends and checks, and the same in a browser."""
+"""The exercises on the page: what the server sends and checks, without a browser."""
 
 import re
 from dataclasses import replace
@@ -10,31 +10,28 @@ from fillmask_ui.lessons.exercises.exercise import Choice, Numeric, Ordering
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.learn.exercise_view import check, exercises, score_html, sheet
-from fillmask_ui.ui.learn.learn_figures import SERVED
 
 ALL = sum(len(exercises_of(chapter, 1)) for chapter in EXERCISES)
 
 
-# ---- The server
+def with_another_answer(exercise):
+    if isinstance(exercise, Choice):
+        return replace(exercise, right=(exercise.right + 1) % len(exercise.options))
+    if isinstance(exercise, Numeric):
+        return replace(exercise, answer=0.0, slips=())
+    items = tuple(replace(item, value=-item.value) for item in exercise.items)
+    return replace(exercise, items=items)
 
 
 @pytest.mark.parametrize("chapter", EXERCISES)
 def test_forms_hold_no_answer(session, chapter):
-    for seed in (1, 7, 8):
+    for seed in (1, 7):
         html = exercises(session, {"chapter": chapter, "seed": seed})["html"]
         found = exercises_of(chapter, seed)
         assert html.count("<form") == len(found)
         for exercise in found:
-            for line in exercise.explanation.split("\n"):
-                assert line not in html
-        other = [
-            replace(one, right=(one.right + 1) % len(one.options))
-            if isinstance(one, Choice)
-            else replace(one, answer=0.0, slips=())
-            if isinstance(one, Numeric)
-            else replace(one, items=tuple(replace(item, value=-item.value) for item in one.items))
-            for one in found
-        ]
+            assert not [line for line in exercise.explanation.split("\n") if line in html]
+        other = [with_another_answer(one) for one in found]
         forms = render("page/learn/exercises_forms.html", chapter=chapter, exercises=other)
         assert forms == html, "another answer, the same forms"
 
@@ -55,13 +52,12 @@ def test_a_response_is_checked_and_explained(session, chapter):
         unread = check(session, {**asked, "response": "<b>?"})
         assert unread["right"] is None and "<b>?" not in unread["html"]
         for line in exercise.explanation.split("\n"):
-            shown = str(line).replace("'", "&#39;")
+            shown = line.replace("'", "&#39;")
             assert shown in right["html"] and shown in wrong["html"]
             assert shown not in unread["html"]
 
 
 def test_what_no_page_sends_is_answered_in_words(session):
-    assert {"exercises", "check", "sheet"} <= set(SERVED)
     for function, asked, said in (
         (exercises, {"chapter": "<b>"}, "unknown chapter"),
         (exercises, {"chapter": "loss", "seed": -3}, "it was -3"),
@@ -83,16 +79,15 @@ def test_the_sheet_has_all_exercises_and_solutions_only_if_asked_for(session):
         assert made.count("<article>") == ALL
         assert "@media print" in made and "@page" in made
         assert not re.search(r"<script|<link|https?:|src=", made)
-    for chapter in EXERCISES:
-        for exercise in exercises_of(chapter, 7):
-            assert exercise.text.replace("'", "&#39;") in plain["html"]
-            first_line = exercise.explanation.split("\n")[0].replace("'", "&#39;")
-            assert first_line in solved["html"] and first_line not in plain["html"]
-            if isinstance(exercise, Ordering):
-                first = exercise.order.index(0) + 1
-                item = f"</span> <b>{exercise.items[0].name}</b>"
-                assert f'<span class="place">{first}{item}' in solved["html"]
-                assert f'<span class="place">{item}' in plain["html"]
+    for exercise in (own for chapter in EXERCISES for own in exercises_of(chapter, 7)):
+        assert exercise.text.replace("'", "&#39;") in plain["html"]
+        first_line = exercise.explanation.split("\n")[0].replace("'", "&#39;")
+        assert first_line in solved["html"] and first_line not in plain["html"]
+        if isinstance(exercise, Ordering):
+            item = f"</span> <b>{exercise.items[0].name}</b>"
+            first = exercise.order.index(0) + 1
+            assert f'<span class="place">{first}{item}' in solved["html"]
+            assert f'<span class="place">{item}' in plain["html"]
     assert "☒" in solved["html"] and "☒" not in plain["html"]
     assert "as in the course" in sheet(session, {})["html"]
     assert f'data-count="{ALL}"' in score_html()

@@ -1,4 +1,4 @@
-"""A gap from the left, the right and both sides; attention; the losses of every word."""
+"""A mask from the left, the right and both sides; attention; the losses of every word."""
 
 import math
 
@@ -18,9 +18,9 @@ def model(request):
     return load_model(request.param)
 
 
-@pytest.fixture(scope="module", params=["bert", "roberta", "xlm-roberta", "deberta-v2"])
-def tiny(request, tiny_models):
-    return load_model(str(tiny_models.folder(request.param)))
+@pytest.fixture(scope="module")
+def embedded():
+    return load_model("embedded")
 
 
 def probability(model, view, word):
@@ -47,42 +47,38 @@ def test_a_cut_text_ends_and_a_hidden_one_goes_on(model):
     sides = Sides.of(model, EXAMPLES[1].text)
     assert probability(model, sides.bare(), ".") > 0.9
     assert probability(model, sides.bare(), "dog") < 0.001
-    assert probability(model, sides.hidden("left"), "dog") > 100 * probability(
-        model, sides.right(), "dog"
-    )
+    cut = probability(model, sides.right(), "dog")
+    assert probability(model, sides.hidden("left"), "dog") > 100 * cut
 
 
-def test_the_views_are_what_a_reader_would_cut():
-    sides = Sides.of(load_model("embedded"), "The ____ barked, at the old postman. ")
+def test_the_views_are_what_a_reader_would_cut(embedded):
+    sides = Sides.of(embedded, "The ____ barked, at the old postman. ")
     assert sides.left().text == "The [MASK]."
     assert sides.bare().text == "The [MASK]"
     assert sides.right().text == "[MASK] barked, at the old postman. "
     assert sides.hidden("left").text == "[MASK] [MASK] barked, at the old postman. "
     assert sides.hidden("left").pieces == ("[MASK] ", " barked, at the old postman. ")
     hidden = sides.hidden("right")
-    assert hidden.pieces[0] == "The "
-    assert hidden.text.endswith("[MASK].")
+    assert hidden.pieces[0] == "The " and hidden.text.endswith("[MASK].")
+    whole = Sides.of(embedded, "[MASK] is cold")  # no words on one side, no sign at the end
+    assert whole.hidden("left").text == whole.right().text == whole.both().text
+    assert (whole.sign, whole.left().text) == ("", "[MASK]")
 
 
-def test_a_sentence_without_words_on_one_side_is_its_own_view():
-    model = load_model("embedded")
-    sides = Sides.of(model, "[MASK] is cold")
-    assert sides.sign == ""
-    assert sides.hidden("left").text == sides.right().text == sides.both().text
-    assert sides.left().text == "[MASK]"
-
-
-def test_masks_hide_one_token_each_in_any_vocabulary(tiny):
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
+def test_masks_hide_one_token_each_in_any_vocabulary(family, tiny_models):
+    tiny = load_model(str(tiny_models.folder(family)))
     sides = Sides.of(tiny, TEXT)
     mask, token = tiny.vocabulary.mask_id, tiny.vocabulary.mask_token
-    place = sides.masked.encoding.ids.index(mask)
-    for side, hidden in (("left", place - 1), ("right", len(sides.masked.encoding) - place - 3)):
+    encoding = sides.masked.encoding
+    place = encoding.ids.index(mask)
+    for side, hidden in (("left", place - 1), ("right", len(encoding) - place - 3)):
         ids = tiny.vocabulary.encode(sides.hidden(side).text.replace("[MASK]", token)).ids
         start = 1 if side == "left" else place
         assert ids.count(mask) == hidden + 1
         assert ids[start : start + hidden + 1] == (mask,) * (hidden + 1)
         if side == "left":  # what stays keeps its positions
-            assert ids[place:] == sides.masked.encoding.ids[place:]
+            assert ids[place:] == encoding.ids[place:]
 
 
 def test_a_view_is_scored_as_the_pipeline_of_transformers_scores_its_text(tiny_models):
@@ -97,48 +93,37 @@ def test_a_view_is_scored_as_the_pipeline_of_transformers_scores_its_text(tiny_m
         assert probability(model, view, "cat") == pytest.approx(expected["score"], rel=1e-4)
 
 
-def test_several_gaps_and_none_are_refused():
-    model = load_model("embedded")
-    with pytest.raises(TextError, match="2 masks"):
-        Sides.of(model, "A [MASK] and a [MASK].")
-    with pytest.raises(TextError, match="no mask"):
-        Sides.of(model, "A dog.")
-
-
-def test_a_causal_model_looks_back_and_a_masked_one_all_around():
-    causal, masked = attention(load_model("embedded"), "The water, [MASK] is blue.")
+def test_a_causal_model_looks_back_and_a_masked_one_all_around(embedded):
+    causal, masked = attention(embedded, "The water, [MASK] is blue.")
     assert causal.words == masked.words == ("The", "water", "[MASK]", "is", "blue")
     size = range(5)
     assert [sum(causal.sees(row, read) for read in size) for row in size] == [1, 2, 3, 4, 5]
     assert all(masked.sees(row, read) for row in size for read in size)
     assert (causal.words[causal.guesser], causal.clues) == ("water", 2)
     assert (masked.words[masked.guesser], masked.clues) == ("[MASK]", 4)
-
-
-def test_a_gap_at_the_start_leaves_a_causal_model_nothing():
-    causal, _ = attention(load_model("embedded"), "[MASK] is blue.")
-    assert (causal.guesser, causal.clues) == (None, 0)
+    start, _ = attention(embedded, "[MASK] is blue.")
+    assert (start.guesser, start.clues) == (None, 0)
     with pytest.raises(TextError, match=f"room for {MOST_GRID_WORDS}"):
-        attention(load_model("embedded"), "very " * MOST_GRID_WORDS + "[MASK]")
+        attention(embedded, "very " * MOST_GRID_WORDS + "[MASK]")
 
 
 def test_both_sides_are_worth_more_than_twice_either(model):
     found = side_losses(model, ALL_WORDS, lambda *_: None)
     assert 2 * found.mean("both") < min(found.mean("left"), found.mean("right"))
     # Explore measures the same losses of words that are hidden one by one.
-    measured = [one.nll_nats for one in surprisal(model, ALL_WORDS).words]
-    words = [word for word, one in zip(measured, found.words, strict=False)]
+    words = [one.nll_nats for one in surprisal(model, ALL_WORDS).words][: len(found.words)]
     assert [word.both for word in found.words] == pytest.approx(words, abs=1e-4)
     assert found.mean("both") == pytest.approx(math.fsum(words) / len(words), abs=1e-4)
 
 
-def test_the_losses_tell_how_far_they_are_and_what_cannot_be_measured():
-    model, news = load_model("embedded"), []
-    side_losses(model, "It rained.", lambda *done: news.append(done))
+def test_the_losses_tell_how_far_they_are_and_what_cannot_be_measured(embedded):
+    news = []
+    side_losses(embedded, "It rained.", lambda *done: news.append(done))
     assert news == [(1, 2), (2, 2)]
-    with pytest.raises(TextError, match="has a gap"):
-        side_losses(model, "It [MASK].", lambda *_: None)
-    with pytest.raises(TextError, match="no word"):
-        side_losses(model, "...", lambda *_: None)
-    with pytest.raises(TextError, match="shorten"):
-        side_losses(model, "very " * 30, lambda *_: None)
+    for text, said in (
+        ("It [MASK].", "has a gap"),
+        ("...", "no word"),
+        ("very " * 30, "shorten"),
+    ):
+        with pytest.raises(TextError, match=said):
+            side_losses(embedded, text, lambda *_: None)

@@ -1,0 +1,164 @@
+"""The softmax and two distributions of the lessons against torch and scipy."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import entropy
+from table_model import TableModel
+
+from fillmask_ui.errors import OptionError, TextError
+from fillmask_ui.filling import fill
+from fillmask_ui.filling.words import raw_logits_at
+from fillmask_ui.lessons.distributions import adds_up, compare, read_numbers, scaled
+from fillmask_ui.lessons.masked_position import find_masked_position, true_token
+from fillmask_ui.lessons.softmax import softmax_of
+
+pytestmark = pytest.mark.quick
+
+TEXT = "the [MASK] sat on the mat."
+
+
+@pytest.fixture
+def logits():
+    return np.random.default_rng(3).normal(size=500).astype(np.float32) * 4
+
+
+@pytest.mark.parametrize("temperature", [0.05, 1, 100])
+def test_probabilities_loss_and_entropy_are_those_of_torch(logits, temperature):
+    made = softmax_of(logits, 7, [3, 7, 11], temperature=temperature)
+    wanted = torch.from_numpy(logits).double() / temperature
+    shares = torch.softmax(wanted, 0)[[3, 7, 11]]
+    assert [row.probability for row in made.rows[:3]] == pytest.approx(shares.tolist())
+    assert made.rows[-1].probability == pytest.approx(1 - shares.sum().item(), abs=1e-12)
+    loss = torch.nn.functional.cross_entropy(wanted[None], torch.tensor([7])).item()
+    assert made.nll_nats == pytest.approx(loss)
+    of_torch = torch.distributions.Categorical(logits=wanted).entropy().item()
+    assert made.entropy_nats == pytest.approx(of_torch, abs=1e-12)
+
+
+@pytest.mark.parametrize("added", [0.0, -12.5, 800.0])
+def test_the_columns_add_up_and_only_differences_matter(logits, added):
+    made, plain = (softmax_of(logits, 7, [3, 7], added=c) for c in (added, 0.0))
+    assert made.nll_nats == pytest.approx(plain.nll_nats)
+    assert sum(row.probability for row in made.rows) == pytest.approx(1)
+    assert sum(row.tokens for row in made.rows) == len(logits)
+    exact = logits.astype(float) + added
+    largest = np.delete(exact, [3, 7]).max()
+    assert [row.logit for row in made.rows] == pytest.approx([exact[3], exact[7], largest])
+    if added == 800:  # e^800 is too large for the machine, its share is not
+        assert made.total == math.inf
+        return
+    assert made.total == pytest.approx(np.exp(exact).sum())
+    for row in made.rows:
+        assert row.exponential / made.total == pytest.approx(row.probability)
+
+
+def test_without_other_tokens_there_is_no_row_for_them():
+    made = softmax_of(np.array([1.0, 2.0]), 1, [0, 1])
+    assert [row.token_id for row in made.rows] == [0, 1]
+
+
+def test_the_logits_of_a_mask_are_what_explore_is_made_of():
+    model = TableModel()
+    masked = find_masked_position(model, TEXT)
+    logits = raw_logits_at(model, [masked.encoding.ids], [masked.position])[0]
+    cat = true_token(model, masked, "cat")
+    made = softmax_of(logits, cat, [cat])
+    known = fill(model, TEXT, candidates=["cat"]).masks[0]
+    assert made.nll_nats == pytest.approx(known.scored[0].nll_nats)
+    assert made.entropy_nats == pytest.approx(known.entropy_nats)
+    assert (masked.before, masked.after) == ("the ", " sat on the mat.")
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "kind", "part"),
+    [
+        ("", "cat", TextError, "the text is empty"),
+        ("the cat sat", "cat", TextError, "has no mask"),
+        ("the ___ sat on the [MASK]", "cat", TextError, "has 2 masks"),
+        (TEXT, " ", OptionError, "hidden word is missing"),
+        (TEXT, "walking", OptionError, "'walking' is 2 tokens (walk, ##ing)"),
+        (TEXT, "xyz", OptionError, "cannot be spelled"),
+    ],
+)
+def test_what_is_wrong_with_a_mask_is_said(text, word, kind, part):
+    model = TableModel()
+    with pytest.raises(kind) as wrong:
+        true_token(model, find_masked_position(model, text), word)
+    assert part in str(wrong.value)
+
+
+# ---- Two distributions
+
+
+@pytest.mark.parametrize("classes", [2, 3, 12])
+def test_the_three_numbers_are_those_of_scipy_and_torch(classes):
+    """The outside references: `scipy.stats.entropy`, and `cross_entropy` with either target."""
+    p, q = np.random.default_rng(classes).dirichlet(np.ones(classes), 2)
+    found = compare(p, q)
+    assert found.entropy_nats == pytest.approx(entropy(p), rel=1e-12)
+    assert found.kl_nats == pytest.approx(entropy(p, q), rel=1e-12)
+    assert found.cross_entropy_nats > compare(p, p).cross_entropy_nats
+    assert compare(p, p).kl_nats == pytest.approx(0, abs=1e-12)
+    logits = torch.tensor(np.log(q)[None] + 3.0)  # a softmax of these is q
+    soft = torch.nn.functional.cross_entropy(logits, torch.tensor(p[None]))
+    assert found.cross_entropy_nats == pytest.approx(soft.item(), rel=1e-12)
+    hard = torch.nn.functional.cross_entropy(logits, torch.tensor([1]))
+    one_hot = compare(np.eye(classes)[1], q)
+    assert one_hot.cross_entropy_nats == one_hot.kl_nats == pytest.approx(hard.item(), rel=1e-12)
+    assert str(one_hot.entropy_nats) == "0.0"
+    assert [term.nats > 0 for term in one_hot.terms] == [own == 1 for own in range(classes)]
+
+
+def test_a_zero_in_q_is_infinite_where_the_class_can_be_true():
+    found = compare([0.5, 0.5, 0], [1, 0, 0], ["a", "b"])
+    assert found.cross_entropy_nats == found.kl_nats == math.inf
+    assert found.impossible == ("b",)
+    assert found.entropy_nats == pytest.approx(math.log(2))
+    assert [term.name for term in found.terms] == ["a", "b", "class 3"]
+    assert compare([1, 0], [1, 0]).cross_entropy_nats == 0  # 0 ln 0 adds nothing
+
+
+@pytest.mark.parametrize(
+    ("typed", "numbers"),
+    [
+        ("1/3 2/3", (1 / 3, 2 / 3)),
+        (" 10%; 70 % ;20%,", (0.1, 0.7, 0.2)),
+        (".5 5e-1 0", (0.5, 0.5, 0.0)),
+        ("3 4", (3.0, 4.0)),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(typed, numbers):
+    assert read_numbers(typed, "q") == pytest.approx(numbers, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (" , ", "q has 0 numbers"),
+        ("0.1 " * 13, "q has 13 numbers"),
+        ("0.5, half", "'half' in q is no number"),
+        ("0.5, nan", "'nan' in q is no number"),
+        ("0.5, 1_0", "'1_0' in q is no number"),
+        ("-0.5, 1.5", "'-0.5' in q is no probability"),
+        ("1e999, 0", "'1e999' in q is no probability"),
+        ("1/1e-999", "divides by zero"),
+    ],
+)
+def test_what_is_no_probability_is_named(typed, message):
+    with pytest.raises(OptionError, match=message):
+        read_numbers(typed, "q")
+
+
+def test_sums_and_lengths_are_checked():
+    with pytest.raises(OptionError, match=r"q adds up to 0\.9, .*Scale to a sum of 1"):
+        compare([0.5, 0.5], [0.5, 0.4])
+    with pytest.raises(OptionError, match=r"p adds up to 2 and q adds up to 0\.9"):
+        compare([1, 1], [0.5, 0.4])
+    with pytest.raises(OptionError, match="p has 2 classes and q has 3"):
+        compare([0.5, 0.5], [0.2, 0.3, 0.5])
+    assert adds_up([0.33333, 0.33333, 0.33333]) and not adds_up([0.333, 0.333, 0.333])
+    with pytest.raises(OptionError, match="all numbers of q are 0"):
+        scaled([0, 0], "q")

@@ -1,0 +1,213 @@
+"""What a lesson masks is what the evaluator masks, and its losses arrive at the evaluator's."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binomtest
+from table_model import TableModel, sample_texts
+from tiny_models import SENTENCES, quiet
+from torch.nn.functional import cross_entropy
+
+from fillmask_ui import load_model
+from fillmask_ui.errors import DataError, TextError
+from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
+from fillmask_ui.filling import fill_at
+from fillmask_ui.lessons.masked_text import each_kind, encoded, mask_text, shares
+from fillmask_ui.lessons.token_losses import (
+    by_kind,
+    evaluated,
+    mixed_mean_nats,
+    over_seeds,
+    token_losses,
+)
+from fillmask_ui.masking import KINDS, MaskRecipe
+from fillmask_ui.ui.learn.masking_figures import LUNCH, SEED, TEXT
+
+DOG = "the old dog ran to the river and the cat sat on the mat"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return TableModel()
+
+
+@pytest.fixture(scope="module", params=["embedded", "embedded:int8"])
+def embedded(request):
+    return load_model(request.param)
+
+
+@pytest.mark.parametrize("rate", [0.15, 0.4])
+def test_a_text_is_masked_as_the_first_text_of_an_evaluation(model, rate):
+    seen = 0
+    for seed, text in enumerate(sample_texts(40)):
+        config = EvaluationConfig(seed=seed, recipe=MaskRecipe(probability=rate))
+        row = next(row for row in evaluate(model, [text, "a cat"], config) if row.id == 0)
+        shown = mask_text(model, text, seed, MaskRecipe(probability=rate)).chosen
+        if not isinstance(row, EvaluatedText):
+            assert not shown
+            continue
+        assert [token.position for token in shown] == row.cols.tolist()
+        assert [token.token_id for token in shown] == row.true_ids.tolist()
+        assert [token.shown_id for token in shown] == row.shown_ids.tolist()
+        assert [token.kind for token in shown] == [KINDS[kind] for kind in row.kinds]
+        seen += len(shown)
+    assert seen > 20
+
+
+def test_special_tokens_masks_and_unknown_words_are_never_chosen(model):
+    text = "the [MASK] sat xyz on the ___"  # neither xyz nor ___ is a word of the vocabulary
+    certain = mask_text(model, text, 0, MaskRecipe(probability=1))
+    fixed = [model.vocabulary.token(token.token_id) for token in certain.tokens if token.fixed]
+    assert fixed == ["[CLS]", "[MASK]", "[UNK]", "[MASK]", "[SEP]"]
+    assert [token.fixed for token in certain.tokens] == [not t.kind for t in certain.tokens]
+    assert certain.free == len(certain.chosen) == 4
+
+
+@pytest.mark.parametrize("rate", [0.15, 0.5])
+def test_shares_count_what_each_seed_chooses_and_are_those_expected(model, rate):
+    """By scipy's exact binomial test; a share that is a tenth off would fail it."""
+    encoding, recipe = encoded(model, DOG), MaskRecipe(rate)
+    few = shares(encoding, model.vocabulary, recipe, range(40))
+    texts = [mask_text(model, DOG, seed, recipe) for seed in range(40)]
+    kinds = [token.kind for masked in texts for token in masked.chosen]
+    assert few.kinds == tuple(kinds.count(kind) for kind in KINDS)
+    assert few.tokens == 40 * 13 and few.empty == sum(not masked.chosen for masked in texts)
+    counted = shares(encoding, model.vocabulary, recipe, range(4000))
+    assert binomtest(counted.chosen, counted.tokens, rate).pvalue > 1e-4
+    for count, share in zip(counted.kinds, (0.8, 0.1, 0.1), strict=True):
+        assert binomtest(count, counted.chosen, share).pvalue > 1e-4
+    assert binomtest(counted.empty, 4000, (1 - rate) ** 13).pvalue > 1e-4
+    assert binomtest(counted.chosen, counted.tokens, 1.1 * rate).pvalue < 1e-4
+
+
+@pytest.mark.parametrize("first", [0, 500])
+def test_each_kind_has_a_seed_that_chooses_the_last_word_alone(model, first):
+    encoding = encoded(model, "the cat sat.")
+    ways = each_kind(encoding, model.vocabulary, first)
+    assert [way.kind for way in ways] == [*KINDS]
+    for way in ways:
+        (token,) = mask_text(model, "the cat sat.", way.seed).chosen
+        assert (token.position, token.kind) == (way.position, way.kind)
+        assert encoding.tokens[way.position] == "sat"
+        assert way.seed >= first
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (" \n", "the text is empty"),
+        ("[MASK] xyz", "no token of this text can be chosen"),
+        ("the cat " * 40, "at most 64"),
+    ],
+)
+def test_a_text_that_cannot_be_masked_is_refused(model, text, said):
+    with pytest.raises(TextError, match=said):
+        mask_text(model, text, 0)
+    with pytest.raises(TextError, match="14 tokens and this wants at most 12"):
+        each_kind(encoded(model, "the cat " * 7), model.vocabulary, 0)
+
+
+# ---- The losses of a text
+
+
+def same_as_the_evaluator(model, text, seeds):
+    """How many tokens were chosen."""
+    seen = 0
+    for seed in seeds:
+        losses = token_losses(model, mask_text(model, text, seed))
+        if not losses:
+            with pytest.raises(DataError, match="no token was chosen"):
+                evaluated(model, text, seed)
+            continue
+        figures = evaluated(model, text, seed)
+        assert losses[-1].mean_nats == pytest.approx(figures.metric, abs=1e-6)
+        assert len(losses) == figures.tokens
+        seen += len(losses)
+    return seen
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
+def test_the_mean_is_the_evaluators_for_each_tokenizer(family, tiny_models):
+    model = load_model(tiny_models.without_onnx(family), runtime="torch")
+    assert same_as_the_evaluator(model, " ".join(SENTENCES)[:100], range(8)) > 10
+
+
+def test_the_mean_is_the_evaluators_for_the_embedded_models(embedded):
+    assert same_as_the_evaluator(embedded, TEXT, range(20)) > 30
+
+
+def test_the_mean_is_that_of_torchs_cross_entropy_over_labels(tiny_models):
+    """All logits of transformers' own model; what is not chosen has the label -100."""
+    from transformers import AutoModelForMaskedLM
+
+    folder = tiny_models.without_onnx("bert")
+    ours = load_model(folder, runtime="torch")
+    with quiet():
+        model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    for seed in (1, 2, 3):
+        text = mask_text(ours, " ".join(SENTENCES)[:100], seed)
+        losses = token_losses(ours, text)
+        labels = [token.token_id if token.kind else -100 for token in text.tokens]
+        shown = torch.tensor([[token.shown_id for token in text.tokens]])
+        with torch.no_grad():
+            logits = model(input_ids=shown).logits[0]
+        expected = cross_entropy(logits, torch.tensor(labels), ignore_index=-100).item()
+        assert losses[-1].mean_nats == pytest.approx(expected, abs=1e-5)
+        for count, one in enumerate(losses, 1):
+            so_far = [own.nll_nats for own in losses[:count]]
+            assert one.sum_nats == pytest.approx(sum(so_far))
+            assert one.mean_nats == pytest.approx(np.mean(so_far))
+
+
+def test_many_seeds_are_pooled_as_if_each_was_evaluated(model):
+    text, seeds = "the old dog ran to the red house", range(30)
+    told = []
+    pooled = over_seeds(model, text, seeds, told.append)
+    rows = []
+    for seed in seeds:
+        rows += evaluate(model, [text], EvaluationConfig(seed=seed))
+    alone = summarize(rows).model
+    assert pooled.tokens == alone.tokens > 20
+    assert pooled.mean_nll_nats == pytest.approx(alone.mean_nll_nats, abs=1e-12)
+    assert {kind: own.tokens for kind, own in by_kind(pooled).items()} == {
+        kind: own.tokens for kind, own in by_kind(alone).items()
+    }
+    measured = [row for row in rows if isinstance(row, EvaluatedText)]
+    for kind, own in by_kind(pooled).items():
+        losses = [row.scores.nll_nats[row.kinds == KINDS.index(kind)] for row in measured]
+        assert own.mean_nll_nats == pytest.approx(np.concatenate(losses).mean())
+    assert told == [*range(1, 31)]
+
+
+# ---- What the chapters say of the shipped models
+
+
+def test_the_text_of_the_chapter_shows_all_three_kinds(embedded):
+    losses = token_losses(embedded, mask_text(embedded, TEXT, SEED))
+    by_name = {one.token.kind: one.nll_nats for one in losses}
+    assert len(losses) == 5 and set(by_name) == set(KINDS)
+    assert by_name["unchanged"] < 0.01
+    assert by_name["random"] == max(one.nll_nats for one in losses) > 3
+
+
+def test_unchanged_tokens_flatter_the_mean(embedded):
+    figures = over_seeds(embedded, TEXT, range(200))
+    means = {kind: group.mean_nll_nats for kind, group in by_kind(figures).items()}
+    assert means["unchanged"] < 0.1
+    assert means["random"] > means["mask"] > figures.mean_nll_nats + 0.1
+    mixes = [mixed_mean_nats(means, share / 100) for share in (0, 10, 50, 90)]
+    assert mixes == sorted(mixes, reverse=True)
+    assert mixes[0] > means["mask"] > mixes[1]
+    assert mixes[1] == pytest.approx(figures.mean_nll_nats, abs=0.1)
+
+
+def test_lunch_is_easy_only_where_it_is_left_unchanged(embedded):
+    encoding = encoded(embedded, LUNCH)
+    ways = {way.kind: way for way in each_kind(encoding, embedded.vocabulary, 0)}
+    said = {}
+    for kind, way in ways.items():
+        ids, place = way.hidden.input_ids.tolist(), way.position
+        (true,) = fill_at(embedded, ids, place, encoding.ids[place], top_k=1).scored
+        said[kind] = true.probability
+    assert encoding.tokens[ways["mask"].position] == "delicious"
+    assert said["unchanged"] > 0.5 and max(said["mask"], said["random"]) < 0.05

@@ -1,0 +1,225 @@
+"""Losses at temperatures, seeds, intervals, published changes and pairs: by hand, scipy, torch."""
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from table_model import TableModel, sample_texts
+from tiny_models import quiet
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
+from fillmask_ui.intervals import Interval, Limits
+from fillmask_ui.lessons.accuracy_and_loss import (
+    BINS,
+    TEMPERATURES,
+    Tempered,
+    loss_histogram,
+    prediction,
+    temperature_losses,
+)
+from fillmask_ui.lessons.mean_uncertainty import (
+    PUBLISHED,
+    Change,
+    TextLosses,
+    compare_paired,
+    difference_of,
+    means_by_count,
+    means_over_seeds,
+    shortest,
+    text_losses,
+)
+from fillmask_ui.models import load_model
+from fillmask_ui.records import Example
+from fillmask_ui.show.render import render
+from fillmask_ui.texts import TextSource, open_texts
+
+TEXTS = [Example(*item) for item in enumerate(sample_texts(60))]
+
+
+def test_a_prediction_gives_the_rest_to_the_other_words():
+    """By hand: 0.6 is left, of which floor has three quarters; -ln 0.4 is 0.916291."""
+    found = prediction(0.4)
+    assert [*found.probabilities.values()] == pytest.approx([0.4, 0.45, 0.09, 0.06])
+    assert found.nll_nats == pytest.approx(0.916290732)
+    assert (found.best_guess, found.rank) == ("floor", 2)
+    assert (prediction(0.05).best_guess, prediction(0.05).rank) == ("floor", 4)
+    assert (prediction(0.5).best_guess, prediction(0.5).rank) == ("mat", 1)
+
+
+def test_losses_are_those_of_torch(tiny_models):
+    """torch's cross_entropy over transformers' own logits of what the evaluator hid."""
+    from transformers import AutoModelForMaskedLM
+
+    folder = tiny_models.folder("bert", onnx=False)
+    model = load_model(str(folder))
+    texts = [
+        Example(1, "The cat sat on the mat, and she walked to the café."),
+        Example(2, "The capital of France is a city on a river in the north of the country."),
+        Example(5, "It was cold and the old dog ran under the red house by the water again."),
+    ]
+    losses = temperature_losses(model, texts)
+    with quiet():
+        reference = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    rows = sorted(evaluate(model, texts), key=lambda row: row.id)
+    measured = [row for row in rows if isinstance(row, EvaluatedText)]
+    assert measured
+    for temperature in (0.5, 1.0, 1.7):
+        expected = []
+        for row in measured:
+            seen = row.ids.copy()
+            seen[row.cols] = row.shown_ids
+            with torch.no_grad():
+                logits = reference(torch.tensor(seen[None])).logits[0, row.cols] / temperature
+            targets = torch.tensor(row.true_ids)
+            expected += torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+        np.testing.assert_allclose(losses.at(temperature).nll_nats, expected, atol=1e-4)
+
+
+def test_a_temperature_moves_no_rank_but_the_loss_and_they_are_the_evaluators():
+    model = TableModel()
+    losses = temperature_losses(model, TEXTS)
+    assert [one.temperature for one in losses.every] == [*TEMPERATURES]
+    first = losses.every[0]
+    for one in losses.every[1:]:
+        np.testing.assert_array_equal(one.ranks, first.ranks)
+        assert one.mean_top_probability < first.mean_top_probability
+    assert len({one.mean_nll_nats for one in losses.every}) == len(TEMPERATURES)
+    assert losses.best.mean_nll_nats == min(one.mean_nll_nats for one in losses.every)
+    for temperature in (0.6, 1.0, 2.0):
+        figures = summarize(evaluate(Tempered(model, temperature), TEXTS)).model
+        found = losses.at(temperature)
+        assert found.tokens == figures.tokens
+        assert found.mean_nll_nats == pytest.approx(figures.mean_nll_nats, abs=1e-9)
+        assert found.top1_accuracy == figures.top1_accuracy
+    with pytest.raises(DataError, match="choose another model"):
+        temperature_losses(model, [Example(0, "東京")])
+
+
+def test_a_histogram_is_that_of_numpy():
+    rng = np.random.default_rng(1)
+    groups = {"A": rng.gamma(1, 3, 200), "B": rng.gamma(1, 2, 200)}
+    found = loss_histogram(*groups.values())
+    for name, losses in groups.items():
+        expected, _ = np.histogram(np.minimum(losses, BINS - 0.5), found.edges)
+        np.testing.assert_array_equal(found.counts[name], expected)
+
+
+def test_means_over_seeds_are_the_evaluators():
+    model = TableModel()
+    passes = []
+    found = means_over_seeds(model, TEXTS, seeds=(3, 4, 5), on_pass=passes.append)
+    assert passes == [1, 2, 3, 4]
+    figures = [
+        summarize(evaluate(model, TEXTS, EvaluationConfig(seed=seed))).model for seed in (3, 4, 5)
+    ]
+    means = [one.mean_nll_nats for one in figures]
+    assert [one.mean_nll_nats for one in found.seeds] == pytest.approx(means, abs=1e-12)
+    assert found.mean_nats == pytest.approx(np.mean(means))
+    assert found.spread_nats == pytest.approx(np.std(means, ddof=1))
+    # All tokens of all seeds, kind by kind, are all that were scored.
+    every = sum(one.tokens * one.mean_nll_nats for one in figures)
+    groups = [group for one in figures for group in one.by_kind]
+    assert sum(group.tokens * found.shown_as[group.name] for group in groups) == pytest.approx(
+        every
+    )
+    pseudo = summarize(evaluate(model, TEXTS, EvaluationConfig("pseudo-perplexity"))).model
+    assert found.pseudo_nll_nats == pseudo.mean_nll_nats
+
+
+def test_means_and_intervals_are_the_evaluators_in_any_order():
+    model = TableModel()
+    losses = text_losses(model, TEXTS)
+    found, turned = means_by_count(losses), means_by_count(losses, 7)
+    assert [one.texts for one in found] == [5, 10, 20, 40, len(losses.tokens)]
+    whole = summarize(list(evaluate(model, TEXTS))).model
+    assert found[-1].mean_nll_nats == pytest.approx(whole.mean_nll_nats, abs=1e-12)
+    assert (found[-1].interval, found[-1].tokens) == (whole.interval, whole.tokens)
+    assert [one.expected_half_nats / found[-1].half_nats for one in found] == pytest.approx(
+        [math.sqrt(found[-1].texts / one.texts) for one in found]
+    )
+    assert turned[0].mean_nll_nats != found[0].mean_nll_nats
+    assert turned[-1].mean_nll_nats == pytest.approx(found[-1].mean_nll_nats)
+    with pytest.raises(DataError, match=r"could measure \d of 4 texts"):
+        text_losses(model, TEXTS[:4])
+    with pytest.raises(DataError, match="calls a token impossible"):
+        means_by_count(TextLosses(np.array([1, 2, math.inf, 1, 1, 1]), np.ones(6)))
+
+
+def test_five_texts_have_the_interval_of_scipy():
+    """With equally many tokens in each text the mean is one of five numbers: Student's t."""
+    x = np.random.default_rng(2).gamma(4, 3, 12)
+    five = means_by_count(TextLosses(x, np.full(12, 4.0)))[0]
+    expected = stats.t.interval(0.95, 4, x[:5].mean() / 4, stats.sem(x[:5]) / 4)
+    assert (five.interval.low, five.interval.high) == pytest.approx(expected)
+
+
+def test_published_changes_by_hand():
+    """2.1625 / 2.1032 = 1.028195, 8.5174 / 2.3718 = 3.591112, e^6.1456 = 466.66."""
+    first, last = PUBLISHED[0], PUBLISHED[-1]
+    assert first.relative_change == pytest.approx(0.028195, abs=1e-6)
+    assert last.relative_change == pytest.approx(2.591112, abs=1e-6)
+    assert last.perplexity_factor == pytest.approx(466.66, abs=0.01)
+    assert [row.verdict(Limits()) for row in PUBLISHED] == ["PASS"] * 7 + ["REGRESSION"]
+    assert [row.as_printed for row in PUBLISHED] == [True] * 8
+    assert [f"{row.printed_percent:+g}" for row in PUBLISHED] == [
+        *("+2.8", "+2.7", "+0.2", "+1.6", "-0.5", "+1.4", "+4", "+259.1")
+    ]
+    verdicts = [Change(loss, 2.0).verdict(Limits()) for loss in (2.099, 2.1, 2.19, 2.2)]
+    assert verdicts == ["PASS", "AT_RISK", "AT_RISK", "REGRESSION"]
+
+
+def test_losses_that_are_shown_give_the_change_that_is_stated():
+    """2.16 / 2.10 is +2.9 %, so the losses stand with all their digits."""
+    read = (Path(__file__).parent.parent / "docs" / "learn.md").read_text("utf-8")
+    ((loss, baseline, stated),) = re.findall(r"why ([\d.]+) against ([\d.]+) is ([+\d.]+) %", read)
+    assert f"{100 * Change(float(loss), float(baseline)).relative_change:+.1f}" == stated == "+2.8"
+    # What the figure of the chapter begins with, below its heading of +2.8 %.
+    controls = render("page/learn/published_changes.html")
+    typed = dict(re.findall(r'name="(loss|baseline)"[^>]* value="([\d.]+)"', controls))
+    assert typed == {"loss": loss, "baseline": baseline}
+
+
+def test_pairs_are_the_evaluators_and_separate_means_add_up_as_squares():
+    """Standard errors 3 and 4 of independent means make 5."""
+    own, base = Interval(7.0, 13.0, "t"), Interval(4.0, 12.0, "t")
+    found = difference_of((10.0, 8.0), (own, base))
+    assert (found.low, found.high) == (-3.0, 7.0)
+    skewed = difference_of((10.0, 8.0), (Interval(7, 22, "t"), Interval(3, 12, "t")))
+    assert (skewed.low, skewed.high) == (2 - 5, 2 + 13)
+    model, noisy = TableModel(), TableModel(noise=0.3)
+    pair = compare_paired(noisy, model, TEXTS)
+    summary = summarize(evaluate(noisy, TEXTS, baseline=model))
+    assert pair.comparison.difference_nats == summary.comparison.difference_nats
+    assert pair.paired == summary.comparison.difference_interval
+    assert pair.separate == difference_of(
+        (summary.model.mean_nll_nats, summary.baseline.mean_nll_nats),
+        (summary.model.interval, summary.baseline.interval),
+    )
+    assert pair.times_narrower > 1
+
+
+def test_the_texts_are_right_about_the_shipped_models():
+    """Sharper, as many hits, a higher mean; random tokens cost most; pairs are narrow."""
+    model, other = load_model("embedded"), load_model("embedded:int8")
+    texts = list(open_texts(TextSource(samples=40)))
+    few = shortest(list(open_texts(TextSource())), 20)
+    for one in (model, other):
+        losses = temperature_losses(one, texts)
+        plain, sharper, flatter = (losses.at(t) for t in (1.0, 0.5, 2.0))
+        assert plain.hits == sharper.hits == flatter.hits
+        assert min(sharper.mean_nll_nats, flatter.mean_nll_nats) > plain.mean_nll_nats + 0.5
+        counts = loss_histogram(plain.nll_nats, sharper.nll_nats).counts
+        assert counts["B"][0] > counts["A"][0]
+        assert counts["B"][7:].sum() > counts["A"][7:].sum()
+        assert 0.9 <= losses.best.temperature <= 1.1
+        assert abs(plain.mean_top_probability - plain.top1_accuracy) < 0.05
+        found = means_over_seeds(one, few)
+        shown_as = found.shown_as
+        assert 0.1 < shown_as["unchanged"] < 1 < found.mean_nats < shown_as["mask"]
+        assert shown_as["mask"] < shown_as["random"] and found.spread_nats > 0.2
+    assert compare_paired(other, model, texts).times_narrower > 10
