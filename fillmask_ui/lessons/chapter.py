@@ -1,20 +1,7 @@
-r"""Chapters of the course, read from the Markdown files in `texts/`.
+"""Chapters of the course, read from the Markdown files in `texts/`.
 
 A file begins with front matter in YAML, then each heading of the second level opens a step. A line
 `[figure: NAME]` of its own is where a step has its figure; formulas are LaTeX between dollars.
-
-    ---
-    title: From logits to a loss
-    question: How does a prediction become one number?
-    numbers: {"0.357": -ln(0.7)}
-    given: {"15 %": "Devlin et al. 2019, arXiv:1810.04805"}
-    ---
-    ## One probability
-
-    The loss of the true word is $-\ln p$; at $p = 0.7$ that is 0.357.
-
-    [figure: curve]
-
 Every number of a text is either computed, in `numbers`, or comes from a source, in `given`.
 """
 

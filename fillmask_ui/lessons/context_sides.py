@@ -29,9 +29,8 @@ MOST_MEASURED_WORDS = 20
 class View:
     """What a model is given of a sentence with a mask."""
 
-    key: str  # `left`, `right`, `both`, `bare` or `hidden`
     text: str
-    mask: int  # number of the mask that is asked about among those of the text, from 0
+    mask: int = 0  # number of the mask that is asked about among those of the text
 
     @property
     def pieces(self) -> tuple[str, str]:
@@ -54,45 +53,36 @@ class Sides:
         return cls(masked, text_words(masked.encoding, model.vocabulary))
 
     @property
-    def before(self) -> str:
-        return self.masked.before
-
-    @property
-    def after(self) -> str:
-        return self.masked.after
-
-    @property
     def sign(self) -> str:
         """What ends the sentence, such as a full stop; blank where nothing does."""
-        found = _CLOSING.search(self.after)
+        found = _CLOSING.search(self.masked.after)
         return found.group().rstrip() if found else ""
 
     def both(self) -> View:
-        return View("both", f"{self.before}{MASK}{self.after}", 0)
+        return View(f"{self.masked.before}{MASK}{self.masked.after}")
 
     def left(self) -> View:
         """Without the right side, but for the sign at the end."""
-        return View("left", f"{self.before}{MASK}{self.sign}", 0)
+        return View(f"{self.masked.before}{MASK}{self.sign}")
 
     def bare(self) -> View:
         """Without anything behind the mask."""
-        return View("bare", f"{self.before}{MASK}", 0)
+        return View(f"{self.masked.before}{MASK}")
 
     def right(self) -> View:
         """Without the left side."""
-        return View("right", f"{MASK}{self.after}", 0)
+        return View(f"{MASK}{self.masked.after}")
 
     def hidden(self, side: str) -> View:
-        """With a mask for every token of one side, `left` or `right`, but for the sign at the end.
-
-        The masks stand apart: every vocabulary reads them as one token each.
-        """
+        """With a mask for every token of one side, `left` or `right`, but for the closing sign."""
         if side == "left":
-            masks = self._tokens(0, len(self.before))
-            return View("hidden", " ".join([MASK] * (masks + 1)) + self.after, masks)
+            masks = self._tokens(0, len(self.masked.before))
+            return View(" ".join([MASK] * (masks + 1)) + self.masked.after, masks)
         text = self.masked.encoding.text
-        masks = self._tokens(len(text) - len(self.after), len(text.rstrip()) - len(self.sign))
-        return View("hidden", self.before + " ".join([MASK] * (masks + 1)) + self.sign, 0)
+        masks = self._tokens(
+            len(text) - len(self.masked.after), len(text.rstrip()) - len(self.sign)
+        )
+        return View(self.masked.before + " ".join([MASK] * (masks + 1)) + self.sign)
 
     def _tokens(self, start: int, end: int) -> int:
         """Tokens of the words between two characters of the text."""
@@ -130,13 +120,12 @@ class Attention:
 def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
     """A causal and a bidirectional model before a sentence with one mask.
 
-    Raises:
-        TextError: if it has no mask, several, or more words than a grid can show.
+    A `TextError` if it has no mask, several, or more words than a grid can show.
     """
     sides = Sides.of(model, text)
     words = _spoken(sides.words)
-    left = [word.text for word in words if word.end <= len(sides.before)]
-    right = [word.text for word in words if word.start >= len(sides.before)]
+    left = [word.text for word in words if word.end <= len(sides.masked.before)]
+    right = [word.text for word in words if word.start >= len(sides.masked.before)]
     shown = (*left, MASK, *right)
     if len(shown) > MOST_GRID_WORDS:
         raise TextError(
@@ -176,10 +165,7 @@ class SidedText:
 def side_losses(model: MaskedLM, text: str, report: Callable[[int, int], None]) -> SidedText:
     """Three losses of every word of a text, each hidden in turn, whole.
 
-    Args:
-        model: from `load_model`.
-        text: without masks, of at most `MOST_MEASURED_WORDS` words.
-        report: called with the numbers of words done and of all.
+    `report` is called with the numbers of words done and of all.
 
     Raises:
         TextError: if the text has no word that the model can spell, too many words or a mask.

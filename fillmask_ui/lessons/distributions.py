@@ -101,11 +101,7 @@ def _number(piece: str, name: str) -> float:
 
 
 def scaled(numbers: Sequence[float], name: str) -> tuple[float, ...]:
-    """Numbers divided by their sum; an `OptionError` where all of them are 0.
-
-    >>> scaled([2.0, 1.0, 1.0], "p")
-    (0.5, 0.25, 0.25)
-    """
+    """Numbers divided by their sum; an `OptionError` where all of them are 0."""
     total = math.fsum(numbers)
     if not total:
         raise OptionError(f"all numbers of {name} are 0: no scale makes them add up to 1")
@@ -118,12 +114,9 @@ def adds_up(numbers: Sequence[float]) -> bool:
 
 
 def compare(p: Sequence[float], q: Sequence[float], names: Sequence[str] = ()) -> Comparison:
-    """Entropy, cross-entropy and divergence of two distributions.
+    """Entropy, cross-entropy and divergence of a truth p and a prediction q.
 
-    Args:
-        p: what is true, numbers of 0 or more.
-        q: what was predicted, of the same classes.
-        names: of the classes; those without one are numbered.
+    Classes without a name are numbered.
 
     Raises:
         OptionError: if the two differ in length, or one does not add up to 1.

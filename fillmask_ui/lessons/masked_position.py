@@ -22,8 +22,7 @@ class MaskedPosition:
 def find_masked_position(model: MaskedLM, text: str) -> MaskedPosition:
     """The mask of a text, in any spelling.
 
-    Raises:
-        TextError: if the text is blank or too long for the model, or has no mask or several.
+    A `TextError` if the text is blank or too long for the model, or has no mask or several.
     """
     encoding, vocabulary = encode_masked(model, text), model.vocabulary
     positions = mask_positions(encoding, vocabulary)
@@ -39,9 +38,7 @@ def find_masked_position(model: MaskedLM, text: str) -> MaskedPosition:
 def true_token(model: MaskedLM, masked: MaskedPosition, word: str) -> int:
     """Id of the one token that a word is at the mask.
 
-    Raises:
-        OptionError: if the word is blank, cannot be spelled or is several tokens: then no single
-            softmax has its probability.
+    An `OptionError` if the word is blank, cannot be spelled or is several tokens.
     """
     if not word.strip():
         raise OptionError("the hidden word is missing: write the word that stands in the gap")

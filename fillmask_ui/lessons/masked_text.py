@@ -51,11 +51,7 @@ class MaskedText:
 
 
 def encoded(model: MaskedLM, text: str) -> Encoding:
-    """All tokens of a text.
-
-    Raises:
-        TextError: if it is empty, longer than the model takes, or has no token that can be chosen.
-    """
+    """All tokens of a text; a `TextError` if it is empty, too long or no token can be chosen."""
     if not text.strip():
         raise TextError("the text is empty: write a sentence or two")
     vocabulary = model.vocabulary
@@ -135,8 +131,7 @@ class Alone:
 def each_kind(encoding: Encoding, vocabulary: Vocabulary, first_seed: int) -> tuple[Alone, ...]:
     """The first seeds that choose nothing but the last word's last token, one for each kind.
 
-    Raises:
-        TextError: if the text has more than `MOST_ALONE` tokens that can be chosen.
+    A `TextError` if the text has more than `MOST_ALONE` tokens that can be chosen.
     """
     free = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids)).tolist()
     if len(free) > MOST_ALONE:

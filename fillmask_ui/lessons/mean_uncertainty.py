@@ -76,11 +76,7 @@ def means_over_seeds(
 ) -> SeedMeans:
     """Evaluate the texts once for every seed, and by pseudo-perplexity.
 
-    Args:
-        model: measured.
-        texts: the same for all passes.
-        seeds: at least two.
-        on_pass: called with the number of passes done, of `len(seeds) + 1`.
+    `on_pass` is called with the number of passes done, of `len(seeds) + 1`.
 
     Raises:
         DataError: if a seed chooses no token at all, or the model calls one impossible.
@@ -122,11 +118,7 @@ def text_losses(
     *,
     on_text: Callable[[int], None] = lambda _: None,
 ) -> TextLosses:
-    """The first 160 texts that the evaluator can measure, in the order of `texts`.
-
-    Raises:
-        DataError: if fewer than five can be measured.
-    """
+    """The first 160 texts that the evaluator can measure; a `DataError` if fewer than five."""
     rows = []
     for done, row in enumerate(evaluate(model, texts), 1):
         if isinstance(row, EvaluatedText):
@@ -153,20 +145,17 @@ class MeanOfTexts:
     tokens: int
     mean_nll_nats: float
     interval: Interval
-    expected_half_nats: float  # half the width if the interval shrank as 1 / sqrt(N)
+    expected_half_nats: float  # half its width, were it to shrink as 1 / sqrt(N)
 
     @property
     def half_nats(self) -> float:
-        """Half the width of the interval."""
         return (self.interval.high - self.interval.low) / 2
 
 
 def means_by_count(losses: TextLosses, order: int = 0) -> tuple[MeanOfTexts, ...]:
-    """Means of the first 5, 10, 20, ... texts, and of all; a `DataError` if a loss is infinite.
+    """Means of the first 5, 10, 20, ... of at least five texts, and of all.
 
-    Args:
-        losses: of at least five texts.
-        order: seed of the order of the texts; 0 leaves them as they are.
+    `order` is the seed of their order, 0 for the given one. A `DataError` if a loss is infinite.
     """
     total = len(losses.tokens)
     places = np.random.default_rng(order).permutation(total) if order else np.arange(total)
@@ -188,7 +177,6 @@ def means_by_count(losses: TextLosses, order: int = 0) -> tuple[MeanOfTexts, ...
 
 
 def _interval(x: np.ndarray, n: np.ndarray) -> Interval:
-    """As the evaluator makes it."""
     found = ratio_interval(x, n)
     if found is None:
         raise DataError(IMPOSSIBLE)
@@ -222,7 +210,7 @@ def compare_paired(
     *,
     on_text: Callable[[int], None] = lambda _: None,
 ) -> PairedModels:
-    """Measure two models with one tokenizer on the same masks.
+    """Measure two models on the same masks.
 
     Raises:
         OptionError: if the tokenizers differ.

@@ -55,7 +55,7 @@ class PairLoss:
 
     @property
     def total_nats(self) -> float | None:
-        """BERT's pre-training loss of the pair."""
+        """BERT's pre-training loss."""
         return None if self.masked_nats is None else self.masked_nats + self.order_nats
 
 
@@ -65,11 +65,7 @@ def predicts_next(model: MaskedLM) -> bool:
 
 
 def sentence_pair(model: MaskedLM, first: str, second: str) -> SentencePair:
-    """Two sentences as one text of a model.
-
-    Raises:
-        TextError: if one is blank, or both together are longer than the model takes.
-    """
+    """Two sentences as one text; a `TextError` if one is blank or both are too long together."""
     if not first.strip() or not second.strip():
         raise TextError("one of the two sentences is empty: write two")
     vocabulary = model.vocabulary
@@ -119,14 +115,10 @@ def order_loss(probability: float, truth: int) -> float:
 def pair_loss(
     model: MaskedLM, pair: SentencePair, seed: int, truth: int, probability: float
 ) -> PairLoss:
-    """Both losses of a pair whose tokens are hidden at random.
+    """Both losses of a pair whose tokens are hidden by a seed; `truth` is the class.
 
-    Args:
-        model: with a head for the order of sentences, which then reads the hidden text, or without.
-        pair: of `sentence_pair`.
-        seed: of the hidden tokens.
-        truth: `FOLLOWS` or `RANDOM`.
-        probability: that the second follows, for a model without the head.
+    A head for the order of sentences reads the hidden text; for a model without one `probability`
+    is that the second sentence follows.
     """
     hidden = hide_in_pair(model, pair, seed)
     ids, cols = hidden.input_ids, hidden.cols

@@ -83,14 +83,8 @@ def over_seeds(
 ) -> ModelFigures:
     """The evaluator's figures of one text, pooled over the tokens that all seeds choose.
 
-    Args:
-        model: measured.
-        text: as `Encoding.text`, where masks are written as the model's own.
-        seeds: of the masks.
-        report: called with the number of seeds done.
-
-    Raises:
-        DataError: if no seed chooses a token.
+    `text` has the model's own masks; `report` is called with the number of seeds done. A
+    `DataError` if no seed chooses a token.
     """
     # A fixed size: to find the best one takes longer than this evaluation.
     config = EvaluationConfig(batch_tokens=DEFAULT_BATCH_TOKENS)
@@ -108,11 +102,9 @@ def by_kind(figures: ModelFigures) -> dict[str, GroupFigures]:
 
 
 def mixed_mean_nats(means: Mapping[str, float], unchanged_share: float) -> float:
-    """The mean loss if another share of the chosen tokens stayed unchanged.
+    """The mean loss if another share of the chosen tokens, in [0, 0.9], stayed unchanged.
 
-    Args:
-        means: mean loss in nats of every kind.
-        unchanged_share: of the chosen tokens, in [0, 0.9]; a tenth is random, the rest are masks.
+    A tenth is random, the rest are masks; `means` has the mean loss in nats of every kind.
 
     >>> means = {"mask": 2.0, "random": 3.0, "unchanged": 0.0}
     >>> round(mixed_mean_nats(means, 0.1), 6), round(mixed_mean_nats(means, 0.5), 6)

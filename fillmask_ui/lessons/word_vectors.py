@@ -65,7 +65,7 @@ class WordUse:
 
     sentence: Sentence
     encoding: Encoding
-    tokens: tuple[int, ...]  # indices of the word's tokens in the encoding
+    tokens: tuple[int, ...]  # of the word, as indices
     start: int  # its first character in the text
     end: int  # one past its last
 
@@ -143,8 +143,7 @@ class SenseCosine:
 def read_sentences(text: str) -> tuple[Sentence, ...]:
     r"""Sentences as a reader types them, one a line: a blank line or `2:` begins another sense.
 
-    Raises:
-        TextError: if there are fewer than two sentences, or more than `MOST_SENTENCES`.
+    A `TextError` if there are fewer than two sentences, or more than `MOST_SENTENCES`.
 
     >>> [(own.text, own.sense) for own in read_sentences("A bank.\n\nThe bank!\n1: One bank.")]
     [('A bank.', 0), ('The bank!', 1), ('One bank.', 0)]
@@ -175,10 +174,7 @@ def find_word(model: MaskedLM, sentence: Sentence, word: str) -> WordUse:
     """The first place of a word in a sentence, whatever its case.
 
     A whole word wins over a part of another; that part counts where scripts write no blanks, or
-    where endings follow.
-
-    Raises:
-        TextError: if it does not occur, or the sentence is longer than the model takes.
+    where endings follow. A `TextError` if it does not occur or the sentence is too long.
     """
     encoding = model.vocabulary.encode(sentence.text)
     check_length(model, encoding)
@@ -204,7 +200,7 @@ def background(
 ) -> Background:
     """Vectors of all tokens of some texts, each cut to what the model reads.
 
-    `report` is called with the part that is done, in [0, 1].
+    `report` is called with the share done, in [0, 1].
     """
     encodings = [_beginning(model.vocabulary.encode(text), model.max_tokens) for text in texts]
     parts: list[np.ndarray] = []

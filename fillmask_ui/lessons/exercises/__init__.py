@@ -18,12 +18,7 @@ EXERCISES = tuple(course_tasks())  # chapters; the place of one is part of the s
 def exercises_of(chapter: str, seed: int) -> tuple[Exercise, ...]:
     """The exercises of a chapter; how many and of what kind is the same for every seed.
 
-    Args:
-        chapter: its name in links.
-        seed: from 1 to `MOST_SEED`.
-
-    Raises:
-        OptionError: if the chapter is unknown or the seed out of range.
+    An `OptionError` if the chapter is unknown or the seed not from 1 to `MOST_SEED`.
 
     >>> exercises_of("loss", COURSE_SEED)[0].solution
     '0.357 nats'

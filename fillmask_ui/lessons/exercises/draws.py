@@ -27,11 +27,7 @@ def masked_sentence(rng: Rng) -> Drawn:
 
 
 def shares(rng: Rng, count: int, step: float = 0.05) -> list[float]:
-    """Probabilities that differ, are multiples of a step, and add up to 1.
-
-    >>> sum(shares(np.random.default_rng(3), 4)), len(set(shares(np.random.default_rng(3), 4)))
-    (1.0, 4)
-    """
+    """Probabilities that differ, are multiples of a step, and add up to 1."""
     steps = round(1 / step)
     while True:
         cuts = np.sort(rng.choice(np.arange(1, steps), count - 1, replace=False))
@@ -67,11 +63,7 @@ def sample(rng: Rng, options: Sequence[Any], count: int) -> list[Any]:
 
 @cache
 def loss_nats(probability: float) -> float:
-    """The loss of a word of this probability, by the code of the evaluator.
-
-    >>> round(loss_nats(0.7), 3)
-    0.357
-    """
+    """The loss of a word of this probability, by the code of the evaluator."""
     others = np.array([[probability, 1 - probability]])
     return float(nll_nats(np.log(others), np.array([0]))[0])
 

@@ -154,7 +154,7 @@ def _minus_ln(probability: float) -> str:
 
 
 class _Environment(Environment):
-    def make_globals(self, d: Any) -> Any:
+    def make_globals(self, d: Any) -> Any:  # noqa: ARG002
         return self.globals  # a plain dict: each of thousands of small templates copies it
 
 
