@@ -46,7 +46,6 @@ ALL_WORDS = "The boy did not eat the soup because it was too hot."
 
 
 def _show_sides(asked: Asked) -> Shown:
-    """The same mask with the left side alone, the right one alone, and both."""
     example = next((one for one in EXAMPLES if asked.pressed(one.key)), None)
     text = example.text if example else asked.text("text", EXAMPLES[0].text)
     word = example.word if example else asked.text("word", EXAMPLES[0].word)
@@ -57,7 +56,6 @@ def _show_sides(asked: Asked) -> Shown:
 
 
 def _show_cut(asked: Asked) -> Shown:
-    """One side kept, the other one cut off or hidden by masks."""
     text, word = asked.text("text", EXAMPLES[1].text), asked.text("word", EXAMPLES[1].word)
     sides = _sides(asked, text, word)
     if asked.text("kept") == "right":
@@ -100,7 +98,6 @@ def _view_pieces(asked: Asked, views: Mapping[str, View], word: str) -> dict[str
 
 
 def _show_attention(asked: Asked) -> Shown:
-    """Which words a causal and a bidirectional model look at."""
     text = asked.text("text", WALDEN)
     check_text(text)
     grids = attention(asked.model, text)
@@ -108,7 +105,6 @@ def _show_attention(asked: Asked) -> Shown:
 
 
 def _show_side_losses(asked: Asked) -> Shown:
-    """The loss of every word of a sentence from each side and from both."""
     text, model = asked.text("text", ALL_WORDS), asked.model
     check_text(text)
 

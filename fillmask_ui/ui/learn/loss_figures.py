@@ -161,7 +161,6 @@ SOFT = (
 
 
 def _show_one_hot(asked: Asked) -> Shown:
-    """One class that is true, and a prediction."""
     example = next((one for one in ONE_HOT if one.key == asked.text("example")), ONE_HOT[0])
     names, q = split_words(example.names), read_numbers(example.q, "q")
     # Each example has a choice of its own, since they differ in their classes.
@@ -178,7 +177,6 @@ def _show_one_hot(asked: Asked) -> Shown:
 
 
 def _show_compare(asked: Asked) -> Shown:
-    """Two distributions of the reader's own."""
     begun = next((one for one in (*ONE_HOT, *SOFT) if asked.pressed(one.key)), None)
     if begun:
         typed = {"names": begun.names, "p": begun.p, "q": begun.q}
@@ -203,7 +201,6 @@ def _result(found: Comparison, unit: str = "nats") -> str:
 
 
 def _show_soft_truth(asked: Asked) -> Shown:
-    """The cross-entropy of a truth over two classes with every prediction."""
     p, q = asked.number("p", 0, 1, 0.7), asked.number("q", 0.01, 0.99, 0.4)
     curve = {
         share: compare((p, 1 - p), (share, 1 - share)).cross_entropy_nats
@@ -215,7 +212,6 @@ def _show_soft_truth(asked: Asked) -> Shown:
 
 
 def _show_model_truth(asked: Asked) -> Shown:
-    """The true word as a one-hot truth, and the model's prediction."""
     text, word = asked.text("text", SENTENCE), asked.text("word", WORD).strip()
     check_text(text)
     model, session = asked.model, asked.session

@@ -74,14 +74,12 @@ def _names(model: MaskedLM, text: MaskedText) -> list[tuple[str, str]]:
 
 
 def _show_tokens(asked: Asked) -> Shown:
-    """Each token of a text: original, shown, label."""
     text = mask_text(asked.model, asked.text("text", TEXT), _seed(asked), _recipe(asked))
     values = {"text": text, "names": _names(asked.model, text), "seed": _seed(asked)}
     return Shown({"tokens": render("page/learn/masking_result.html", **values)})
 
 
 def _show_shares(asked: Asked) -> Shown:
-    """What one seed and a thousand choose, beside the expected shares."""
     recipe, seed, encoding = _recipe(asked), _seed(asked), _text(asked)
     vocabulary = asked.model.vocabulary
     one = shares(encoding, vocabulary, recipe, [seed])
@@ -102,7 +100,6 @@ def _show_shares(asked: Asked) -> Shown:
 
 
 def _show_kinds(asked: Asked) -> Shown:
-    """One word chosen in three ways, and what the model then expects there."""
     vocabulary = asked.model.vocabulary
     encoding = encoded(asked.model, asked.text("text", LUNCH))
     ways = []
@@ -164,7 +161,6 @@ def _without_lines(model: MaskedLM, text: MaskedText, seed: int) -> Shown:
 
 
 def _show_kind_losses(asked: Asked) -> Shown:
-    """The evaluator's loss by kind: of this seed and of many."""
     model, seed = asked.model, _seed(asked)
     text = mask_text(model, asked.text("text", TEXT), seed)
     seeds, pooled = _pooled(asked, text.encoding)
@@ -181,7 +177,6 @@ def _kinds_and_all(figures: ModelFigures) -> dict[str, GroupFigures | ModelFigur
 
 
 def _show_mix(asked: Asked) -> Shown:
-    """The mean as it would be with more or fewer unchanged tokens."""
     seeds, pooled = _pooled(asked, _text(asked))
     losses = {kind: group.mean_nll_nats for kind, group in by_kind(pooled).items()}
     if len(losses) < len(KINDS):
