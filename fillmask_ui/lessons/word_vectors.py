@@ -35,14 +35,8 @@ class TwoSenses:
     """A word, and sentences for each of its senses."""
 
     word: str
-    first: list[str]
-    second: list[str]
+    lines: str  # as a reader would type them
     fresh: list[str]  # one more sentence of each sense, whose sense is to be found
-
-    @property
-    def lines(self) -> str:
-        """The sentences as a reader would type them."""
-        return "\n".join((*self.first, "", *self.second))
 
 
 TWO_SENSES = tuple(

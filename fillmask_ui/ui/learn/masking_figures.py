@@ -207,7 +207,7 @@ def _pooled(asked: Asked, encoding: Encoding) -> tuple[int, ModelFigures]:
 
         return over_seeds(asked.model, encoding.text, range(seeds), tell)
 
-    return seeds, asked.slowly(("ledger", encoding.text), work)
+    return seeds, asked.slowly(("pooled losses", encoding.text), work)
 
 
 _CONTROLS = {"text": TEXT, "seed": SEED}
