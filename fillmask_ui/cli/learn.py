@@ -37,10 +37,7 @@ def learn(
 
 
 def chapter_called(name: str) -> Chapter:
-    """The chapter of a name or number.
-
-    Raises:
-        OptionError: if there is none; the message lists all.
+    """The chapter of a name or number; an `OptionError` lists all.
 
     >>> chapter_called("5").name, chapter_called("Ledger").number
     ('ledger', 5)

@@ -14,7 +14,6 @@ import numpy as np
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling.prompt import check_length
 from fillmask_ui.lessons.masked_text import hide
-from fillmask_ui.masking import HiddenTokens
 from fillmask_ui.protocol import MaskedLM, PairLogits, PairPretraining, Vocabulary
 from fillmask_ui.records import Encoding, Span
 from fillmask_ui.scoring import nll_nats
@@ -97,11 +96,6 @@ def next_probability(model: MaskedLM, pair: SentencePair) -> float:
     return float(np.exp(-nll_nats(logits.order[None], np.array([FOLLOWS]))[0]))
 
 
-def hide_in_pair(model: MaskedLM, pair: SentencePair, seed: int) -> HiddenTokens:
-    """Hidden tokens as the evaluator draws them for its first text."""
-    return hide(pair.encoding, model.vocabulary, seed)
-
-
 def order_loss(probability: float, truth: int) -> float:
     """Loss in nats of a probability in (0, 1) that the second sentence follows.
 
@@ -120,7 +114,7 @@ def pair_loss(
     A head for the order of sentences reads the hidden text; for a model without one `probability`
     is that the second sentence follows.
     """
-    hidden = hide_in_pair(model, pair, seed)
+    hidden = hide(pair.encoding, model.vocabulary, seed)
     ids, cols = hidden.input_ids, hidden.cols
     if predicts_next(model):
         logits = _pair_logits(model, pair, ids, cols)

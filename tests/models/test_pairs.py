@@ -8,10 +8,10 @@ from lesson_figures import show_figure
 from tiny_models import quiet
 
 from fillmask_ui.errors import ModelError
+from fillmask_ui.lessons.masked_text import hide
 from fillmask_ui.lessons.next_sentence import (
     FOLLOWS,
     RANDOM,
-    hide_in_pair,
     next_probability,
     pair_loss,
     predicts_next,
@@ -81,7 +81,7 @@ def test_both_losses_are_those_of_transformers(pretrained, runtime, truth):
         assert list(pair.encoding.ids) == plain["input_ids"][0].tolist()
         assert list(pair.segments) == plain["token_type_ids"][0].tolist()
         order = reference(**plain).seq_relationship_logits.softmax(-1)[0]
-        hidden = hide_in_pair(model, pair, SEED)
+        hidden = hide(pair.encoding, model.vocabulary, SEED)
         labels = torch.full_like(plain["input_ids"], -100)
         labels[0, hidden.cols] = torch.tensor(hidden.true_ids)
         shown = {**plain, "input_ids": torch.tensor(hidden.input_ids)[None]}
@@ -106,7 +106,7 @@ def test_without_the_head_segments_are_zeros_in_transformers_too(runtime, loaded
     pair = sentence_pair(model, FIRST, SECOND)
     with pytest.raises(ModelError, match="no head for next sentence"):
         model.pair_logits(np.array(pair.encoding.ids), np.array(pair.segments), np.array([1]))
-    hidden = hide_in_pair(model, pair, SEED)
+    hidden = hide(pair.encoding, model.vocabulary, SEED)
     ids, labels = torch.tensor(hidden.input_ids)[None], torch.full((1, len(pair.encoding)), -100)
     labels[0, hidden.cols] = torch.tensor(hidden.true_ids)
     with quiet(), torch.no_grad():
