@@ -81,18 +81,6 @@ def test_masks_hide_one_token_each_in_any_vocabulary(family, tiny_models):
             assert ids[place:] == encoding.ids[place:]
 
 
-def test_a_view_is_scored_as_the_pipeline_of_transformers_scores_its_text(tiny_models):
-    from transformers import pipeline
-
-    folder = str(tiny_models.folder("bert"))
-    model = load_model(folder)
-    sides = Sides.of(model, TEXT)
-    reference = pipeline("fill-mask", model=folder, device="cpu")
-    for view in (sides.left(), sides.bare(), sides.right(), sides.both()):
-        (expected,) = reference(view.text, targets=["cat"])
-        assert probability(model, view, "cat") == pytest.approx(expected["score"], rel=1e-4)
-
-
 def test_a_causal_model_looks_back_and_a_masked_one_all_around(embedded):
     causal, masked = attention(embedded, "The water, [MASK] is blue.")
     assert causal.words == masked.words == ("The", "water", "[MASK]", "is", "blue")

@@ -101,9 +101,10 @@ def test_a_new_exercise_is_data_alone():
         assert exercise.answer == pytest.approx(torch_loss(p))
         numeric(exercise)
         word = re.search("“(.+)”", exercise.text)[0]
-        said = f"Not yet. That is the probability of {word}; the loss is −ln of it."
-        assert exercise.check(str(p)).text == said
         assert "log2" in exercise.check(f"{-math.log2(p):.3f}").text
+        if abs(p + math.log2(p)) > 0.03:  # else one number is both slips
+            said = f"Not yet. That is the probability of {word}; the loss is −ln of it."
+            assert exercise.check(str(p)).text == said
         assert exercise.explanation == f"−ln {p:g} = {torch_loss(p):.3f} nats."
 
 

@@ -71,12 +71,12 @@ def test_shares_count_what_each_seed_chooses_and_are_those_expected(model, rate)
     texts = [mask_text(model, DOG, seed, recipe) for seed in range(40)]
     kinds = [token.kind for masked in texts for token in masked.chosen]
     assert few.kinds == tuple(kinds.count(kind) for kind in KINDS)
-    assert few.tokens == 40 * 13 and few.empty == sum(not masked.chosen for masked in texts)
+    assert few.tokens == 40 * 14 and few.empty == sum(not masked.chosen for masked in texts)
     counted = shares(encoding, model.vocabulary, recipe, range(4000))
     assert binomtest(counted.chosen, counted.tokens, rate).pvalue > 1e-4
     for count, share in zip(counted.kinds, (0.8, 0.1, 0.1), strict=True):
         assert binomtest(count, counted.chosen, share).pvalue > 1e-4
-    assert binomtest(counted.empty, 4000, (1 - rate) ** 13).pvalue > 1e-4
+    assert binomtest(counted.empty, 4000, (1 - rate) ** 14).pvalue > 1e-4
     assert binomtest(counted.chosen, counted.tokens, 1.1 * rate).pvalue < 1e-4
 
 
