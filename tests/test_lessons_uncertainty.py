@@ -1,4 +1,4 @@
-"""Losses at temperatures, seeds, intervals, published changes and pairs: by hand, scipy, torch."""
+"""Losses at temperatures, seeds, intervals, published changes and pairs: by hand and scipy."""
 
 import math
 import re
@@ -6,13 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 from table_model import TableModel, sample_texts
-from tiny_models import quiet
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.intervals import Interval, Limits
 from fillmask_ui.lessons.accuracy_and_loss import (
     BINS,
@@ -49,35 +47,6 @@ def test_a_prediction_gives_the_rest_to_the_other_words():
     assert (found.best_guess, found.rank) == ("floor", 2)
     assert (prediction(0.05).best_guess, prediction(0.05).rank) == ("floor", 4)
     assert (prediction(0.5).best_guess, prediction(0.5).rank) == ("mat", 1)
-
-
-def test_losses_are_those_of_torch(tiny_models):
-    """torch's cross_entropy over transformers' own logits of what the evaluator hid."""
-    from transformers import AutoModelForMaskedLM
-
-    folder = tiny_models.folder("bert", onnx=False)
-    model = load_model(str(folder))
-    texts = [
-        Example(1, "The cat sat on the mat, and she walked to the café."),
-        Example(2, "The capital of France is a city on a river in the north of the country."),
-        Example(5, "It was cold and the old dog ran under the red house by the water again."),
-    ]
-    losses = temperature_losses(model, texts)
-    with quiet():
-        reference = AutoModelForMaskedLM.from_pretrained(folder).eval()
-    rows = sorted(evaluate(model, texts), key=lambda row: row.id)
-    measured = [row for row in rows if isinstance(row, EvaluatedText)]
-    assert measured
-    for temperature in (0.5, 1.0, 1.7):
-        expected = []
-        for row in measured:
-            seen = row.ids.copy()
-            seen[row.cols] = row.shown_ids
-            with torch.no_grad():
-                logits = reference(torch.tensor(seen[None])).logits[0, row.cols] / temperature
-            targets = torch.tensor(row.true_ids)
-            expected += torch.nn.functional.cross_entropy(logits, targets, reduction="none")
-        np.testing.assert_allclose(losses.at(temperature).nll_nats, expected, atol=1e-4)
 
 
 def test_a_temperature_moves_no_rank_but_the_loss_and_they_are_the_evaluators():
@@ -138,7 +107,7 @@ def test_means_and_intervals_are_the_evaluators_in_any_order():
     assert [one.texts for one in found] == [5, 10, 20, 40, len(losses.tokens)]
     whole = summarize(list(evaluate(model, TEXTS))).model
     assert found[-1].mean_nll_nats == pytest.approx(whole.mean_nll_nats, abs=1e-12)
-    assert (found[-1].interval, found[-1].tokens) == (whole.interval, whole.tokens)
+    assert found[-1].interval == whole.interval
     assert [one.expected_half_nats / found[-1].half_nats for one in found] == pytest.approx(
         [math.sqrt(found[-1].texts / one.texts) for one in found]
     )

@@ -58,11 +58,6 @@ class Comparison:
         """Classes that can be true and were predicted with 0."""
         return tuple(term.name for term in self.terms if term.nats == math.inf)
 
-    @property
-    def one_hot(self) -> bool:
-        """Whether the truth is certain."""
-        return max(term.p for term in self.terms) == 1.0
-
 
 def read_numbers(typed: str, name: str) -> tuple[float, ...]:
     """Numbers of 0 or more, in any sum: decimals, fractions or percents with anything between.

@@ -142,7 +142,6 @@ class MeanOfTexts:
     """The mean loss of the first N texts and its 95 % interval."""
 
     texts: int  # N
-    tokens: int
     mean_nll_nats: float
     interval: Interval
     expected_half_nats: float  # half its width, were it to shrink as 1 / sqrt(N)
@@ -167,7 +166,6 @@ def means_by_count(losses: TextLosses, order: int = 0) -> tuple[MeanOfTexts, ...
         found.append(
             MeanOfTexts(
                 count,
-                int(n[:count].sum()),
                 math.fsum(x[:count]) / n[:count].sum(),
                 interval,
                 (whole.high - whole.low) / 2 * math.sqrt(total / count),
