@@ -7,7 +7,7 @@ Axes: G temperatures, M hidden tokens of all texts, V vocabulary.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from fillmask_ui.evaluation import EvaluationConfig, SeededMasks
 from fillmask_ui.evaluation.measure import prepare
 from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.evaluation.summary import Histogram
-from fillmask_ui.lessons.mean_uncertainty import IMPOSSIBLE
+from fillmask_ui.lessons.mean_uncertainty import IMPOSSIBLE, Told, counted
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example
 from fillmask_ui.scoring import (
@@ -133,14 +133,9 @@ class TemperatureLosses:
 
 
 def temperature_losses(
-    model: MaskedLM,
-    texts: Sequence[Example],
-    *,
-    on_text: Callable[[int], None] = lambda _: None,
+    model: MaskedLM, texts: Sequence[Example], *, on_text: Told = lambda _: None
 ) -> TemperatureLosses:
     """Score what the evaluator hides by default, at each temperature, in one pass over the texts.
-
-    `on_text` is called with the number of texts done; texts that the evaluator skips are skipped.
 
     Raises:
         ModelOutputError: if the model returns NaN.
@@ -149,11 +144,10 @@ def temperature_losses(
     config = EvaluationConfig().resolved(model.max_tokens)
     masks = SeededMasks(config, model.vocabulary)
     found: list[list[TargetScores]] = [[] for _ in TEMPERATURES]
-    for done, text in enumerate(texts, 1):
+    for text in counted(texts, on_text):
         prepared = prepare(text, model.vocabulary, config, masks)
         if isinstance(prepared, Prepared):
             _score(model, prepared, found)
-        on_text(done)
     if not found[0]:
         raise DataError(
             f"{model.signature.name} cannot read the embedded English texts: choose another model"

@@ -3,8 +3,9 @@
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +30,15 @@ IMPOSSIBLE = (
 )
 SEEDS = tuple(range(1, 21))
 COUNTS = (5, 10, 20, 40, 80, 160)  # of texts
+Told = Callable[[int], None]  # how many texts or passes are done
+One = TypeVar("One")
+
+
+def counted(each: Iterable[One], on_one: Told) -> Iterator[One]:
+    """The same, with the number done told after each."""
+    for done, one in enumerate(each, 1):
+        yield one
+        on_one(done)
 
 
 def shortest(texts: Sequence[Example], count: int) -> list[Example]:
@@ -72,11 +82,9 @@ def means_over_seeds(
     texts: Sequence[Example],
     *,
     seeds: Sequence[int] = SEEDS,
-    on_pass: Callable[[int], None] = lambda _: None,
+    on_pass: Told = lambda _: None,
 ) -> SeedMeans:
-    """Evaluate the texts once for every seed, and by pseudo-perplexity.
-
-    `on_pass` is called with the number of passes done, of `len(seeds) + 1`.
+    """Evaluate the texts once for every seed, and by pseudo-perplexity: `len(seeds) + 1` passes.
 
     Raises:
         DataError: if a seed chooses no token at all, or the model calls one impossible.
@@ -113,17 +121,11 @@ class TextLosses:
 
 
 def text_losses(
-    model: MaskedLM,
-    texts: Sequence[Example],
-    *,
-    on_text: Callable[[int], None] = lambda _: None,
+    model: MaskedLM, texts: Sequence[Example], *, on_text: Told = lambda _: None
 ) -> TextLosses:
     """The first 160 texts that the evaluator can measure; a `DataError` if fewer than five."""
-    rows = []
-    for done, row in enumerate(evaluate(model, texts), 1):
-        if isinstance(row, EvaluatedText):
-            rows.append(row)
-        on_text(done)
+    told = counted(evaluate(model, texts), on_text)
+    rows = [row for row in told if isinstance(row, EvaluatedText)]
     if len(rows) < min(COUNTS):
         raise DataError(
             f"{model.signature.name} could measure {len(rows)} of {len(texts)} texts and at least "
@@ -202,11 +204,7 @@ class PairedModels:
 
 
 def compare_paired(
-    model: MaskedLM,
-    second: MaskedLM,
-    texts: Sequence[Example],
-    *,
-    on_text: Callable[[int], None] = lambda _: None,
+    model: MaskedLM, second: MaskedLM, texts: Sequence[Example], *, on_text: Told = lambda _: None
 ) -> PairedModels:
     """Measure two models on the same masks.
 
@@ -214,11 +212,7 @@ def compare_paired(
         OptionError: if the tokenizers differ.
         DataError: if no text can be measured, or a loss is infinite.
     """
-    rows = []
-    for done, row in enumerate(evaluate(model, texts, baseline=second), 1):
-        rows.append(row)
-        on_text(done)
-    summary = summarize(rows)
+    summary = summarize(counted(evaluate(model, texts, baseline=second), on_text))
     comparison, own, base = summary.comparison, summary.model, summary.baseline
     paired = comparison and comparison.difference_interval
     if not (comparison and base and paired and own.interval and base.interval):

@@ -4,7 +4,7 @@ Axes: M chosen tokens, V vocabulary.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from fillmask_ui.batching import in_order
 from fillmask_ui.evaluation import EvaluationConfig, GroupFigures, ModelFigures, evaluate, summarize
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
 from fillmask_ui.lessons.masked_text import MaskedText, Token, hide
+from fillmask_ui.lessons.mean_uncertainty import Told, counted
 from fillmask_ui.masking import DEFAULT_SHARES, KINDS, RANDOM, HiddenTokens
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding, Example
@@ -76,10 +77,7 @@ class _SeedByExample:
 
 
 def over_seeds(
-    model: MaskedLM,
-    text: str,
-    seeds: Sequence[int],
-    report: Callable[[int], None] = lambda _seen: None,
+    model: MaskedLM, text: str, seeds: Sequence[int], report: Told = lambda _: None
 ) -> ModelFigures:
     """The evaluator's figures of one text, pooled over the tokens that all seeds choose.
 
@@ -89,11 +87,8 @@ def over_seeds(
     # A fixed size: to find the best one takes longer than this evaluation.
     config = EvaluationConfig(batch_tokens=DEFAULT_BATCH_TOKENS)
     examples = [Example(seed, text) for seed in seeds]
-    rows = []
-    for row in evaluate(model, examples, config, masks=_SeedByExample(model.vocabulary)):
-        rows.append(row)
-        report(len(rows))
-    return summarize(rows, config=config).model
+    rows = evaluate(model, examples, config, masks=_SeedByExample(model.vocabulary))
+    return summarize(counted(rows, report), config=config).model
 
 
 def by_kind(figures: ModelFigures) -> dict[str, GroupFigures]:
