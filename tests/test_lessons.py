@@ -62,8 +62,7 @@ def test_every_number_of_a_text_is_computed_or_has_a_source(chapter):
 
 
 @pytest.mark.parametrize(
-    ("written", "expression"),
-    [item for chapter in CHAPTERS for item in chapter.numbers.items()],
+    ("written", "expression"), [item for chapter in CHAPTERS for item in chapter.numbers.items()]
 )
 def test_a_computed_number_is_what_its_expression_gives(written, expression):
     value, digits = value_of(written)

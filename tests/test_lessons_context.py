@@ -108,10 +108,6 @@ def test_the_losses_tell_how_far_they_are_and_what_cannot_be_measured(embedded):
     news = []
     side_losses(embedded, "It rained.", lambda *done: news.append(done))
     assert news == [(1, 2), (2, 2)]
-    for text, said in (
-        ("It [MASK].", "has a gap"),
-        ("...", "no word"),
-        ("very " * 30, "shorten"),
-    ):
+    for text, said in (("It [MASK].", "has a gap"), ("...", "no word"), ("very " * 30, "shorten")):
         with pytest.raises(TextError, match=said):
             side_losses(embedded, text, lambda *_: None)

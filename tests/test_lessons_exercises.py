@@ -18,12 +18,7 @@ from torch.nn.functional import binary_cross_entropy, cross_entropy
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.lessons import chapters
-from fillmask_ui.lessons.exercises import (
-    COURSE_SEED,
-    EXERCISES,
-    MOST_SEED,
-    exercises_of,
-)
+from fillmask_ui.lessons.exercises import COURSE_SEED, EXERCISES, MOST_SEED, exercises_of
 from fillmask_ui.lessons.exercises.exercise import Choice, Item, Numeric, Option, Ordering, Slip
 from fillmask_ui.lessons.exercises.generator import ask, read_tasks
 

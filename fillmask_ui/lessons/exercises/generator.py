@@ -159,10 +159,7 @@ class _Environment(Environment):
 
 
 _ENVIRONMENT = _Environment(
-    variable_start_string="{",
-    variable_end_string="}",
-    undefined=StrictUndefined,
-    finalize=_general,
+    variable_start_string="{", variable_end_string="}", undefined=StrictUndefined, finalize=_general
 )
 _ENVIRONMENT.filters |= {
     "dec": _each(lambda value, decimals=3: written(value, decimals)),

@@ -5,14 +5,7 @@ from collections.abc import Mapping
 from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation import GroupFigures, ModelFigures
 from fillmask_ui.filling.words import characters
-from fillmask_ui.lessons.masked_text import (
-    MaskedText,
-    each_kind,
-    encoded,
-    hide,
-    mask_text,
-    shares,
-)
+from fillmask_ui.lessons.masked_text import MaskedText, each_kind, encoded, hide, mask_text, shares
 from fillmask_ui.lessons.token_losses import (
     by_kind,
     evaluated,
