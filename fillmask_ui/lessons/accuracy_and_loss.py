@@ -137,9 +137,7 @@ def temperature_losses(
 ) -> TemperatureLosses:
     """Score what the evaluator hides by default, at each temperature, in one pass over the texts.
 
-    Raises:
-        ModelOutputError: if the model returns NaN.
-        DataError: if it can read none of the texts, or calls a token impossible.
+    A `DataError` if the model can read none of the texts, or calls a token impossible.
     """
     config = EvaluationConfig().resolved(model.max_tokens)
     masks = SeededMasks(config, model.vocabulary)

@@ -49,8 +49,7 @@ def chapters() -> tuple[Chapter, ...]:
 def read_chapter(file_name: str, source: str) -> Chapter:
     r"""A chapter from the text of its file, whose name is as `05-ledger.md`.
 
-    Raises:
-        ValueError: if the front matter is missing or a step has two figures.
+    A `ValueError` if the front matter is missing or a step has two figures.
 
     >>> head = "---\ntitle: T\nquestion: Q?\n---\n"
     >>> read_chapter("02-loss.md", head + "## A\nbefore\n\n[figure: curve]\n\nafter").steps

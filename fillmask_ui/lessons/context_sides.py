@@ -165,10 +165,8 @@ class SidedText:
 def side_losses(model: MaskedLM, text: str, report: Callable[[int, int], None]) -> SidedText:
     """Three losses of every word of a text, each hidden in turn, whole.
 
-    `report` is called with the numbers of words done and of all.
-
-    Raises:
-        TextError: if the text has no word that the model can spell, too many words or a mask.
+    `report` is called with the numbers of words done and of all. A `TextError` if the text has no
+    word that the model can spell, too many words or a mask.
     """
     encoding = model.vocabulary.encode(text)
     if model.vocabulary.mask_id in encoding.ids or MASK in text:

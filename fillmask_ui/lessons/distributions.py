@@ -62,9 +62,8 @@ class Comparison:
 def read_numbers(typed: str, name: str) -> tuple[float, ...]:
     """Numbers of 0 or more, in any sum: decimals, fractions or percents with anything between.
 
-    Raises:
-        OptionError: if a piece cannot be read or is negative, or there are none or too many; the
-            message has the `name` of the field.
+    An `OptionError` with the `name` of the field if a piece cannot be read or is negative, or there
+    are none or too many.
 
     >>> read_numbers("1/4, 25 %; 0.5", "q")
     (0.25, 0.25, 0.5)
@@ -111,10 +110,8 @@ def adds_up(numbers: Sequence[float]) -> bool:
 def compare(p: Sequence[float], q: Sequence[float], names: Sequence[str] = ()) -> Comparison:
     """Entropy, cross-entropy and divergence of a truth p and a prediction q.
 
-    Classes without a name are numbered.
-
-    Raises:
-        OptionError: if the two differ in length, or one does not add up to 1.
+    Classes without a name are numbered. An `OptionError` if the two differ in length, or one does
+    not add up to 1.
 
     >>> found = compare([0, 1, 0, 0], [0.1, 0.7, 0.1, 0.1])
     >>> round(found.cross_entropy_nats, 3), found.entropy_nats, round(found.kl_nats, 3)

@@ -86,8 +86,7 @@ def means_over_seeds(
 ) -> SeedMeans:
     """Evaluate the texts once for every seed, and by pseudo-perplexity: `len(seeds) + 1` passes.
 
-    Raises:
-        DataError: if a seed chooses no token at all, or the model calls one impossible.
+    A `DataError` if a seed chooses no token at all, or the model calls one impossible.
     """
     means: list[SeedMean] = []
     groups: dict[str, list[GroupFigures]] = defaultdict(list)
@@ -208,9 +207,7 @@ def compare_paired(
 ) -> PairedModels:
     """Measure two models on the same masks.
 
-    Raises:
-        OptionError: if the tokenizers differ.
-        DataError: if no text can be measured, or a loss is infinite.
+    An `OptionError` if the tokenizers differ, a `DataError` if a loss is infinite.
     """
     summary = summarize(counted(evaluate(model, texts, baseline=second), on_text))
     comparison, own, base = summary.comparison, summary.model, summary.baseline

@@ -60,17 +60,9 @@ def softmax_of(
     temperature: float = 1.0,
     added: float = 0.0,
 ) -> Softmax:
-    """The softmax of one mask with what it is made of.
+    """The softmax of one mask over logits [V], which are divided by a temperature above 0.
 
-    Args:
-        logits: float [V], from the model.
-        target: id of the true token.
-        shown: ids of tokens that have a row, the true one among them.
-        temperature: that logits are divided by, above 0.
-        added: to every logit.
-
-    Raises:
-        ModelOutputError: if the logits have NaN, or nothing but -inf.
+    `shown` has the ids of tokens with a row of their own, the true one (`target`) among them.
 
     >>> made = softmax_of(np.array([0.0, 0.0, 0.0, 0.0]), 2, [2])
     >>> made.total, made.probability, made.rows[-1].tokens
