@@ -115,8 +115,9 @@ def _peak_bytes() -> int | None:
         # Not `ru_maxrss`, which on Linux begins with what the parent process held.
         found = re.search(r"^VmHWM:\s*(\d+) kB", _STATUS.read_text(), re.MULTILINE)
         return int(found[1]) * 1024 if found else None
-    if sys.platform != "darwin":
+    try:
+        import resource
+    except ImportError:
         return None
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024

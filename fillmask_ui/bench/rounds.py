@@ -170,7 +170,7 @@ class _Bench:
         self._cross_entropy = self._tasks(CROSS_ENTROPY, "tokens/s", "evaluation", CROSS_ENTROPY)
         for shape, library in product(SHAPES, LIBRARIES):  # what it is held against
             row = self._row("matrix product {}x{}x{}".format(*shape), PRODUCTS, "GFLOP/s", library)
-            asked = {"library": library, "shape": shape}
+            asked: dict[str, Any] = {"library": library, "shape": shape}
             self._cross_entropy.append(_Task(PRODUCTS.name, "product", asked, row))
         self._one_by_one = self._tasks(
             PSEUDO_PERPLEXITY, "tokens/s", "evaluation", PSEUDO_PERPLEXITY

@@ -280,7 +280,7 @@ def _refuse_another_start(request: RunRequest, before: StoredRequest) -> None:
 def _content(request: RunRequest, run: TrainingRun, before: StoredRequest | None) -> StoredRequest:
     trainer = run.trainer
     segments, config, step = trainer.segments, trainer.model.config, trainer.state.step
-    asked = {
+    asked: dict[str, Any] = {
         "texts": [{"file": part.path.name, "share": part.share} for part in request.texts],
         "characters": segments.characters,
         "recipe": asdict(trainer.recipe),
