@@ -1,16 +1,9 @@
 """What is measured on, the time it took, and the operations that it cannot do without.
 
-Definition: the necessary multiplications of a text of T tokens with M hidden positions are
-
-- in each layer but the last, per token 4 H^2 (query, key, value, output), 2 H I (feed-forward) and
-  2 T H (attention);
-- in the last layer, 2 H^2 per token (key, value), and at hidden positions alone 2 H^2 (query,
-  output), 2 H I and 2 T H;
-- E H per token if E is not H, and H E + E V per hidden position (head, vocabulary projection).
-
-Each is two operations. Not counted: padding, biases, norms, softmax, what a runtime computes at
-other positions, the third matrix of gated feed-forward layers, the products of relative positions;
-the figure errs on the low side. Local attention is counted as local in all layers.
+Definition: `EncoderShape.operations` counts the multiplications of docs/bench.md, "The share", each
+as two operations: in the last layer all but keys and values at hidden positions alone. Padding,
+biases, norms, softmax, the third matrix of gated layers and the products of relative positions are
+not counted: it errs on the low side. Local attention is counted as local in all layers.
 
 Rivals: 2 operations per parameter and token counts the table of embeddings as if each token
 multiplied by all of it (40 % of a small model) and leaves attention out.

@@ -62,12 +62,7 @@ def ray_installed() -> bool:
 
 @contextmanager
 def open_engine(choice: EngineChoice) -> Iterator[Engine | None]:
-    """The engine of a choice, None for this process; Ray is imported and connected here.
-
-    Raises:
-        OptionError: if Ray is not installed, or more is asked for than its cluster has.
-        DataError: if there is no such cluster.
-    """
+    """The engine of a choice, None for this process; a `FillmaskError` if Ray cannot be used."""
     if choice.engine == LOCAL:
         yield None
         return

@@ -121,10 +121,8 @@ def _table(
     done: Sequence[int] = (),
     told: Any = None,
 ) -> pa.Table:
-    """One unit, a table of its own so that Ray gives it out at once.
-
-    Texts are bytes: JSON can write lone surrogates, which Arrow's strings refuse.
-    """
+    """One unit, a table of its own so that Ray gives it out at once."""
+    # Texts are bytes: JSON can write lone surrogates, which Arrow's strings refuse.
     unit = {
         "cell": cell,
         "block": block,

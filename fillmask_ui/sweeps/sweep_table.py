@@ -180,8 +180,7 @@ def sweep_table(
 ) -> SweepTable:
     """The table of what is stored, also while another process measures.
 
-    `last` are the last steps of `perform_sweep` by the keys of their cells; without them the newest
-    run of a cell counts, whatever its model was.
+    `last`: cell key -> last step of `perform_sweep`; else the newest run of a cell counts.
     """
     stored, last = stored_runs(sweep, store), last or {}
     entries = {
