@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fillmask_ui.cli.options import Json, option, with_options
-from fillmask_ui.cli.terminal import count_bar, load, print_json, print_line, print_table, tell
+from fillmask_ui.cli.options import InBits, Json, option, with_options
+from fillmask_ui.cli.terminal import Bar, count_bar, load, print_json, print_line, print_table, tell
 from fillmask_ui.comparing.divergence_search import WORDS
 from fillmask_ui.errors import DataError
 from fillmask_ui.models.model_choice import ModelChoice
@@ -29,7 +29,7 @@ def differ(
         int, option("Words hidden in each sentence, one at a time.", min=1, metavar="N")
     ] = WORDS,
     most: Annotated[int, option("Sentences shown.", min=1, metavar="N")] = 20,
-    bits: Annotated[bool, option("Losses and divergences in bits.", "--bits")] = False,
+    bits: InBits = False,
     as_json: Json = False,
 ) -> None:
     """Find the sentences of texts on which two models differ most."""
@@ -42,17 +42,14 @@ def differ(
         models = load(model), load(model.second(compare))
         found = divergent_sentences(*models, examples, most=most, words=words)
         try:
-            with _progress(sentences) as show:
+            with closing(found), _bar(sentences) as show:
                 for search in found:
                     show(search)
                     if search.looked == sentences:
                         break
         except KeyboardInterrupt as interrupt:
             stopped = interrupt  # what was found so far is shown
-        finally:
-            found.close()
-    if stopped is not None:
-        tell(f"\nstopped after {search.looked if search else 0:,} sentences")
+            tell(f"\nstopped after {search.looked if search else 0:,} sentences")
     if search is not None and search.looked:
         if as_json:
             print_json(_values(search, models))
@@ -61,14 +58,13 @@ def differ(
     elif stopped is None:
         raise DataError(
             "no sentence could be looked at: of "
-            f"{0 if search is None else search.left_out:,}, none has enough words and fits into "
-            "both models"
+            f"{search.left_out if search else 0:,}, none has enough words and fits into both models"
         )
     if stopped is not None:
         raise stopped
 
 
-def _progress(total: int) -> AbstractContextManager[Callable[[Search], None]]:
+def _bar(total: int) -> Bar:
     def values(search: Search) -> dict[str, Any]:
         now = f"{search.flipped} first words flipped"
         return {"completed": search.looked, "total": total, "now": now}
@@ -79,7 +75,7 @@ def _progress(total: int) -> AbstractContextManager[Callable[[Search], None]]:
     return count_bar(values, line, description="sentences", total=total)
 
 
-def _values(search: Search, models: Iterable[MaskedLM]) -> dict[str, Any]:
+def _values(search: Search, models: Sequence[MaskedLM]) -> dict[str, Any]:
     first, second = (model.signature for model in models)
     return {
         "model": first.name,
@@ -89,26 +85,22 @@ def _values(search: Search, models: Iterable[MaskedLM]) -> dict[str, Any]:
     }
 
 
-def print_search(search: Search, models: Iterable[MaskedLM], unit: str) -> None:
+def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
     """The table of sentences, and how many were looked at."""
     from fillmask_ui.show.numbers import loss_form
     from fillmask_ui.show.table import Column, Table
 
+    looked = f"{search.looked:,} sentences ({search.words:,} words hidden)"
     if search.best:
         heads = (f"KL ({unit})", f"NLL A ({unit})", "NLL B")
         losses = (Column(head, loss_form(unit), missing="-", right=True) for head in heads)
         rows = ((rank, *_cells(own)) for rank, own in enumerate(search.best, start=1))
         print_table(Table.of(("#", "sentence", "A says", "B says", *losses), rows))
-        looked = f"{search.looked:,} sentences ({search.words:,} words hidden)"
         print_line(f"Another first word in {search.flipped:,} of {looked}.")
         if search.best[0].kl_nats is None:
-            print_line(
-                "The models have different tokenizers: they are compared by word, without KL."
-            )
+            print_line("The tokenizers differ: the models are compared by word, without KL.")
     else:
-        print_line(
-            f"They never part on these {search.looked:,} sentences ({search.words:,} words hidden)."
-        )
+        print_line(f"The models do not differ on {looked}.")
     if search.left_out:
         print_line(f"Left out as too short or too long: {search.left_out:,}.")
     for name, model in zip("AB", models, strict=True):

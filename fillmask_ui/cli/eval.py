@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from fillmask_ui.cli.eval_output import print_figures, run_values, show_progress
 from fillmask_ui.cli.options import (
+    FAILING,
     FailOn,
     OneJson,
     file_option,
@@ -18,8 +20,8 @@ from fillmask_ui.cli.options import (
     option,
     with_options,
 )
-from fillmask_ui.cli.runs import store
-from fillmask_ui.cli.terminal import load, tell
+from fillmask_ui.cli.runs import print_figures, run_values, store
+from fillmask_ui.cli.terminal import count_bar, load, print_line, tell, wide_console
 from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
@@ -27,15 +29,12 @@ from fillmask_ui.files import write_text
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import options_of
-from fillmask_ui.runs import Plan, perform, perform_rest
+from fillmask_ui.runs import Plan, Progress, RunInfo, perform, perform_rest
+from fillmask_ui.runs.info import DONE
+from fillmask_ui.runs.perform import Pace
+from fillmask_ui.show.numbers import duration
+from fillmask_ui.show.sentences import speed_text
 from fillmask_ui.texts import TextChoice
-
-# Which verdicts `--fail-on` turns into exit code 3.
-FAILING = {
-    "regression": ("REGRESSION",),
-    "at-risk": ("AT_RISK", "REGRESSION"),
-    "inconclusive": ("INCONCLUSIVE", "AT_RISK", "REGRESSION"),
-}
 
 
 @with_options
@@ -61,9 +60,8 @@ def evaluate(
         raise OptionError(unknown("task", task, ["fill-mask"]))
     if fail_on is not None and fail_on not in FAILING:
         raise OptionError(unknown("verdict to fail on", fail_on, FAILING))
-    if fail_on is not None and baseline is None and resume is None:
-        raise OptionError("--fail-on needs a --baseline: without one there is no verdict")
     if resume is None:
+        has_baseline = baseline is not None
         second = None if baseline is None else model.second(baseline)
         plan = Plan(model, second, config, texts.source(), limits)
         measure = partial(perform, plan, store(), load)
@@ -75,16 +73,14 @@ def evaluate(
                 f"a resumed run has its own choices: leave out {', '.join(given)}, or start a new "
                 "run"
             )
-        info = store().open(resume).info
-        if fail_on is not None and info.baseline is None:
-            raise OptionError(
-                f"--fail-on needs a baseline, and run {info.name} has none: leave it out"
-            )
+        has_baseline = store().open(resume).info.baseline is not None
         measure = partial(perform_rest, resume, store(), load)
+    if fail_on is not None and not has_baseline:
+        raise OptionError("--fail-on needs a --baseline: without one there is no verdict")
     if where.engine != LOCAL:
         tell("starting Ray...")
     with open_engine(where) as engine:
-        done = show_progress(measure(engine), quiet=as_json)
+        done = _performed(measure(engine), quiet=as_json)
     summary = done.running.summary()
     values = run_values(summary, done.info)
     text = json.dumps(values, ensure_ascii=False)
@@ -100,3 +96,75 @@ def evaluate(
     if fail_on is not None and values.get("verdict") in FAILING[fail_on]:
         tell(f"the verdict is {values['verdict']} (--fail-on {fail_on})")
         raise typer.Exit(3)
+
+
+def _performed(steps: Generator[Progress], *, quiet: bool) -> Progress:
+    """The end of a run, drawn while it is performed (`quiet`: not on standard output)."""
+    with closing(steps):
+        step = next(steps)
+        if step.dropped_bytes:
+            tell(f"dropped a half-written last line of {step.dropped_bytes} bytes")
+        if step.info.state == DONE:
+            tell(f"run {step.info.name} is done already")
+        else:
+            if not quiet:
+                _print_head(step.info, step.expected)
+            tell(f"run {step.info.name}")
+        try:
+            with run_bar(step, "texts") as show:
+                for step in steps:
+                    show(step)
+        except KeyboardInterrupt:
+            command = f"fillmask-ui eval --resume {step.info.name}"
+            tell(f"\nstopped; {step.running.seen} texts are kept: {command}")
+            raise
+    return step
+
+
+def _print_head(info: RunInfo, expected: int | None) -> None:
+    """The panel with the model, and a line each for task, device, texts and samples."""
+    from rich.panel import Panel
+    from rich.text import Text
+
+    wide_console().print(Panel(Text(_model_text(info.model)), title="Evaluating", expand=False))
+    print_line("Task: fill-mask")
+    print_line(f"Device: {info.model['device']}")
+    print_line(f"Dataset: {info.texts.get('where') or info.texts.get('kind', '')}")
+    print_line(f"Samples: {'all' if expected is None else f'{expected:,}'}")
+    print_line(f"Metric: {info.config.signature}")
+    if info.baseline:
+        print_line(f"Baseline: {_model_text(info.baseline)}")
+
+
+def _model_text(model: Any) -> str:
+    return f"{model['name']} ({model['architecture']}, {model['runtime']}, {model['precision']})"
+
+
+@contextmanager
+def run_bar(first: Progress, description: str) -> Iterator[Callable[[Progress], None]]:
+    """A function to call with each progress of one run after the `first`; in a pipe lines."""
+    pace = Pace(first)
+
+    def now_texts(step: Progress) -> list[str]:
+        running = step.running
+        mean = f"mean NLL {running.mean_nll_nats:.4f} nats" if running.texts else ""
+        speed = speed_text(step.info, step.workers, pace.tokens_per_second)
+        return [text for text in (speed, mean) if text]
+
+    def values(step: Progress) -> dict[str, Any]:
+        total, now = step.expected, ", ".join(now_texts(step))
+        return {"completed": int(step.through or 0), "total": total, "now": now}
+
+    def line(step: Progress) -> str:
+        of = f" of {step.expected:,}" if step.expected else ""
+        left = [] if pace.seconds_left is None else [f"{duration(pace.seconds_left)} left"]
+        return ", ".join([f"{int(step.through or 0):,}{of} texts", *now_texts(step), *left])
+
+    with count_bar(values, line, description=description, **values(first)) as bar:
+
+        def show(step: Progress) -> None:
+            if step.through is not None:
+                pace.add(step)
+                bar(step)
+
+        yield show

@@ -23,17 +23,17 @@ def export(
 
     The folder loads by its name; further variants of `fillmask-ui quantize` go beside it.
     """
-    made: list[Variant] = []
     steps = exports(ModelChoice(reference, threads=threads), output, force=force, load=load)
     try:
         with closing(steps), step_bar() as show:
+            made: list[Variant] = []
             for step in steps:
                 if isinstance(step, Variant):
                     made.append(step)
                 else:
                     show(step)
     except KeyboardInterrupt:
-        tell(kept_note(made, output))
+        tell(kept_note([], output))
         raise
     for variant in made:
         if as_json:
@@ -46,6 +46,6 @@ def export(
 
 
 def kept_note(made: list[Variant], output: object) -> str:
-    """What is there after an interruption."""
+    """What an interruption leaves."""
     names = ", ".join(variant.path.name for variant in made) or "nothing"
     return f"\nstopped; {names} is complete in {output}"

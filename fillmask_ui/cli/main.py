@@ -19,7 +19,7 @@ from fillmask_ui.cli.serve import serve
 from fillmask_ui.errors import explain
 from fillmask_ui.files import visible
 
-# Each in a module of its name, and what `--help` says of it: the modules load numpy, and more.
+# Each in a module of its name, imported when it is called; and what `--help` says of it.
 _COMMANDS = {
     "predict": "Show the most probable words at each mask, with probability and NLL.",
     "surprise": "Show the loss of every word, each hidden in turn, and what the model wanted.",
@@ -39,7 +39,7 @@ _COMMANDS = {
     "runs": "Evaluation runs: list, show, compare, delete, export.",
 }
 
-# Those that do nothing but print.
+# Done when their reader leaves (`| head`).
 _PRINTING = ("predict", "surprise", "differ", "unmask", "models", "runs")
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -48,7 +48,6 @@ _SETTINGS = {"help_option_names": ["-h", "--help"]}
 @cache
 def _loaded(name: str) -> Any:
     """A command, or a group of them, with its options."""
-    # `eval` is a name of Python's own.
     found = getattr(import_module(f"fillmask_ui.cli.{name}"), {"eval": "evaluate"}.get(name, name))
     if isinstance(found, typer.Typer):
         return typer.main.get_group(found)
@@ -58,7 +57,7 @@ def _loaded(name: str) -> Any:
 
 
 class _Late(TyperCommand):
-    """A command that is loaded when it is called or when its options are asked for."""
+    """A command that is loaded when it is called or its options are read."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -86,8 +85,8 @@ def run() -> None:
     """Entry point of `fillmask-ui`.
 
     Exit codes: 0 done, 1 a failure outside the input (model, network, data, disk), 2 wrong input,
-    70 a mistake of this program, 130 interrupted. `--traceback` anywhere, or FILLMASK_UI_DEBUG=1,
-    shows where an error arose.
+    70 a bug, 130 interrupted. `--traceback` anywhere, or FILLMASK_UI_DEBUG=1, shows where an error
+    arose.
     """
     traced = "--traceback" in sys.argv or bool(os.environ.get("FILLMASK_UI_DEBUG"))
     sys.argv = [argument for argument in sys.argv if argument != "--traceback"]
@@ -95,7 +94,7 @@ def run() -> None:
         # A pipe on Windows or in a C locale is not UTF-8, and words are not ASCII.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    # Nearly all that a command allocates at its start stays: to search it for cycles is in vain.
+    # Searching for cycles takes longer than a prediction, at the start and at the end.
     gc.set_threshold(50_000)
     try:
         try:
@@ -103,8 +102,7 @@ def run() -> None:
         finally:
             sys.stdout.flush()  # while its failure can still be told
     except (SystemExit, BrokenPipeError) as end:
-        # The reader has gone (`| head`), of which typer makes a 1: all is done if the command
-        # only prints.
+        # Typer ends with 1 when the reader has gone, and raises from the BrokenPipeError.
         if isinstance(end, BrokenPipeError) or isinstance(end.__context__, BrokenPipeError):
             _drop_output()
             raise SystemExit(int("".join(sys.argv[1:2]) not in _PRINTING)) from None
@@ -121,8 +119,6 @@ def run() -> None:
         sys.stderr.write(f"error: {visible(said)}\n")
         raise SystemExit(code) from None
     finally:
-        # On its way out Python would search all that was imported for cycles, which takes longer
-        # than a prediction.
         gc.freeze()
 
 
@@ -142,7 +138,7 @@ def _interrupted(error: BaseException | None) -> bool:
 def _call() -> None:
     """The command of the command line; it ends with `SystemExit`."""
     if (name := "".join(sys.argv[1:2])) in _COMMANDS:
-        # Nothing is left for the page's own options, which take a while to be read.
+        # Without reading the page's own options, which takes a while.
         _loaded(name)(sys.argv[2:], prog_name=f"fillmask-ui {name}", **_SETTINGS)
     else:
         app(prog_name="fillmask-ui")

@@ -1,4 +1,4 @@
-"""Options of the shell, derived from the configurations; those that several commands share."""
+"""Options of the shell: derived from configurations, and those that several commands share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fillmask_ui.options import Option, configured, own_options
 
 
 def option(help: str, *flags: str, **shown: Any) -> Any:
-    """An option of the shell that belongs to no configuration, for `Annotated`."""
+    """An option outside of configurations, for `Annotated`."""
     return typer.Option(*flags, help=help, **shown)
 
 
@@ -35,17 +35,17 @@ def _file(given: str | Path) -> Path:
     return Path(text)
 
 
-def _is_file_option(parameter: Parameter) -> bool:
-    shown = getattr(parameter.annotation, "__metadata__", ())
-    return any(getattr(own, "parser", None) is _file for own in shown)
-
-
 # What several commands have beside configurations.
+MaskedTexts = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="TEXT...", help="Sentences with [MASK], <mask> or ___."),
+]
+TextFile = Annotated[
+    str | None, option("Read texts from a file, one per line; - for standard input.", metavar="F|-")
+]
+InBits = Annotated[bool, option("Losses, entropies and divergences in bits.", "--bits")]
 Json = Annotated[bool, option("Print JSON, one object a line.", "--json")]
 OneJson = Annotated[bool, option("Print one JSON object.", "--json")]
-FailOn = Annotated[
-    str | None, option("Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
-]
 Source = Annotated[
     str, typer.Argument(metavar="REF", help="The model, as of --model of other commands.")
 ]
@@ -58,15 +58,32 @@ Tokenizer = Annotated[
     str | None, option("Where the tokenizer of a single .onnx file comes from.", metavar="ID")
 ]
 Threads = Annotated[int | None, option("Threads that the model computes with.", min=1, metavar="N")]
+Host = Annotated[
+    str | None,
+    option("Address to listen on, 127.0.0.1 if not given; 0.0.0.0 for all of this machine's."),
+]
+Port = Annotated[
+    int | None, option("Port; the first free one from 7860 if not given.", min=1, max=65535)
+]
+CompareWith = Annotated[
+    str | None, option("A second model, shown beside the first.", metavar="REF")
+]
+FailOn = Annotated[
+    str | None, option("Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
+]
+# The verdicts that it turns into exit code 3.
+FAILING = {
+    "regression": ("REGRESSION",),
+    "at-risk": ("AT_RISK", "REGRESSION"),
+    "inconclusive": ("INCONCLUSIVE", "AT_RISK", "REGRESSION"),
+}
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose configurations are given field by field on the command line.
 
-    Each parameter annotated with a dataclass that carries options (`fillmask_ui.options`) becomes
-    one option of the shell per field, in the order of the fields, those of dataclasses within it
-    included; the command is called with the instance made of them. Bounds stand in `--help`; what
-    else is wrong with the values, the dataclass says.
+    A parameter annotated with a dataclass that carries options (`fillmask_ui.options`) becomes an
+    option per field, nested dataclasses included; the command is called with the instance.
 
     >>> from fillmask_ui.models.model_choice import ModelChoice
     >>> def show(model: ModelChoice, bits: bool = False) -> None:
@@ -81,19 +98,18 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     own = signature(command, eval_str=True).parameters
     parameters: list[Parameter] = []
     configurations: dict[str, Any] = {}
-    written: list[str] = []
     for name, parameter in own.items():
-        derived = list(_derived(parameter.annotation))
-        if derived:
+        if derived := list(_derived(parameter.annotation)):
             configurations[name] = parameter.annotation
-        else:
-            if _is_file_option(parameter):
-                written.append(name)
-            # Only by name, as an option without a default may stand behind one with it.
-            derived = [
-                parameter.replace(annotation=parameter.annotation, kind=Parameter.KEYWORD_ONLY)
-            ]
-        parameters += derived
+            parameters += derived
+        else:  # only by name, as an option without a default may stand behind one with it
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+    written = [
+        name
+        for name, parameter in own.items()
+        for shown in getattr(parameter.annotation, "__metadata__", ())
+        if getattr(shown, "parser", None) is _file
+    ]
 
     @wraps(command)
     def call(**values: Any) -> None:
@@ -108,7 +124,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _check_written(written: Collection[str], values: Mapping[str, Any]) -> None:
-    """Hold the files that a command is to write against all else that was named on its line."""
+    """Refuse to write to a file that is named elsewhere on the command line."""
     for name in written:
         others = [own for other, own in values.items() if other != name]
         named = chain.from_iterable(own if isinstance(own, list) else [own] for own in others)
@@ -117,13 +133,13 @@ def _check_written(written: Collection[str], values: Mapping[str, Any]) -> None:
 
 
 def typer_option(own: Option, *, on: bool = False) -> Any:
-    """An option of `options_of` for typer; `--no-...` turns off a switch that is `on`."""
+    """An `Option` for typer; `--no-...` turns off a switch that is `on`."""
     flags = [f"{flag}/--no-{flag.removeprefix('--')}" if on else flag for flag in own.flags]
     return typer.Option(*flags, help=own.help, metavar=own.metavar, min=own.least, max=own.most)
 
 
 def _derived(kind: Any) -> Iterator[Parameter]:
-    """A parameter of typer per option of a configuration; none for any other type."""
+    """A parameter of typer per option of a configuration; nothing for any other type."""
     for own in own_options(kind):
         default, choice = own.default, typer_option(own, on=own.default is True)
         kind = str if own.choices else own.kind
@@ -136,7 +152,7 @@ def _derived(kind: Any) -> Iterator[Parameter]:
 
 
 def given_options(context: typer.Context, *, beside: Collection[str] = ()) -> list[str]:
-    """Those written on the command line, as `--model`, but for the parameters `beside`."""
+    """The flags written on the command line, such as `--model`, without parameters `beside`."""
     return [
         parameter.opts[0]
         for parameter in context.command.params

@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from importlib import import_module
-from itertools import chain
+from operator import attrgetter
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from fillmask_ui.cli.options import Json, option, with_options
+from fillmask_ui.cli.options import (
+    CompareWith,
+    InBits,
+    Json,
+    MaskedTexts,
+    TextFile,
+    option,
+    with_options,
+)
 from fillmask_ui.cli.terminal import (
     attempts,
-    check_file,
-    file_texts,
+    given_texts,
     load,
     print_line,
     print_table,
     show_each,
-    tell,
 )
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models.model_choice import ModelChoice
 
 if TYPE_CHECKING:
     from fillmask_ui.comparing import Comparison
+    from fillmask_ui.filling import Filling
     from fillmask_ui.protocol import MaskedLM
-    from fillmask_ui.records import Filling
+
+_ADVICE = (
+    ' in quotes, as in: fillmask-ui predict "The capital of France is [MASK]." or name a --file'
+)
 
 
 @with_options
 def predict(
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TEXT...", help="Sentences with [MASK], <mask> or ___."),
-    ] = None,
+    texts: MaskedTexts = None,
     *,
     model: ModelChoice,
     top_k: Annotated[str, option("1 to 100, or all.", "--top-k", "-k", metavar="K")] = "5",
@@ -47,73 +51,37 @@ def predict(
     joint: Annotated[
         int, option("Joint fillings of several masks; 0 for none.", min=0, max=100)
     ] = 5,
-    file: Annotated[
-        str | None,
-        option("Read texts from a file, one per line; - for standard input.", metavar="F|-"),
-    ] = None,
-    compare: Annotated[
-        str | None, option("A second model: both side by side at each mask.", metavar="REF")
-    ] = None,
-    bits: Annotated[bool, option("NLL and entropy in bits.", "--bits")] = False,
+    file: TextFile = None,
+    compare: CompareWith = None,
+    bits: InBits = False,
     as_json: Json = False,
 ) -> None:
     """Show the most probable words at each mask, with probability and NLL."""
-    # `--help` needs none of this.
     from fillmask_ui.filling import fill
     from fillmask_ui.filling.prompt import split_words
 
-    k = parse_top_k(top_k)
     words = split_words(candidates or "")
     if candidates is not None and not words:
         raise OptionError(f"--candidates {candidates!r} has no word: write them as in: cat, dog")
-    given = texts or []
-    if not given and file is None:
-        raise OptionError(
-            "no text was given: write one in quotes, as in: "
-            'fillmask-ui predict "The capital of France is [MASK]." or name a --file'
-        )
-    if file is not None:
-        check_file(file)
-    if not as_json:
-        # What draws the tables comes in while the weights are read, which leaves a core idle.
-        threading.Thread(target=_import_tables).start()
+    asked = {"top_k": parse_top_k(top_k), "candidates": words, "joint": joint}
+    sentences, several = given_texts(texts, file, _ADVICE)
+    if not as_json:  # what draws the tables is imported while the weights are read
+        Thread(target=import_module, args=("rich.table",)).start()
     models = [load(model)]
-    look: Callable[..., Filling | Comparison] = fill
+    unit = "bits" if bits else "nats"
+    look: Callable[..., Any] = fill
+    show = partial(print_filling, unit=unit)
     if compare is not None:
         from fillmask_ui.comparing import compare as look
 
         models.append(load(model.second(compare)))
-    if len(words) >= _MANY_WORDS:
-        tell(f"scoring {len(words):,} candidates at each mask, about 100 a second...")
-    of_file = () if file is None else file_texts(file, needed=not given)
-
-    def look_at(text: str) -> Filling | Comparison:
-        return look(*models, text, top_k=k, candidates=words, joint=joint)
-
-    unit = "bits" if bits else "nats"
-
-    def show(found: Any) -> None:
-        if compare is None:
-            print_filling(found, unit)
-        else:
-            print_comparison(found, models, unit)
-
-    several = len(given) > 1 or file is not None
-    results = attempts(look_at, chain(given, of_file))
+        show = partial(print_comparison, models=models, unit=unit)
+    results = attempts(lambda text: look(*models, text, **asked), sentences)
     show_each(results, show, as_json=as_json, several=several)
 
 
-# From so many candidates on it takes seconds, as each word of several sub-tokens is looked up.
-_MANY_WORDS = 500
-
-
-def _import_tables() -> None:
-    with suppress(Exception):  # else it is said where a table is drawn
-        import_module("rich.table")
-
-
 def parse_top_k(value: str) -> int | None:
-    """`all` or a number; its range is checked where it is used.
+    """`all` or a number; `fill` checks its range.
 
     >>> parse_top_k("all") is None, parse_top_k("7")
     (True, 7)
@@ -132,40 +100,39 @@ def print_filling(filling: Filling, unit: str) -> None:
     from fillmask_ui.show.table import Column, Table
 
     loss, brief = loss_form(unit), loss_form(unit, 3)
+    chance = Column("probability", ".3g"), Column(f"NLL ({unit})", loss)
+    heads = "rank", "word", "token", Column("id", ""), Column("probability", ".4f"), chance[1]
+    scored = "word", Column("rank", missing="-"), *chance, "sub-tokens"
+    best = attrgetter("rank", "word", "token", "token_id", "probability", "nll_nats")
 
-    def chance(form: str = ".3g") -> tuple[Column, Column]:
-        return Column("probability", form), Column(f"NLL ({unit})", loss)
+    def parts(own: Any, between: str) -> str:
+        return between.join(f"{part.token} {brief(part.nll_nats)}" for part in own.parts)
 
-    def parts(between: str) -> Callable[[Any], str]:
-        return lambda own: between.join(f"{part.token} {brief(part.nll_nats)}" for part in own)
-
-    rank, token_id = (Column(name, form) for name, form in (("rank", ","), ("id", "")))
     print_line(filling.encoding.text, "bold")
     for number, mask in enumerate(filling.masks, start=1):
-        name = f"Mask {number} of {len(filling.masks)}" if len(filling.masks) > 1 else "Mask"
         print_line(
-            f"\n{name} at position {mask.position}: entropy {brief(mask.entropy_nats)} {unit},"
-            f" perplexity {mask.perplexity:,.1f}"
+            f"\n{_name(number, filling.masks)} at position {mask.position}: "
+            f"entropy {brief(mask.entropy_nats)} {unit}, perplexity {mask.perplexity:,.1f}"
         )
-        best = (
-            (own.rank, own.word, own.token, own.token_id, own.probability, own.nll_nats)
-            for own in mask.candidates
-        )
-        print_table(Table.of((rank, "word", "token", token_id, *chance(".4f")), best))
+        print_table(Table.of(heads, map(best, mask.candidates)))
         if mask.scored:
-            heads: tuple[str | Column, ...] = ("word", replace(rank, missing="-"), *chance())
-            scored = (
-                (own.word, own.rank, own.probability, own.nll_nats, own.parts)
+            rows = [
+                (own.word, own.rank, own.probability, own.nll_nats, parts(own, "  "))
                 for own in mask.scored
-            )
-            heads = (*heads, Column("sub-tokens", parts("  ")))
-            print_table(Table.of(heads, scored, "Your candidates"))
+            ]
+            print_table(Table.of(scored, rows, "Your candidates"))
     if filling.joint:
-        columns = ("text", *chance(), Column("each given those before it", parts(" + ")))
-        together = ((own.text, own.probability, own.nll_nats, own.parts) for own in filling.joint)
+        together = [
+            (own.text, own.probability, own.nll_nats, parts(own, " + ")) for own in filling.joint
+        ]
+        columns = "text", *chance, "each given those before it"
         print_line("")
         print_table(Table.of(columns, together, "All masks together"))
     print_line(f"\n{filling.signature}\n", "dim")
+
+
+def _name(number: int, masks: Sequence[Any]) -> str:
+    return f"Mask {number} of {len(masks)}" if len(masks) > 1 else "Mask"
 
 
 def print_comparison(found: Comparison, models: Sequence[MaskedLM], unit: str) -> None:
@@ -174,45 +141,43 @@ def print_comparison(found: Comparison, models: Sequence[MaskedLM], unit: str) -
     from fillmask_ui.show.table import Column, Table
     from fillmask_ui.show.words import compared_name, first_words, mark, points, rank_change
 
-    vocabularies = [model.vocabulary for model in models]
+    first, second = models
+    name = partial(compared_name, first=first.vocabulary, second=second.vocabulary)
     loss = loss_form(unit)
+    difference, rank, change = (
+        Column(head, right=True) for head in ("B - A, points", "rank", "change")
+    )
+    columns = (
+        *("word", Column("P of A", missing="-"), Column("P of B", missing="-")),
+        *(difference, rank, change, ""),
+    )
+    losses = (Column(f"NLL of {own} ({unit})", loss, missing="-") for own in "AB")
     print_line(found.first.encoding.text, "bold")
-    print_line(f"A: {found.first.signature.name}, B: {found.second.signature.name}")
+    print_line(f"A: {first.signature.name}, B: {second.signature.name}")
     for note in found.notes:
         print_line(f"{note[:1].upper()}{note[1:]}.")
-    for place, mask in enumerate(found.masks, start=1):
-        name = f"Mask {place} of {len(found.masks)}" if len(found.masks) > 1 else "Mask"
-        own, other = (compared_name(row, *vocabularies) for row in first_words(mask))
+    for number, mask in enumerate(found.masks, start=1):
+        own, other = map(name, first_words(mask))
         story = f"first word flipped: {own} → {other}" if mask.flipped else f"both say {own}"
-        print_line(f"\n{name}: {story}", "bold")
+        print_line(f"\n{_name(number, found.masks)}: {story}", "bold")
         said = f"entropy {loss(mask.entropy_nats)} → {loss(mask.other_entropy_nats)} {unit}"
         if mask.kl_nats is not None and mask.js_nats is not None:
             said = f"KL(A || B) {loss(mask.kl_nats)}, Jensen-Shannon {loss(mask.js_nats)}, {said}"
         print_line(said)
-        columns: tuple[str | Column, ...] = (
-            *("word", Column("P of A", missing="-"), Column("P of B", missing="-")),
-            *(Column(name, right=True) for name in ("B - A, points", "rank", "change")),
-            "",
-        )
         rows = (
             (
-                compared_name(row, *vocabularies),
-                row.probability,
-                row.other_probability,
-                points(row) or "-",
+                *(name(row), row.probability, row.other_probability, points(row) or "-"),
                 " → ".join(f"{rank:,}" if rank else "-" for rank in (row.rank, row.other_rank)),
-                rank_change(row).arrow,
-                mark(row),
+                *(rank_change(row).arrow, mark(row)),
             )
             for row in mask.candidates
         )
         print_table(Table.of(columns, rows))
     if found.joint:
-        losses = (Column(f"NLL of {name} ({unit})", loss, missing="-") for name in "AB")
         together = ((own.text, own.nll_nats, own.other_nll_nats, mark(own)) for own in found.joint)
         print_line("")
         print_table(Table.of(("text", *losses, ""), together, "All masks together"))
     print_line("\nnew: only B lists it; gone: only A lists it", "dim")
-    for signature in (found.first.signature, found.second.signature):
-        print_line(str(signature), "dim")
+    for model in models:
+        print_line(str(model.signature), "dim")
     print_line("")

@@ -1,4 +1,4 @@
-"""`fillmask-ui runs`: what was evaluated, and what became of it."""
+"""`fillmask-ui runs`: what was evaluated, and its figures."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.files import user_folder, visible
 
 if TYPE_CHECKING:
+    from fillmask_ui.evaluation import Summary
     from fillmask_ui.runs import RunInfo, RunStore
 
 RunName = Annotated[
@@ -33,6 +34,32 @@ def store() -> RunStore:
     return RunStore(user_folder("runs"))
 
 
+def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
+    """The object that `--json` prints of a run."""
+    own = {"notes": list(info.notes), "signature": info.signature, "run": info.name}
+    return summary.to_dict() | own
+
+
+def print_figures(summary: Summary, info: RunInfo) -> None:
+    """The tables of figures, the verdict, notes and the signature."""
+    from fillmask_ui.evaluation.catalogue import SPLITS
+    from fillmask_ui.show.figures import comparison_table, figures_table, groups_table
+    from fillmask_ui.show.sentences import comparison_lines
+
+    names = ("Value", "Baseline value")
+    print_table(figures_table(summary, names, summary.metric_name).headed("Metric"))
+    for split in ("by_kind", "by_part"):
+        groups = groups_table([summary.model], split)
+        if len(groups.rows) > 1:
+            print_table(groups.headed("Tokens that are", f"By {SPLITS[split]}"))
+    if summary.comparison is not None:
+        print_table(comparison_table(summary).headed("Model and baseline"))
+    notes = (f"Note: {note}" for note in (*info.notes, *summary.alarms))
+    for line in (*comparison_lines(summary), *notes):
+        print_line(line)
+    print_line(info.signature, "dim")
+
+
 @runs.command("list")
 def list_runs(as_json: Json = False) -> None:
     """List all runs, oldest first."""
@@ -40,35 +67,13 @@ def list_runs(as_json: Json = False) -> None:
     from fillmask_ui.show.table import Table
 
     found = store()
-    entries, broken = [], 0
-    for name in found.names():
-        try:
-            run = found.open(name)
-            count = run.row_count
-        except FillmaskError as error:
-            # One run of another version must not hide the others.
-            tell(visible(str(error) if name in str(error) else f"{name}: {error}"))
-            broken += 1
-            continue
-        info, result = run.info, run.info.result or {}
-        entry = {
-            "run": info.name,
-            "created": info.created,
-            "state": run.state,
-            "model": info.model["name"],
-            "baseline": info.baseline["name"] if info.baseline else None,
-            "metric": info.config.metric.name,
-            "value": result.get(info.config.metric.figure_key),
-            "verdict": result.get("verdict"),
-            "rows": count,
-            **_engines(info),
-        }
-        entries.append(entry)
+    names = found.names()
+    entries = [entry for name in names if (entry := _entry(found, name)) is not None]
     if as_json:
         for entry in entries:
             print_json(entry)
     elif not entries:
-        other = " that can be read" if broken else ""
+        other = " that can be read" if names else ""
         say(f"no runs{other} in {found.root}: make one with fillmask-ui eval")
     else:
         columns = ["run", "state", "model", "metric", "value", "rows", "verdict"]
@@ -79,10 +84,37 @@ def list_runs(as_json: Json = False) -> None:
         print_table(Table.of(columns, ([entry[key] for key in columns] for entry in entries)))
 
 
+def _entry(found: RunStore, name: str) -> dict[str, Any] | None:
+    """A run for the list; None for one that cannot be read, which must not hide the others."""
+    try:
+        run = found.open(name)
+        rows = run.row_count
+    except FillmaskError as error:
+        tell(visible(str(error) if name in str(error) else f"{name}: {error}"))
+        return None
+    info, result = run.info, run.info.result or {}
+    return {
+        "run": info.name,
+        "created": info.created,
+        "state": run.state,
+        "model": info.model["name"],
+        "baseline": info.baseline["name"] if info.baseline else None,
+        "metric": info.config.metric.name,
+        "value": result.get(info.config.metric.figure_key),
+        "verdict": result.get("verdict"),
+        "rows": rows,
+        **_engines(info),
+    }
+
+
+def _engines(info: RunInfo) -> dict[str, Any]:
+    """Where it was measured, which older runs do not say."""
+    return {"engines": list(info.engines)} if info.engines else {}
+
+
 @runs.command()
 def show(run: RunName, as_json: Json = False) -> None:
     """Show the figures of a run, computed from its rows."""
-    from fillmask_ui.cli.eval_output import print_figures, run_values
     from fillmask_ui.show.sentences import engines_text
 
     opened = store().open(run)
@@ -97,11 +129,6 @@ def show(run: RunName, as_json: Json = False) -> None:
     print_figures(summary, info)
 
 
-def _engines(info: RunInfo) -> dict[str, Any]:
-    """Where it was measured, for JSON; runs of before do not say."""
-    return {"engines": list(info.engines)} if info.engines else {}
-
-
 @runs.command()
 def compare(
     run: RunName,
@@ -109,11 +136,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two runs over the same texts and masks: paired change and verdict."""
-    from fillmask_ui.cli.eval_output import print_figures
     from fillmask_ui.runs import compare as compare_runs
 
-    found = store()
-    first, second = found.open(run), found.open(baseline)
+    first, second = store().open(run), store().open(baseline)
     summary = compare_runs(first, second)
     if as_json:
         names = {"run": first.info.name, "baseline_run": second.info.name}
@@ -134,7 +159,7 @@ def delete(
     names = dict.fromkeys(found.folder(name).name for name in runs)
     if not yes:
         if not sys.stdin.isatty():
-            raise OptionError("nobody is there to be asked: confirm with --yes")
+            raise OptionError("this is not a terminal, so there is no question: confirm with --yes")
         typer.confirm(f"delete {', '.join(names)}?", abort=True)
     for name in names:
         say(f"deleted {visible(found.delete(name))}")
@@ -146,7 +171,7 @@ def export(
     run: RunName,
     *,
     output: Annotated[
-        Path | None, file_option("Where to; standard output if none.", "--output", "-o")
+        Path | None, file_option("Where to; standard output if not given.", "--output", "-o")
     ] = None,
     file_format: Annotated[
         str | None,

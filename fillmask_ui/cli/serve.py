@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from fillmask_ui import __version__
-from fillmask_ui.cli.options import given_options, option, typer_option
+from fillmask_ui.cli.options import Host, Port, given_options, option, typer_option
 from fillmask_ui.errors import OptionError, first_line
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import options_of
@@ -18,13 +18,8 @@ from fillmask_ui.options import options_of
 
 def serve(
     context: typer.Context,
-    host: Annotated[
-        str | None,
-        option("Address to listen on, 127.0.0.1 if not given; 0.0.0.0 for all of this machine's."),
-    ] = None,
-    port: Annotated[
-        int | None, option("Port; the first free one from 7860 if not given.", min=1, max=65535)
-    ] = None,
+    host: Host = None,
+    port: Port = None,
     model: Annotated[str, typer_option(options_of(ModelChoice)["reference"])] = "embedded",
     public: Annotated[
         bool, option("Hardened settings for a page that strangers can reach.", "--public")
@@ -41,7 +36,6 @@ def serve(
         raise typer.Exit
     if command := context.invoked_subcommand:
         if given := given_options(context):
-            # It does nothing for the command, and is most likely meant for it.
             raise OptionError(
                 f"{', '.join(given)} before {command!r} belongs to the page, which is not started: "
                 f"write it after {command!r}, or leave it out"
@@ -58,17 +52,14 @@ def start_page(
     public: bool = False,
     link: str | None = None,
 ) -> None:
-    """Serve the page until it is interrupted.
+    """Serve the page until it is interrupted; an `OptionError` if it cannot listen there.
 
     Args:
         model: reference of the model that a visitor finds picked.
-        host: address to listen on, 127.0.0.1 if not given.
+        host: 127.0.0.1 if not given.
         port: the first free one from 7860 if not given.
         public: whether strangers can reach the page.
         link: query string with which the browser opens the page; None opens no browser.
-
-    Raises:
-        OptionError: if the page cannot listen there.
     """
     check_address(host)
     import webbrowser
@@ -78,8 +69,7 @@ def start_page(
     from fillmask_ui.ui.page import build_app, launch_options
 
     store = ModelStore()
-    with download_progress() as update:
-        # A model that cannot be loaded is said here, not to the first visitor.
+    with download_progress() as update:  # a failure is told here, not to the first visitor
         store.get(model, on_progress=update)
     demo = build_app(store, model, public=public)
     _pass_proxies_by(host)
@@ -106,13 +96,9 @@ def start_page(
 
 
 def check_address(host: str | None = None) -> None:
-    """Stop before Gradio is imported, which fails or hangs where it cannot listen.
+    """An `OptionError` if nothing can listen there; Gradio itself would fail late, or hang.
 
-    Args:
-        host: address to listen on; None for what the environment says, else 127.0.0.1.
-
-    Raises:
-        OptionError: if it is no address of this machine, or GRADIO_SERVER_PORT no port.
+    `host` is 127.0.0.1, or what the environment says, if not given.
     """
     import socket
 
@@ -132,14 +118,11 @@ def check_address(host: str | None = None) -> None:
 
 
 def _pass_proxies_by(host: str | None) -> None:
-    """Let Gradio, which asks the page whether it is up, reach this machine without a proxy.
-
-    Only where the environment names a proxy: the variable alone would hide those of the system.
-    """
+    """Let Gradio, which asks the page whether it is up, reach this machine without a proxy."""
     from urllib.request import getproxies_environment
 
     named = getproxies_environment()
-    if not named.keys() - {"no"}:
+    if not named.keys() - {"no"}:  # the variable alone would hide the system's proxies
         return
     direct = dict.fromkeys([named.get("no", ""), "localhost", "127.0.0.1", host or ""])
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = ",".join(filter(None, direct))

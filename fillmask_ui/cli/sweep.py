@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fillmask_ui.cli.eval import FAILING
-from fillmask_ui.cli.eval_output import run_bar
-from fillmask_ui.cli.options import FailOn, OneJson, file_option, option, with_options
+from fillmask_ui.cli.eval import run_bar
+from fillmask_ui.cli.options import FAILING, FailOn, OneJson, file_option, option, with_options
 from fillmask_ui.cli.runs import store
 from fillmask_ui.cli.terminal import fits, load, print_json, print_line, print_table, tell
 from fillmask_ui.cluster import EngineChoice, open_engine

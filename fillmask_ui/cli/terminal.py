@@ -1,7 +1,7 @@
-"""What commands read and show: texts, JSON and tables on standard output, progress beside them.
+"""What commands read and print: texts, JSON and tables on standard output, progress beside them.
 
-Text of a user or a model is never markup. In a pipe tables are wide, and there are no bars. What
-draws them is imported when something is drawn: `--help` needs none of it.
+Text of users and models is never markup. In a pipe tables are wide, and there are no bars. What
+draws them is imported on use: `--help` needs none of it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from pathlib import Path
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,7 +23,6 @@ from fillmask_ui.records import finite
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import ProgressColumn
 
     from fillmask_ui.models import LoadProgress
     from fillmask_ui.models.model_choice import ModelChoice
@@ -35,22 +34,22 @@ _QUIET_SECONDS = 10.0
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """One object on one line of standard output; infinite numbers become null."""
+    """One object on one line; infinite numbers become null."""
     typer.echo(json.dumps(finite(values), ensure_ascii=False))
 
 
 def say(text: str) -> None:
-    """A line of standard output, at once; it does not load what draws tables."""
+    """A line of standard output, at once, without loading what draws tables."""
     print(visible(text, lines=True), flush=True)
 
 
 def tell(text: str) -> None:
-    """A line of standard error: what goes on, and what failed."""
+    """A line of standard error: progress and failures."""
     sys.stderr.write(f"{visible(text, lines=True)}\n")
 
 
 def wide_console() -> Console:
-    """The terminal, or in a pipe lines of at least 140 characters, for the tables."""
+    """The terminal; in a pipe lines have at least 140 characters, for the tables."""
     from rich.console import Console
 
     console = Console()
@@ -89,13 +88,49 @@ def fits(table: Table) -> bool:
     return Measurement.get(console, unbounded, table.to_rich()).maximum <= console.width
 
 
+def given_texts(
+    given: list[str] | None, file: str | None, advice: str
+) -> tuple[Iterator[str], bool]:
+    """The sentences of a command line and then those of a file, and whether they are several.
+
+    The file is read as its lines are used; `-` is standard input.
+
+    Raises:
+        OptionError: at once, if neither was given (`advice` shows how) or the file is missing.
+        DataError: while they are read, if the file cannot be, or has no text.
+    """
+    from fillmask_ui.texts.files import is_file
+
+    texts = given or []
+    if file is None:
+        if not texts:
+            raise OptionError(f"no text was given: write one{advice}")
+        return iter(texts), len(texts) > 1
+    if file != "-" and not is_file(file):
+        raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
+    return chain(texts, _lines(file, needed=not texts)), True
+
+
+def _lines(file: str, *, needed: bool) -> Iterator[str]:
+    from fillmask_ui.filling.prompt import MAX_CHARACTERS
+    from fillmask_ui.texts.files import file_bytes, standard_input
+
+    data = standard_input() if file == "-" else file_bytes(file, name=repr(file))
+    for line in data.lines(keep=MAX_CHARACTERS + 1):  # a longer one is refused
+        if line.strip():
+            needed = False
+            yield line
+    if needed:
+        raise DataError(f"{data.name} has no text: one sentence a line is wanted")
+
+
 def show_each(
     results: Iterable[Any], show: Callable[[Any], None], *, as_json: bool, several: bool
 ) -> None:
-    """What was found of each text: JSON by its `to_dict`, or what `show` prints.
+    """Print the result for each text: JSON by its `to_dict`, or what `show` prints.
 
-    A `FillmaskError` among the results is told and costs the other texts nothing; `several` texts
-    are told apart by their numbers.
+    A `FillmaskError` among the results is told, with the number of its text if there are
+    `several`, and the other texts are still answered.
 
     Raises:
         typer.Exit: with code 2 if there was one.
@@ -125,142 +160,106 @@ def attempts(look: Callable[[str], Any], texts: Iterable[str]) -> Iterator[Any]:
     return map(attempt, texts)
 
 
-def check_file(file: str) -> None:
-    """An `OptionError` unless there is such a file; `-` is standard input."""
-    from fillmask_ui.texts.files import is_file
-
-    if file != "-" and not is_file(file):
-        raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
-
-
-def file_texts(file: str, *, needed: bool) -> Iterator[str]:
-    """Lines of a file, or of standard input as they come; blank ones are left out.
-
-    Raises:
-        DataError: if it cannot be read, is not UTF-8, or has no text and one is needed.
-    """
-    from fillmask_ui.filling.prompt import MAX_CHARACTERS
-    from fillmask_ui.texts.files import file_bytes, standard_input
-
-    data = standard_input() if file == "-" else file_bytes(file, name=repr(file))
-    for line in data.lines(keep=MAX_CHARACTERS + 1):  # of which a longer one is refused
-        if line.strip():
-            needed = False
-            yield line
-    if needed:
-        raise DataError(f"{data.name} has no text: one sentence a line is wanted")
-
-
 @contextmanager
 def progress_bar(
     values: Callable[[Any], dict[str, Any]],
     in_pipe: Callable[[Any], None],
-    *columns: ProgressColumn,
+    *columns: str,
     transient: bool = True,
     **task: Any,
 ) -> Iterator[Callable[[Any], None]]:
     """A function to call with each report: a bar on a terminal, `in_pipe` elsewhere.
 
-    `values` is what a report changes of the bar, as of `rich.progress.Progress.update`, which
-    appears with the first change; `task` is the bar until then, as of `add_task`. A `transient`
-    bar is gone when it is through.
+    Args:
+        values: what a report changes of the bar, as of `rich.progress.Progress.update`; the bar
+            appears with the first change.
+        in_pipe: called with each report where standard error is not a terminal.
+        *columns: behind description and bar: names of rich's columns, or a template of text.
+        transient: whether the bar disappears at the end.
+        **task: the fields before the first report, as of `add_task`; if `visible`, it is drawn.
     """
     if not sys.stderr.isatty():
         yield in_pipe
         return
-    from rich import progress as bars
-    from rich.console import Console
+    with ExitStack() as opened:
+        update: Callable[..., None] | None = None
 
-    columns = (bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), *columns)
-    with bars.Progress(*columns, console=Console(stderr=True), transient=transient) as progress:
-        own = progress.add_task(**{"description": "", "visible": False, **task})
+        def draw() -> Callable[..., None]:
+            from rich import progress as bars
+            from rich.console import Console
+
+            made = (
+                bars.TextColumn(own, markup=False) if "{" in own else getattr(bars, own)()
+                for own in ("{task.description}", "BarColumn", *columns)
+            )
+            progress = bars.Progress(*made, console=Console(stderr=True), transient=transient)
+            opened.enter_context(progress)
+            return partial(progress.update, progress.add_task(**{"description": "", **task}))
 
         def show(report: Any) -> None:
+            nonlocal update
             if changes := values(report):
-                progress.update(own, visible=True, **changes)
+                update = update or draw()
+                update(**changes)
 
+        if task.get("visible"):
+            update = draw()
         yield show
 
 
-@contextmanager
-def step_bar() -> Iterator[Callable[[Any], None]]:
+Bar = AbstractContextManager[Callable[[Any], None]]
+
+
+def step_bar() -> Bar:
     """A bar for reports with a `message` and a `fraction`; in a pipe a line per new message."""
     said = ""
 
     def values(step: Any) -> dict[str, Any]:
         return {"description": step.message, "completed": step.fraction, "total": 1.0}
 
-    def line(step: Any) -> None:
+    def in_pipe(step: Any) -> None:
         nonlocal said
         if step.message != said:
             said = step.message
             tell(said)
 
-    with progress_bar(values, line) as show:
-        yield show
+    return progress_bar(values, in_pipe)
 
 
-@contextmanager
 def count_bar(
     values: Callable[[Any], dict[str, Any]], line: Callable[[Any], str], **task: Any
-) -> Iterator[Callable[[Any], None]]:
-    """A bar that counts to `total`, if it is known; `now` stands behind it. In a pipe a line."""
-    from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
-
-    last = {"time": time.monotonic(), "tenth": 0}
+) -> Bar:
+    """A bar that counts to `total`, if known, with `now` behind it; in a pipe a `line` at times."""
+    last_time, last_tenth = time.monotonic(), 0
 
     def in_pipe(report: Any) -> None:
+        nonlocal last_time, last_tenth
         changes, now = values(report), time.monotonic()
         total = changes["total"]
         tenth = int(10 * changes["completed"] / total) if total else 0
-        if now - last["time"] >= _QUIET_SECONDS and not (total and tenth == last["tenth"]):
-            last.update(time=now, tenth=tenth)
+        if now - last_time >= _QUIET_SECONDS and not (total and tenth == last_tenth):
+            last_time, last_tenth = now, tenth
             tell(line(report))
 
-    behind = TextColumn("{task.fields[now]}", markup=False)
-    columns = (MofNCompleteColumn(), TimeRemainingColumn(), behind)
-    with progress_bar(values, in_pipe, *columns, **{"now": "", **task}) as show:
-        yield show
+    columns = ("MofNCompleteColumn", "TimeRemainingColumn", "{task.fields[now]}")
+    return progress_bar(values, in_pipe, *columns, **{"now": "", **task})
+
+
+def download_progress() -> Bar:
+    """A function to pass as `on_progress`; other steps than downloads are too short for a bar."""
+
+    def values(progress: LoadProgress) -> dict[str, Any]:
+        if progress.stage != "download":
+            return {}
+        done, total = progress.done_bytes or 0, progress.total_bytes
+        return {"description": progress.message, "completed": done, "total": total}
+
+    return progress_bar(values, lambda _: None, "DownloadColumn", "TimeRemainingColumn")
 
 
 def load(choice: ModelChoice) -> MaskedLM:
     """The chosen model, with the progress of a download on standard error."""
     from fillmask_ui.models.load import load_choice
 
-    reference = choice.reference
-    local = reference.endswith(".onnx")
-    if not local and reference not in ("", "embedded"):
-        from fillmask_ui.texts.files import is_folder
-
-        local = is_folder(reference)
-    if local:
-        # Its name in signatures is without `./` before and `/` behind, as a shell completes it.
-        choice = replace(choice, reference=str(Path(reference).expanduser()))
     with download_progress() as show:
         return load_choice(choice, show)
-
-
-@contextmanager
-def download_progress() -> Iterator[Callable[[LoadProgress], None]]:
-    """A function to pass as `on_progress`; the bar appears with the first report."""
-
-    def values(progress: LoadProgress) -> dict[str, Any]:
-        done, total = progress.done_bytes or 0, progress.total_bytes
-        return {"description": progress.message, "completed": done, "total": total}
-
-    with ExitStack() as opened:
-        bar: Callable[[LoadProgress], None] | None = None
-
-        def show(progress: LoadProgress) -> None:
-            nonlocal bar
-            # Reading a file from the disk is too short for a bar.
-            if progress.stage != "download":
-                return
-            if bar is None:
-                from rich.progress import DownloadColumn, TimeRemainingColumn
-
-                columns = (DownloadColumn(), TimeRemainingColumn())
-                bar = opened.enter_context(progress_bar(values, lambda _: None, *columns))
-            bar(progress)
-
-        yield show

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import TextColumn
 
 from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.terminal import progress_bar, say, tell
@@ -82,7 +81,7 @@ def train(
     bar = progress_bar(
         lambda row: {"completed": row.progress, "figures": row_text(row)},
         lambda row: tell(row_text(row)),
-        TextColumn("{task.fields[figures]}", markup=False),
+        "{task.fields[figures]}",
         transient=False,
         visible=True,
         total=1.0,

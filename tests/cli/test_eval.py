@@ -1,12 +1,8 @@
-"""eval, runs and report as their user calls them, over the embedded model and texts."""
+"""`fillmask-ui eval` as its user calls it, over the embedded model and texts."""
 
-import contextlib
 import json
 import math
 import os
-import re
-import subprocess
-import sys
 
 import pytest
 from evaluated import FAST, SUMMARY_KEYS
@@ -14,6 +10,7 @@ from evaluated import FAST, SUMMARY_KEYS
 from fillmask_ui import load_model
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.texts import TextChoice, open_texts
+from fillmask_ui.unmasking import UnmaskingOptions
 
 
 def test_json_has_the_promised_shape_and_the_figures_of_the_python_interface(fillmask):
@@ -60,8 +57,7 @@ def test_panel_lines_and_table_of_the_published_command(fillmask, tmp_path):
     assert written["notes"] == ["1,000 texts were asked for; the data has 2"]
 
 
-@pytest.mark.parametrize("order", ["--shuffle", "--no-shuffle"])
-def test_a_folder_of_files_gives_the_figures_of_one_file(fillmask, tmp_path, order):
+def test_a_folder_of_files_gives_the_figures_of_one_file(fillmask, tmp_path):
     parts = ["The cat sat on the mat.\n\n", "", "Rain fell on the old town.\nShe slept.\n"]
     folder, together = tmp_path / "shards", tmp_path / "all.txt"
     folder.mkdir()
@@ -69,7 +65,7 @@ def test_a_folder_of_files_gives_the_figures_of_one_file(fillmask, tmp_path, ord
         (folder / f"{number}.txt").write_text(part)
     together.write_text("".join(parts))
     of_folder, of_file = (
-        fillmask("eval", "--dataset", texts, "--mask-probability", "0.5", order, "--json")
+        fillmask("eval", "--dataset", texts, "--mask-probability", "0.5", "--json")
         for texts in (folder, together)
     )
     assert of_folder.returncode == 0, of_folder.stderr
@@ -94,12 +90,7 @@ def test_a_baseline_gets_a_verdict_and_an_exit_code(fillmask, damaged):
     assert worse.json["verdict"] == "REGRESSION"
     assert worse.returncode == 3
     assert "the verdict is REGRESSION" in worse.stderr
-    assert fillmask(*arguments).returncode == 0
-
-
-def test_int8_beside_full_precision_prints_its_differences(fillmask):
     result = fillmask("eval", *FAST, "--model", "embedded:int8", "--baseline", "embedded")
-    assert result.returncode == 0, result.stderr
     for expected in ("Verdict: ", "Same best guess for", "KL divergence", "Baseline value"):
         assert expected in result.stdout
 
@@ -129,51 +120,17 @@ def test_every_metric(fillmask, options, key):
     assert low < found[key] < high
 
 
-def test_standard_input_by_line(fillmask):
+def test_texts_that_cannot_be_measured_are_counted(fillmask, tmp_path):
     result = fillmask(
         *("eval", "--dataset", "-", "--metric", "uniform", "--no-shuffle", "--json"),
         stdin="The cat sat on the mat.\n\nThe dog ran home.\n",
     )
     assert result.json["texts"] == 2
     assert result.json["skipped"] == {"empty or blank": 1}
-
-
-def test_texts_of_special_tokens_are_counted_and_nothing_is_measured(fillmask, tmp_path):
     (tmp_path / "special.txt").write_text("[SEP] [SEP]\n[CLS]\n")
     result = fillmask("eval", "--dataset", tmp_path / "special.txt")
     assert result.returncode == 1
     assert "2 only special or unknown tokens" in result.stderr
-
-
-# Runs
-
-
-def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path):
-    arguments = [sys.executable, "-m", "fillmask_ui", "eval", *FAST, "--batch-tokens", "64"]
-    main, other = os.openpty()
-    process = subprocess.Popen(
-        arguments,
-        env={
-            **os.environ,
-            "FILLMASK_UI_RUNS": str(tmp_path),
-            "TERM": "xterm-256color",
-            "COLUMNS": "120",
-        },
-        stdout=subprocess.DEVNULL,
-        stderr=other,
-        stdin=subprocess.DEVNULL,
-    )
-    os.close(other)
-    shown = b""
-    # Linux ends a terminal whose last writer is gone with an error.
-    with os.fdopen(main, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
-        while part := terminal.read(4096):
-            shown += part
-    assert process.wait(60) == 0, shown.decode()
-    text = shown.decode()
-    assert "8/8" in text
-    assert re.search(r"\d:\d\d:\d\d", text)
-    assert "mean NLL" in text
 
 
 def test_a_pipe_gets_quiet_lines_and_no_bar(fillmask):
@@ -192,3 +149,29 @@ def test_a_text_file_whose_name_is_not_utf8(fillmask, tmp_path):
     assert result.returncode == 0, result.stderr
     # As run.json has it, which is UTF-8.
     assert "caf?.txt" in json.loads((tmp_path / "out.json").read_text())["signature"]
+
+
+def test_unmasking_gives_the_figures_of_the_python_interface(fillmask):
+    given = ("--hidden-share", "0.3", "--order", "entropy", "--max-steps", "3", "--seed", "7")
+    options = ("--samples", "3", "--max-tokens", "24", "--temperature", "0.5", "--top-k", "9")
+    result = fillmask("eval", "--metric", "unmasking", *given, *options, "--json")
+    assert result.returncode == 0, result.stderr
+    config = EvaluationConfig(
+        "unmasking",
+        seed=7,
+        max_tokens=24,
+        hidden_share=0.3,
+        decoding=UnmaskingOptions(order="entropy", max_steps=3, temperature=0.5, top_k=9),
+    )
+    with open_texts(TextChoice("embedded", samples=3).source()) as texts:
+        summary = summarize(evaluate(load_model(), texts, config), config=config)
+    figures, found = summary.model.written, result.json
+    assert found["unmasking_loss"] == pytest.approx(summary.model.mean_nll_nats, rel=1e-6)
+    for name in ("exact_match", "infill_token_accuracy", "distinct_1", "distinct_2"):
+        assert found[name] == getattr(figures, name)
+    assert found["mean_pseudo_perplexity"] == pytest.approx(figures.mean_pseudo_perplexity)
+    assert "metric:unmasking|share:0.3|" in found["signature"]
+    assert fillmask("runs", "list", "--json").json["value"] == found["unmasking_loss"]
+    shown = fillmask("runs", "show", "latest").stdout
+    for label in ("unmasking_loss", "exact match", "infill token accuracy", "distinct-2"):
+        assert label in shown

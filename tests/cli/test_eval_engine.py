@@ -74,20 +74,6 @@ def test_ctrl_c_closes_the_engine_and_says_how_to_go_on(fillmask, engine, tmp_pa
     assert json.loads((folder / "run.json").read_text())["state"] == "stopped"
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--workers", "2"), "--workers is about Ray: add --engine ray, or leave it out"),
-        (("--engine", "spark"), "unknown engine 'spark'; known: local, ray"),
-        (("--engine", "ray", "--workers", "0"), "Invalid value for '--workers'"),
-    ],
-)
-def test_wrong_options(fillmask, options, said):
-    refused = fillmask("eval", *options)
-    assert refused.returncode == 2
-    assert said in " ".join(refused.stderr.split())
-
-
 def test_without_ray_the_extra_is_named(fillmask, monkeypatch, tmp_path):
     monkeypatch.setattr("fillmask_ui.cluster.ray_installed", lambda: False)
     refused = fillmask("eval", *FAST, *TWO)

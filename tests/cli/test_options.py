@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import MISSING, dataclass, field
 
 import pytest
@@ -87,21 +85,6 @@ def test_every_option_of_a_metric_is_one_of_eval():
     owners = EvaluationConfig.option_owners()
     wanted = {flag for owner in owners for own in options_of(owner).values() for flag in own.flags}
     assert wanted | {"--mask-probability"} <= given
-
-
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [(["--help"], "eval"), (["predict", "--help"], "--top-k"), (["runs", "--help"], "compare")],
-)
-def test_help_loads_no_numpy(arguments, shown):
-    code = (
-        "import sys, atexit; atexit.register(lambda: print('numpy' in sys.modules));"
-        f"sys.argv = ['fillmask-ui', *{arguments!r}];"
-        "from fillmask_ui.cli.main import run; run()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert shown in done.stdout
-    assert done.stdout.splitlines()[-1] == "False"
 
 
 def test_short_help_of_a_command_is_that_of_its_module():

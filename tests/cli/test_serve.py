@@ -20,12 +20,6 @@ def test_options_before_the_command_are_refused(fillmask, tmp_path):
     assert fillmask("--version").stdout.startswith("fillmask-ui ")
 
 
-def test_the_page_needs_a_port_above_zero(fillmask):
-    result = fillmask("--port", "0")
-    assert result.returncode == 2
-    assert "--port" in result.stderr
-
-
 @pytest.mark.parametrize("named", ["http_proxy", "HTTPS_PROXY", "all_proxy"])
 def test_the_page_is_asked_past_a_proxy(monkeypatch, named):
     for name in list(urllib.request.getproxies_environment()):

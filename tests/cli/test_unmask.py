@@ -42,11 +42,8 @@ def test_steps_and_history_are_kept(fillmask, tmp_path):
     result = fillmask("unmask", TEXT, "--steps", "--history", path)
     kept = read_history(path.read_text(encoding="utf-8").splitlines())
     assert kept.text in result.stdout
-    assert f"{kept.steps_taken} steps; log-probability {kept.log_probability_nats:.3f} nats" in (
-        result.stdout
-    )
-    assert fillmask("unmask", TEXT, TEXT, "--history", path).returncode == 2
-    assert fillmask("unmask", TEXT, "--history", tmp_path / "no" / "h").returncode == 2
+    figures = f"{kept.steps_taken} steps; log-probability {kept.log_probability_nats:.3f} nats"
+    assert figures in result.stdout
 
 
 def test_one_bad_line_of_a_file_costs_the_others_nothing(fillmask, tmp_path):
@@ -56,30 +53,3 @@ def test_one_bad_line_of_a_file_costs_the_others_nothing(fillmask, tmp_path):
     assert result.returncode == 2
     assert len(result.stdout.splitlines()) == 2
     assert "text 2: the text has no mask" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "no text was given"),
-        (("a",), "no mask"),
-        (("--length", "0"), "at least 1"),
-        (("--length", "-3"), "at least 1"),
-        (("--length", "99999"), "at most 512"),
-        (("--prefix", "a"), "need --new-tokens"),
-        (("--new-tokens", "3"), "goes with --prefix"),
-        (("--length", "3", "--prefix", "a", "--new-tokens", "2"), "leave"),
-        (("a [MASK]", "--length", "3"), "give one of them"),
-        (("a [MASK]", "--max-steps", "0"), "max-steps"),
-        (("a [MASK]", "--top-k", "3", "--top-p", "0.5"), "both given"),
-        (("a [MASK]", "--order", "none", "--threshold", "1"), "has none"),
-        (("a [MASK]", "--temperature", "nan"), "temperature"),
-        (("a [MASK]", "--order", "best"), "best"),
-        (("--file", "nowhere.txt"), "no file"),
-    ],
-)
-def test_wrong_input_is_told_and_remedied(fillmask, arguments, message):
-    result = fillmask("unmask", *arguments)
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr

@@ -1,0 +1,127 @@
+"""What only a process of its own can have: descriptors, a terminal, an environment, signals."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from evaluated import FAST
+
+PROGRAM = [sys.executable, "-m", "fillmask_ui"]
+MODEL = ("predict", "-m", "org/model", "A [MASK].")
+
+
+def started(command, tmp_path, **environment):
+    """A command line, or a shell's script in which `$F` is the program, run to its end."""
+    return subprocess.run(
+        ["bash", "-c", command] if isinstance(command, str) else [*PROGRAM, *command],
+        env={
+            **os.environ,
+            "F": " ".join(PROGRAM),
+            "FILLMASK_UI_RUNS": str(tmp_path / "runs"),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("$F --version > /dev/full", "No space left"),
+        ("$F predict 'The cat [MASK].' > /dev/full", "No space left"),
+        ("ulimit -f 1; $F eval --samples 3 --json", "File too large"),
+    ],
+)
+def test_a_full_disk_is_told_in_one_line(command, said, tmp_path):
+    result = started(command, tmp_path)
+    assert result.returncode == 1
+    assert said in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path):
+    # One text with all words is more than a pipe holds.
+    script = "set -o pipefail; $F predict 'The cat [MASK].' --top-k all --json | head -c 100"
+    result = started(script, tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith('{"text"')
+
+
+def test_a_lone_surrogate_from_the_shell(tmp_path):
+    result = started(r"$F predict $'broken \xff [MASK]'", tmp_path)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert "surrogate" in result.stderr
+
+
+def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path):
+    size = {"TERM": "xterm-256color", "COLUMNS": "120"}
+    main, other = os.openpty()
+    process = subprocess.Popen(
+        [*PROGRAM, "eval", *FAST, "--batch-tokens", "64"],
+        env={**os.environ, "FILLMASK_UI_RUNS": str(tmp_path), **size},
+        stdout=subprocess.DEVNULL,
+        stderr=other,
+        stdin=subprocess.DEVNULL,
+    )
+    os.close(other)
+    shown = b""
+    # Linux ends a terminal whose last writer is gone with an error.
+    with os.fdopen(main, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
+        while part := terminal.read(4096):
+            shown += part
+    assert process.wait(60) == 0, shown.decode()
+    text = shown.decode()
+    assert "8/8" in text
+    assert re.search(r"\d:\d\d:\d\d", text)
+    assert "mean NLL" in text
+
+
+@pytest.mark.parametrize(
+    ("variables", "arguments", "words"),
+    [
+        ({"HF_TOKEN": "hf_é"}, MODEL, "codec can't encode"),
+        ({"HF_HUB_CACHE": "{}/file"}, ("models",), "cannot be read"),
+        ({"HF_HOME": "{}/file"}, MODEL, "Not a directory"),
+        ({"HF_HUB_CACHE": "{}", "HF_HUB_OFFLINE": "1"}, MODEL, "not complete in the local cache"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_what_the_hubs_client_reads_at_its_import(
+    variables, arguments, words, tmp_path, tiny_models
+):
+    (tmp_path / "file").touch()
+    damaged = tmp_path / "models--org--model"
+    (damaged / "refs").mkdir(parents=True)
+    (damaged / "refs" / "main").write_bytes(b"\xff\0\n\x80")  # no commit
+    shutil.copytree(tiny_models.folder("bert"), damaged / "snapshots" / "abc")
+    own = {name: value.format(tmp_path) for name, value in variables.items()}
+    closed = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "home")}
+    done = started(arguments, tmp_path, **(closed | own))
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+
+
+def test_help_loads_no_numpy():
+    code = (
+        "import sys\n"
+        "from fillmask_ui.cli.main import run\n"
+        "for line in ('--help', 'predict --help', 'runs --help'):\n"
+        "    sys.argv = ['fillmask-ui', *line.split()]\n"
+        "    try:\n"
+        "        run()\n"
+        "    except SystemExit:\n"
+        "        print('numpy' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert re.findall("^(?:True|False)$", done.stdout, re.MULTILINE) == ["False"] * 3
+    for shown in ("eval", "--top-k", "compare"):
+        assert shown in done.stdout
