@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 import torch
 from table_model import TableModel
 from torch.nn.functional import cross_entropy
@@ -11,12 +14,20 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import RunStore, prepare_info, start
+from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.session import Session
 
 TEXTS = ["the cat sat on the old mat and jumped quickly.", "the dog ran to a river"]
 MIXED = EvaluationConfig(recipe=MaskRecipe(0.7, 0.4, 0.3, 0.3), seed=3)
 _OF_STATE = ("base", "hidden", "run", "run_b", "example", "token", "side", "alone")
+
+_EXPLAINED = r'<span id="about-(\w+)">([^<]*)</span>'
+# What the page says of each figure, by the name of the figure.
+EXPLANATIONS = {
+    name: unescape(line)
+    for name, line in re.findall(_EXPLAINED, render("page/header.html", title=""))
+}
 
 
 def sent(state):

@@ -1,11 +1,6 @@
-"""Drawings that the page makes itself: scales of SVG, and the words expected at a mask as bars.
-
-The axis of the bars is the same for every answer, so that they compare from one to the next. What
-they do not show stands in the last one, so that all of them add up to 1.
-"""
+"""Drawings that the page makes itself: scales of SVG, and the words expected at a mask as bars."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.protocol import Vocabulary
@@ -30,12 +25,12 @@ class Scale:
     end: float  # where `high` stands
 
     def __call__(self, value: float) -> float:
-        """Where a number stands; one beyond the ends stands at the end."""
+        """The place of a number, at most at the ends."""
         share = (value - self.low) / ((self.high - self.low) or 1.0)
         return self.start + min(max(share, 0.0), 1.0) * (self.end - self.start)
 
     def ticks(self, most: int = 6) -> tuple[float, ...]:
-        """Round numbers between the ends, at most so many."""
+        """At most so many round numbers between the ends."""
         span = (self.high - self.low) or 1.0
         power = 10.0 ** math.floor(math.log10(span / most))
         step = next(s * power for s in (1, 2, 5, 10) if span / (s * power) <= most)
@@ -50,8 +45,8 @@ class Bar:
     word: str
     probability: float
     kind: str = ""  # `hidden` for the true word, `asked` for one asked about, `rest`, or blank
-    key: str = ""  # `mask:token id` of a token that a click writes; blank for none
-    note: str = ""  # what a reader should know, such as its rank
+    key: str = ""  # `mask:token id` of a token that a click writes; blank without one
+    note: str = ""  # such as its rank
 
 
 def bars_of(
@@ -61,50 +56,37 @@ def bars_of(
     vocabulary_size: int,
     hidden: ScoredWord | None = None,
 ) -> tuple[Bar, ...]:
-    """The best words, then the hidden one and those asked about where they are not among them.
+    """The best words, then the hidden word and those asked about, then all other words as one bar.
+
+    The bars of tokens add up to 1. Words of several tokens come on top: theirs are probabilities of
+    another event.
 
     Args:
         mask: with at least one candidate; the best `MAX_BARS` are shown.
         number: of the mask in its text, from 0.
         vocabulary: of the model.
         vocabulary_size: V.
-        hidden: the word behind the mask, where it is known.
-
-    Returns:
-        The bars in the order in which they are read; the last one stands for all other tokens.
-        Words of several tokens count apart: theirs are probabilities of another event.
+        hidden: the word behind the mask, if known.
     """
     shown = mask.candidates[:MAX_BARS]
     true_id = single_id(hidden)
-    bars = [
-        Bar(
-            name,
-            candidate.probability,
-            "hidden" if candidate.token_id == true_id else "",
-            f"{number}:{candidate.token_id}",
-            "the hidden word" if candidate.token_id == true_id else "",
-        )
-        for name, candidate in zip(candidate_names(shown, vocabulary), shown, strict=True)
-    ]
+    bars = []
+    for name, candidate in zip(candidate_names(shown, vocabulary), shown, strict=True):
+        kind, note = ("hidden", "the hidden word") if candidate.token_id == true_id else ("", "")
+        key = f"{number}:{candidate.token_id}"
+        bars.append(Bar(name, candidate.probability, kind, key, note))
     ids = {candidate.token_id for candidate in shown}
     total = sum(candidate.probability for candidate in shown)
-    for word in _others(hidden, mask.scored):
-        token_id = single_id(word)
-        if token_id is not None and token_id in ids:
+    seen = set()
+    for word in (*([hidden] if hidden else []), *mask.scored):
+        token_id, parts = single_id(word), tuple(part.token_id for part in word.parts)
+        if parts in seen or token_id in ids:
             continue
-        is_hidden = word is hidden
+        seen.add(parts)
+        note = f"rank {word.rank:,}" if word.rank else f"{len(word.parts)} tokens"
+        kind, note = ("hidden", f"the hidden word, {note}") if word is hidden else ("asked", note)
         key = "" if token_id is None else f"{number}:{token_id}"
-        notes = ["the hidden word"] if is_hidden else []
-        notes.append(f"rank {word.rank:,}" if word.rank else f"{len(word.parts)} tokens")
-        bars.append(
-            Bar(
-                word.word,
-                word.probability,
-                "hidden" if is_hidden else "asked",
-                key,
-                ", ".join(notes),
-            )
-        )
+        bars.append(Bar(word.word, word.probability, kind, key, note))
         if token_id is not None:
             ids.add(token_id)
             total += word.probability
@@ -113,14 +95,6 @@ def bars_of(
     return (*bars, Bar("all other words", rest, "rest", note=f"{left:,} of them"))
 
 
-def _others(hidden: ScoredWord | None, asked: Sequence[ScoredWord]) -> list[ScoredWord]:
-    """The hidden word first, no word twice."""
-    words = [*([hidden] if hidden else []), *asked]
-    return list({tuple(p.token_id for p in word.parts): word for word in reversed(words)}.values())[
-        ::-1
-    ]
-
-
 def single_id(word: ScoredWord | None) -> int | None:
-    """The token of a word that is just one."""
+    """The id of a word that is one token."""
     return word.parts[0].token_id if word and len(word.parts) == 1 else None

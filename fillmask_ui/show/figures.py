@@ -1,6 +1,6 @@
-"""Figures of an evaluation as tables and sentences, the same for shell, page and report.
+"""Tables of the figures of an evaluation, the same for shell, page and report.
 
-Which figures there are says the catalogue; nothing here knows one of them by name.
+`evaluation/catalogue.py` lists the figures; nothing here knows one of them by name.
 """
 
 import re
@@ -17,20 +17,20 @@ from fillmask_ui.evaluation.catalogue import (
 )
 from fillmask_ui.show.table import Table
 
-# What tables and charts call the models: one name, or two.
+# What tables and charts call one model or two.
 Names = tuple[str, ...]
 NAMES: Names = ("model", "baseline")
 INTERVAL = "95 % interval"
 
 
 def models_of(summary: Summary) -> tuple[ModelFigures, ...]:
-    """Figures of the model, and of the baseline where there is one."""
+    """Figures of the model, and of the baseline if there is one."""
     both = (summary.model, summary.baseline)
     return tuple(figures for figures in both if figures is not None)
 
 
 def headings(labels: Sequence[str], names: Names) -> tuple[str, ...]:
-    """Headings of the columns that each model has; one model is not named.
+    """Headings of the columns of each model; a single model is not named.
 
     >>> headings(["tokens", "top-1"], ("A", "B"))
     ('tokens, A', 'top-1, A', 'tokens, B', 'top-1, B')
@@ -41,15 +41,14 @@ def headings(labels: Sequence[str], names: Names) -> tuple[str, ...]:
 
 
 def interval_heading(summary: Summary) -> str:
-    """What an interval is called: of an evaluation that goes on it is provisional."""
+    """What an interval is called, while an evaluation runs and after it."""
     return f"provisional {INTERVAL}" if summary.provisional else INTERVAL
 
 
 def figures_table(summary: Summary, names: Names = NAMES, metric_label: str = "") -> Table:
-    """A row per figure, the metric's own first: its value and interval of each model.
+    """A row per figure, the metric's own first: value and interval of each model.
 
-    How many texts they rest on stands in the last rows, below the first model. The metric has its
-    own label unless another is given.
+    The last rows count the texts. `metric_label` replaces the metric's own label.
     """
     models, metric = models_of(summary), summary.metric_figure
     span = interval_heading(summary)
@@ -66,7 +65,7 @@ def figures_table(summary: Summary, names: Names = NAMES, metric_label: str = ""
 
 
 def comparison_table(summary: Summary) -> Table:
-    """What the two models differ in, as far as it is known; no rows for one model."""
+    """The differences of two models that are known; no rows for one model."""
     pair = summary.comparison
     known = [f for f in COMPARISON_FIGURES if pair is not None and f.value(pair) is not None]
     rows = ((figure.label, *_values(figure, [pair])) for figure in known)
@@ -93,9 +92,9 @@ def records_table(
     figures: Sequence[Figure],
     names: Names,
 ) -> Table:
-    """A row per key, with the figures of each model's record beside each other.
+    """A row per key, with the figures of each model's record side by side.
 
-    Where a model has no record of a key, it has 0 tokens. `heading` is of the cells of the key.
+    A model without a record of a key has 0 tokens. `heading` is that of the cells of the key.
     """
     labels = [label for f in figures for label in (f.label, *[INTERVAL] * bool(f.interval))]
 
@@ -111,7 +110,7 @@ def records_table(
 
 
 def group_names(models: Sequence[ModelFigures], split: str) -> list[str]:
-    """Names of all groups, in their order; another tokenizer may have other ones."""
+    """Names of all groups, in order; another tokenizer may have other ones."""
     longest_first = sorted((getattr(model, split) for model in models), key=len, reverse=True)
     found = dict.fromkeys(group.name for groups in longest_first for group in groups)
     # `8-15` and `4096+` go by where they begin; words keep their places.

@@ -1,4 +1,4 @@
-"""How numbers are written for people; unrounded values stay in the records."""
+"""Numbers as people read them; the records keep every digit."""
 
 import math
 from collections.abc import Callable
@@ -7,12 +7,10 @@ from typing import Any
 from fillmask_ui.intervals import Interval
 
 
-def interval_text(
-    interval: Interval | None, render: Callable[[float], str] = lambda value: f"{value:,.4f}"
-) -> str:
-    """An interval for reading; nothing where there is none.
+def interval_text(interval: Interval | None, render: Callable[[float], str]) -> str:
+    """An interval; blank for None.
 
-    >>> interval_text(Interval(0.011, 0.058, "bootstrap-t"), render=signed_percent)
+    >>> interval_text(Interval(0.011, 0.058, "bootstrap-t"), signed_percent)
     '+1.10% to +5.80%'
     """
     return "" if interval is None else f"{render(interval.low)} to {render(interval.high)}"
@@ -28,7 +26,7 @@ def signed_percent(value: float) -> str:
 
 
 def percent(probability: float) -> str:
-    """A probability for reading; very small ones as a plain number.
+    """A probability; a very small one as a plain number.
 
     >>> percent(0.4127), percent(0.00034), percent(0.000056), percent(2e-9), percent(0.0)
     ('41.3%', '0.034%', '0.0056%', '2.0e-09', '0')
@@ -41,7 +39,7 @@ def percent(probability: float) -> str:
 
 
 def in_unit(nats: float, unit: str) -> float:
-    """Nats as the unit that the reader chose, `nats` or `bits`.
+    """Nats as `nats` or `bits`.
 
     >>> in_unit(math.log(8), "bits")
     3.0
@@ -50,7 +48,7 @@ def in_unit(nats: float, unit: str) -> float:
 
 
 def loss_form(unit: str, digits: int = 4) -> Callable[[float], str]:
-    """How a column of losses in nats is written, in the unit that the reader chose.
+    """The format of a column of losses in nats that is shown in `nats` or `bits`.
 
     >>> loss_form("bits")(math.log(8)), loss_form("nats", 2)(math.inf)
     ('3.0000', 'inf')
@@ -58,22 +56,23 @@ def loss_form(unit: str, digits: int = 4) -> Callable[[float], str]:
     return lambda nats: f"{in_unit(nats, unit):.{digits}f}"
 
 
+def loss_number(nats: float, unit: str) -> str:
+    """A loss or an entropy in `nats` or `bits`, without the unit."""
+    return f"{in_unit(nats, unit):,.3f}" if math.isfinite(nats) else "infinite"
+
+
 def loss_text(nats: float, unit: str) -> str:
-    """A loss or an entropy for reading, in the unit that the reader chose.
+    """The same with its unit.
 
     >>> loss_text(math.log(8), "bits"), loss_text(0.5, "nats"), loss_text(math.inf, "nats")
     ('3.000 bits', '0.500 nats', 'infinite')
     """
-    return f"{loss_number(nats, unit)} {unit}" if math.isfinite(nats) else "infinite"
-
-
-def loss_number(nats: float, unit: str) -> str:
-    """The same without its unit, for columns that name it."""
-    return f"{in_unit(nats, unit):,.3f}" if math.isfinite(nats) else "infinite"
+    number = loss_number(nats, unit)
+    return f"{number} {unit}" if math.isfinite(nats) else number
 
 
 def signed_loss(nats: float, unit: str) -> str:
-    """A difference of losses for reading, without its unit.
+    """A difference of losses, without the unit.
 
     >>> signed_loss(-0.21784, "nats"), signed_loss(0.0, "nats"), signed_loss(math.nan, "nats")
     ('-0.218', '0', 'unknown')
@@ -86,7 +85,7 @@ def signed_loss(nats: float, unit: str) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """A cell of a table: whole numbers in full, others to four digits, nothing for None.
+    """A cell of a table: whole numbers in full, others to four digits, blank for None.
 
     >>> cell_text(1234), cell_text(0.25), cell_text(1.5e-7), cell_text(math.inf), cell_text(None)
     ('1,234', '0.2500', '1.5e-07', 'infinite', '')
@@ -103,7 +102,7 @@ def cell_text(value: Any) -> str:
 
 
 def cosine_text(cosine: float | None) -> str:
-    """A similarity to two digits, nothing for None.
+    """A similarity.
 
     >>> cosine_text(0.857), cosine_text(-0.0002), cosine_text(None)
     ('0.86', '0.00', '–')
@@ -112,7 +111,7 @@ def cosine_text(cosine: float | None) -> str:
 
 
 def three_digits(value: float | None) -> str:
-    """A measured figure of any size, to three digits or more; nothing for None.
+    """A measured figure of any size; blank for None.
 
     >>> three_digits(3195.4), three_digits(32.68), three_digits(4.0316), three_digits(0.95)
     ('3,195', '32.7', '4.03', '0.950')
@@ -124,7 +123,7 @@ def three_digits(value: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time left for reading.
+    """A time left.
 
     >>> duration(3.2), duration(75), duration(7300)
     ('about 4 s', 'about 2 min', 'about 2 h 2 min')

@@ -1,8 +1,4 @@
-"""HTML and other texts from the templates of this room, everything in them escaped.
-
-What comes from users, texts, tokens and models is passed as a value and never joined to markup:
-escaping is the template engine's work.
-"""
+"""HTML from the templates of this room; Jinja escapes every value that is passed to them."""
 
 import math
 from pathlib import Path
@@ -23,14 +19,12 @@ from fillmask_ui.show.numbers import (
     signed_percent,
     three_digits,
 )
-from fillmask_ui.show.sentences import EXPLANATIONS, as_unsure
+from fillmask_ui.show.sentences import as_unsure
 
 
 def _visible(value: Any) -> Any:
-    """A value with controls and lone surrogates written out, so that any browser can be sent it."""
-    if type(value) is not str:
-        return value
-    return visible(value)
+    """Controls and lone surrogates written out, which browsers cannot be sent."""
+    return visible(value) if type(value) is str else value
 
 
 _ENVIRONMENT = Environment(
@@ -54,12 +48,9 @@ _ENVIRONMENT.filters |= {
     "signed_percent": signed_percent,
     "three_digits": three_digits,
 }
-_ENVIRONMENT.globals |= {"Scale": Scale, "explanations": EXPLANATIONS, "log2": math.log2}
+_ENVIRONMENT.globals |= {"Scale": Scale, "log2": math.log2}
 
 
 def render(template: str, **values: Any) -> str:
-    """The template of this name below `templates/`, filled in; a value that is missing raises.
-
-    Strings are escaped unless they are `markupsafe.Markup`, as what a template includes is.
-    """
+    """The template of this name below `templates/`, filled in; a missing value raises."""
     return _ENVIRONMENT.get_template(template).render(**values)

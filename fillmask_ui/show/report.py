@@ -1,7 +1,6 @@
 """A run as one self-contained HTML page: figures, charts with their tables, worst tokens.
 
-It holds the chart library and asks for nothing from outside, so it opens offline and in ten years.
-Everything that comes from texts, tokens or models is escaped by the template.
+It holds the chart library, so it opens offline.
 """
 
 from pathlib import Path
@@ -18,10 +17,9 @@ SHOWN_TOKENS = 40
 
 
 def write_report(run: Run, target: Path, other: Run | None = None) -> None:
-    """Write the page of a run, also of one that is not done, or of two runs compared.
+    """Write the page of a run, done or not, or of two runs compared.
 
-    Raises:
-        DataError: if no text was measured, the runs do not compare, or the file cannot be written.
+    A `DataError` if no text was measured, the runs do not compare, or the file cannot be written.
     """
     if other is None:
         summary, info = run.summary(), run.info

@@ -30,7 +30,7 @@ class Column:
     heading: str
     form: str | Callable[[Any], str] = cell_text  # a format as of `format`, or a function
     missing: str = ""  # written for None
-    about: str = ""  # key of `EXPLANATIONS`: the page explains the heading
+    about: str = ""  # key of `templates/page/explanations.html`: the page explains the heading
     right: bool | None = None  # aligned to the right; None: if any cell is a number
     is_name: bool = False  # given by a user: a terminal does not begin it with a capital
 
@@ -43,7 +43,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows of text, unrounded numbers, intervals or None, a cell per column."""
+    """Columns, and rows of text, unrounded numbers, intervals or None."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -53,18 +53,17 @@ class Table:
     def of(
         cls, columns: Iterable[str | Column], rows: Iterable[Sequence[Any]], title: str = ""
     ) -> Table:
-        """A table in which a heading alone stands for a column in the usual format."""
+        """A table; a string among the columns is the heading of one in the usual format."""
         made = (Column(own) if isinstance(own, str) else own for own in columns)
         return cls(tuple(made), tuple(map(tuple, rows)), title)
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """What stands above each column."""
         return tuple(column.heading for column in self.columns)
 
     @property
     def right(self) -> tuple[bool, ...]:
-        """For each column, whether it is aligned to the right."""
+        """Whether each column is aligned to the right."""
         return tuple(
             any(isinstance(row[place], int | float | Interval) for row in self.rows)
             if column.right is None
@@ -73,7 +72,7 @@ class Table:
         )
 
     def texts(self) -> list[list[str]]:
-        """The cells of each row as they are read."""
+        """The cells of each row, formatted."""
         pairs = (zip(self.columns, row, strict=True) for row in self.rows)
         return [[column.text(cell) for column, cell in row] for row in pairs]
 
@@ -90,7 +89,7 @@ class Table:
         )
 
     def to_rich(self) -> RichTable:
-        """For the terminal, without its title; words that are too long are folded, not cut."""
+        """For the terminal, without its title; long words are folded, not cut."""
         from rich.table import Table as RichTable
         from rich.text import Text
 
@@ -116,6 +115,6 @@ class Table:
         return text.getvalue()
 
     def to_markdown(self) -> str:
-        """For a page of documentation."""
+        """For documentation."""
         rule = ["--:" if right else ":--" for right in self.right]
         return "\n".join(f"| {' | '.join(row)} |" for row in (self.headings, rule, *self.texts()))

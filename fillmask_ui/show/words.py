@@ -1,4 +1,4 @@
-"""What a token or a word is called, and how its rank changes from one model to another."""
+"""Names of tokens and words, and how a rank changes from one model to another."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,13 +10,13 @@ from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Candidate
 
 NEW, GONE = "new", "gone"
-# What the marks mean, for whoever hovers over one.
+# What `mark` means, shown on hover.
 MARKS = {NEW: "only B lists it", GONE: "only A lists it", "asked": "a word you asked about"}
 _ENDING = "…"
 
 
 def token_name(token: str, word: str, ending: bool) -> str:
-    """A token's name; an ending is marked, and what would be blank is shown raw.
+    """A token's name: an ending is marked, and a blank word is shown as its token.
 
     >>> token_name("##ing", "ing", True), token_name("Ġcat", "cat", False)
     ('…ing', 'cat')
@@ -27,7 +27,7 @@ def token_name(token: str, word: str, ending: bool) -> str:
 
 
 def candidate_names(candidates: Sequence[Candidate], vocabulary: Vocabulary) -> list[str]:
-    """What to call each of some candidates; two that would be called alike show their tokens."""
+    """Names of candidates; two of the same name show their tokens."""
     names = [
         token_name(c.token, c.word, vocabulary.is_continuation(c.token_id)) for c in candidates
     ]
@@ -38,7 +38,7 @@ def candidate_names(candidates: Sequence[Candidate], vocabulary: Vocabulary) -> 
 
 
 class TokenNames:
-    """Names of vocabulary strings where no vocabulary is at hand, by the marks that they have.
+    """Names of tokens without a vocabulary at hand, by their subword prefixes.
 
     >>> names = TokenNames(["play", "##ing"])
     >>> names("play"), names("##ing"), names("[UNK]")
@@ -49,7 +49,7 @@ class TokenNames:
         self._prefixes = SubwordPrefixes.of(tokens)
 
     def __call__(self, token: str, *, first: bool = False) -> str:
-        """The name of a token; what begins a text (`first`) ends no word."""
+        """The name of a token; the `first` of a text cannot be an ending."""
         prefixes = self._prefixes
         return token_name(
             token, prefixes.word(token), not first and prefixes.is_continuation(token)
@@ -57,7 +57,7 @@ class TokenNames:
 
 
 def compared_name(row: ContrastedWord, first: Vocabulary, second: Vocabulary) -> str:
-    """What to call a word, given the vocabularies of A and B; an ending is marked as one."""
+    """The name of a word, given the vocabularies of A and B."""
     for token, token_id, vocabulary in (
         (row.token, row.token_id, first),
         (row.other_token, row.other_token_id, second),
@@ -68,14 +68,14 @@ def compared_name(row: ContrastedWord, first: Vocabulary, second: Vocabulary) ->
 
 
 def mark(row: ContrastedWord | ComparedJoint) -> str:
-    """`new` where B alone lists the word, `gone` where A alone does; of one only asked about so."""
+    """`new` if only B lists the word, `gone` if only A does, `asked` if neither."""
     if row.listed != row.other_listed:
         return GONE if row.listed else NEW
     return "" if row.listed else "asked"
 
 
 def points(row: ContrastedWord) -> str:
-    """The difference of the probabilities, B less A, in points of a hundred; blank without both.
+    """Probability under B minus that under A, in percentage points; blank without both.
 
     >>> from types import SimpleNamespace as Row
     >>> points(Row(difference=0.0153)), points(Row(difference=-1e-9)), points(Row(difference=None))
@@ -89,14 +89,14 @@ def points(row: ContrastedWord) -> str:
 
 @dataclass(frozen=True)
 class RankChange:
-    """From A to B, for the eye and for the ear."""
+    """From A to B, shown (`arrow`) and read aloud (`said`)."""
 
     arrow: str
     said: str
 
 
 def rank_change(row: ContrastedWord) -> RankChange:
-    """How many places B puts a word above where A does; blank where it has no two ranks.
+    """How many places higher B ranks a word than A; blank without two ranks.
 
     >>> from types import SimpleNamespace as Row
     >>> rank_change(Row(rank=4, other_rank=2, rank_change=2))

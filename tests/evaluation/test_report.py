@@ -11,7 +11,10 @@ from table_model import TableModel, TableVocabulary, sample_texts
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.runs import RunStore, prepare_info, resume, start
+from fillmask_ui.show.charts import CHARTS, ChartKind
+from fillmask_ui.show.charts.chart import Chart, new_figure
 from fillmask_ui.show.report import write_report
+from fillmask_ui.show.table import Table
 
 HOSTILE = 'the </script><script>document.title="owned"</script><b>cat</b> & "dog"'
 
@@ -104,3 +107,16 @@ def test_runs_that_are_empty_or_stopped_and_a_folder_that_is_missing(tmp_path):
     assert "12 texts measured so far" in page
     with pytest.raises(DataError, match="cannot be written"):
         write_report(store.open(recorder.name), tmp_path / "missing" / "report.html")
+
+
+def test_a_new_chart_is_a_function_and_a_row(tmp_path, monkeypatch):
+    def tokens(subject):
+        return Chart(new_figure("Tokens."), Table.of(["tokens"], [[subject.models[0].tokens]]))
+
+    monkeypatch.setitem(CHARTS, "tokens", ChartKind(tokens, "All tokens", "How many there are."))
+    run = record(tmp_path)
+    write_report(run, tmp_path / "report.html")
+    page = without_library((tmp_path / "report.html").read_text())
+    assert 'id="chart-tokens"' in page
+    assert "How many there are." in page
+    assert f"{run.summary().model.tokens:,}" in page

@@ -1,8 +1,7 @@
-"""Figures of an evaluation as charts: each a plotly figure with the table of what it shows.
+"""Figures of an evaluation as charts: each a plotly figure with the table of its numbers.
 
-Nothing here grows with the texts: a summary holds counts in bins of 0.02 nats and a fair sample of
-tokens. Whoever cannot see a chart reads its table; whoever exports it gets numbers unrounded.
-A new chart is a function of a `Subject` and a row of `CHARTS`.
+No chart grows with the texts: a summary holds counts in bins of 0.02 nats and a fair sample of
+tokens. A new chart is a function of a `Subject` and a row of `CHARTS`.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,17 +19,13 @@ __all__ = ["CHARTS", "Chart", "chart_library", "charts"]
 
 @dataclass(frozen=True)
 class ChartKind:
-    """One row of the catalogue of charts."""
-
-    draw: Callable[[Subject], Chart | None]  # None where there is nothing to draw
-    title: str  # what it shows
-    # how to read it, and what is left out; `{first}` is the name of the first model, `{sample}` the
-    # number of tokens that are drawn as points
-    note: str
+    draw: Callable[[Subject], Chart | None]  # None if there is nothing to draw
+    title: str
+    note: str  # how to read it; `{first}` names the first model, `{sample}` counts points
     live: bool = False  # whether it is drawn while an evaluation runs
 
 
-# By name, which is short and stable, for ids and file names; in the order of the page.
+# By the name in ids and file names; in the order of the page.
 CHARTS = {
     "running-mean": ChartKind(
         loss_charts.running_mean,
@@ -94,7 +89,7 @@ CHARTS = {
 
 
 def chart_library() -> str:
-    """The whole of plotly.js, to be put into one script element."""
+    """All of plotly.js, for one script element."""
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs())
@@ -103,10 +98,13 @@ def chart_library() -> str:
 def charts(
     summary: Summary, *, names: Names = NAMES, history: Sequence[MeanSoFar] = (), live: bool = False
 ) -> tuple[Chart, ...]:
-    """All charts that there are figures for, in the order of the page.
+    """All charts that there are figures for.
 
-    The history is the mean after ever more texts; `live` leaves those that are drawn while an
-    evaluation runs.
+    Args:
+        summary: of the texts so far, or of all.
+        names: of the models.
+        history: the mean after ever more texts.
+        live: draw only those that are drawn while an evaluation runs.
     """
     names = tuple(map(printable, names))  # plotly takes UTF-8 alone
     subject = Subject(summary, names, history)

@@ -1,8 +1,7 @@
 """What all charts share: the records, the look, names and colours.
 
-Figures carry no colours of their own for text and background: the page sets them, so that one
-figure serves the light and the dark theme. Each has a description in words under `layout.meta`,
-which the page reads out to those who cannot see it; a table always stands beside it.
+The page sets the colours of text and background, so that one figure serves the light and the dark
+theme. `layout.meta` describes each figure in words, for screen readers.
 """
 
 from __future__ import annotations
@@ -49,43 +48,42 @@ _LOOK = {
 
 @dataclass(frozen=True)
 class Style:
-    """How one model is drawn: its name as a label, its colour, and whether its lines are dashed."""
+    """How one model is drawn."""
 
     name: str
     colour: str
     dash: str
 
     def trace(self, width: float) -> dict[str, Any]:
-        """The name of a trace and the look of its line, so many pixels wide."""
+        """Arguments of a trace: its name and its line, `width` in pixels."""
         line = {"color": self.colour, "width": width, "dash": self.dash}
         return {"name": self.name, "line": line}
 
 
 class Subject:
-    """What charts are drawn of: the records of one model or two, their names and styles."""
+    """What charts are drawn of: the records of one or two models, their names and styles."""
 
     def __init__(self, summary: Summary, names: Names, history: Sequence[MeanSoFar]) -> None:
         self.summary, self.history = summary, history
         self.models = models_of(summary)
         self.two = len(self.models) > 1
         self.names = names[: len(self.models)]
-        # Two lines that lie on each other are both seen.
         labels = [label(name, _TITLE_CHARACTERS) for name in self.names]
         self.styles = tuple(map(Style, labels, (ACCENT, SECOND), ("solid", "dash")))
 
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A figure with the table of what it shows; the catalogue names it."""
+    """A figure with the table of its numbers."""
 
-    figure: go.Figure  # without a title of its own; `layout.meta` has its description in words
-    table: Table  # of its numbers
+    figure: go.Figure  # without a title
+    table: Table
     name: str = ""  # short and stable, for ids and file names
-    title: str = ""  # what it shows
+    title: str = ""
     note: str = ""  # how to read it, and what is left out
 
     def to_html(self) -> str:
-        """The figure as an element that `chart_library` draws, without a server or a network."""
+        """The figure as an element that `chart_library` draws offline."""
         config = {"displaylogo": False, "displayModeBar": False, "responsive": True}
         return self.figure.to_html(
             full_html=False, include_plotlyjs=False, div_id=f"chart-{self.name}", config=config
@@ -105,13 +103,13 @@ def new_figure(
 
     Args:
         description: the figure in words.
-        x: what its horizontal axis is.
-        y: what its vertical axis is.
-        legend: whether it names its traces, above the figure.
-        diagonal: end of the line from 0 on which both axes are equal; None for none.
+        x: title of the horizontal axis.
+        y: title of the vertical axis.
+        legend: whether the traces are named above the figure.
+        diagonal: end of a line from 0 on which both axes are equal; None for no line.
         **layout: of plotly, such as `yaxis_type`.
     """
-    # Slow to import, and the page is built with every chart's place before any is drawn.
+    # Slow to import, and not needed to build the page.
     import plotly.graph_objects as go
 
     look: dict[str, Any] = {"template": _template(), "height": 320}
@@ -136,7 +134,7 @@ def _template() -> go.layout.Template:
 
 
 def label(text: str, longest: int = _LABEL_CHARACTERS) -> str:
-    """A token as a plotly label: never read as formatting, cut where it is too long.
+    """A token as a plotly label: escaped, and cut if it is too long.
 
     >>> label("<s>")
     '&lt;s&gt;'

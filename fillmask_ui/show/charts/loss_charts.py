@@ -15,13 +15,10 @@ from fillmask_ui.show.figures import Names, group_names, groups_table, headings,
 from fillmask_ui.show.table import Table
 
 MAX_BARS = 50
-# Bars have one of these widths, all multiples of the fine bins' 0.02 nats.
-BAR_NATS = (0.1, 0.2, 0.5, 1.0)
+BAR_NATS = (0.1, 0.2, 0.5, 1.0)  # widths of bars, multiples of the fine bins' 0.02 nats
 MAX_STEPS = 500
-# Quantiles that stand for a distribution in a violin.
-VIOLIN_POINTS = 400
-# Points of a scatter plot.
-MAX_POINTS = 2000
+VIOLIN_POINTS = 400  # quantiles that stand for a distribution
+MAX_POINTS = 2000  # of a scatter plot
 _BANDS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, math.inf)
 _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 # A logarithmic axis shows the few tokens with a large loss.
@@ -42,7 +39,7 @@ class Bars:
     counts: list[np.ndarray]  # int64 [bars], one per histogram
 
     def places(self) -> dict[str, Any]:
-        """Where plotly draws the bars, and what it calls each."""
+        """Arguments of plotly's bars."""
         return {
             "x": (self.edges[:-1] + self.edges[1:]) / 2,
             "width": np.diff(self.edges),
@@ -60,7 +57,7 @@ class Bars:
         return [f"{low}:{high}" for low, high in pairwise(["0", *inner, ""])]
 
     def table(self, names: Names) -> Table:
-        """A row per bar; for each histogram its count, and the share of all up to this bar."""
+        """A row per bar: for each histogram its count and the share of all up to this bar."""
         columns = [self.edges[:-1], self.edges[1:]]
         for counts in self.counts:
             columns += [counts, np.cumsum(counts) / counts.sum()]
@@ -87,14 +84,14 @@ def bars_of(histograms: Sequence[Histogram]) -> Bars:
 
 
 def loss_histogram(subject: Subject) -> Chart:
-    """How many tokens have which loss, with the mean and the median; buttons switch the axis."""
+    """Histogram of the loss with mean and median; buttons switch the axis of counts."""
     first, two = subject.models[0], subject.two
     bars = bars_of([model.histogram for model in subject.models])
     buttons = [
         {"label": kind, "method": "relayout", "args": [{"yaxis.type": kind, "yaxis.title.text": y}]}
         for kind, y in _AXES
     ]
-    # In the corner where bars are low: above the chart stands the legend.
+    # In the corner where bars are low.
     places = {"x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "pad": {"t": 4}}
     menu = {"type": "buttons", "direction": "right", "buttons": buttons, "bgcolor": "rgba(0,0,0,0)"}
     figure = new_figure(
@@ -130,7 +127,7 @@ def loss_histogram(subject: Subject) -> Chart:
 
 
 def loss_distribution(subject: Subject) -> Chart:
-    """The empirical distribution function: which share of the tokens has at most this loss."""
+    """The empirical distribution function of the loss."""
     figure = new_figure(
         "Share of tokens whose loss is at most a value: half of them at most "
         f"{subject.models[0].median_nll_nats:.3f} nats.",
@@ -233,7 +230,7 @@ def scatter(subject: Subject) -> Chart | None:
 
 
 def differences(subject: Subject) -> Chart | None:
-    """How much larger the loss of a token is under the first model, as a histogram."""
+    """Histogram of the loss of a token under the first model minus that under the second."""
     pair = subject.summary.comparison
     if pair is None or pair.histogram is None:  # by character there are no pairs of tokens
         return None
@@ -257,7 +254,7 @@ def differences(subject: Subject) -> Chart | None:
 
 
 def loss_by_group(subject: Subject, split: str) -> Chart:
-    """Mean loss of each group of tokens of a split, with its interval where there is one."""
+    """Mean loss of each group of tokens of a split, with its interval."""
     groups = getattr(subject.models[0], split)
     figure = new_figure(
         f"Mean loss by {SPLITS[split]}: {groups[0].name} {groups[0].mean_nll_nats:.3f}, "
@@ -293,7 +290,7 @@ def loss_by_group(subject: Subject, split: str) -> Chart:
 
 
 def calibration(subject: Subject) -> Chart:
-    """The probability that a model states for its best guess, and how often that is right."""
+    """The stated probability of the best guess against how often it is right."""
     axis = {"range": [-0.02, 1.04], "tickformat": ",.0%"}
     figure = new_figure(
         "Stated probability of the best guess against how often it is right; mean distance "
@@ -323,12 +320,12 @@ def calibration(subject: Subject) -> Chart:
 
 
 def running_mean(subject: Subject) -> Chart | None:
-    """The mean loss over the texts measured, with its interval narrowing."""
+    """The mean loss over the texts measured so far, with its interval."""
     history = subject.history
     if not history:
         return None
     last, texts = history[-1], [entry.texts for entry in history]
-    # The first texts swing widely; what matters is the end.
+    # Without the first texts, which swing widely.
     settled = [v for e in history[len(history) // 4 :] for v in (*e.means, *e.lows, *e.highs)]
     known = [value for value in settled if value is not None]
     figure = new_figure(

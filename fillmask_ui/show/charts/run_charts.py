@@ -33,14 +33,14 @@ _NOTE = (
 
 @dataclass(frozen=True)
 class Named:
-    """A row under the name that charts and tables call it by."""
+    """The figures of a variant and its name in charts and tables."""
 
     name: str
     figures: VariantFigures
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The loss with its paired interval, in nats; twice the loss without one."""
+        """The paired interval of the loss, in nats; the loss twice without one."""
         own = self.figures
         if own.change_interval is None:
             return own.mean_nll_nats, own.mean_nll_nats
@@ -50,14 +50,13 @@ class Named:
 
 
 def by_size(rows: Sequence[Named]) -> Chart:
-    """Loss against size on disk; the larger a marker, the more tokens per second."""
+    """Loss against size on disk; areas of markers grow with the speed."""
     places = [row.figures.size_bytes / 1e6 for row in rows]
     return _variants_chart(rows, "size", "size on disk (MB)", places)
 
 
 def by_speed(rows: Sequence[Named]) -> Chart:
-    """Loss against speed: what is further to the right evaluates more tokens in a second."""
-    # Variants are measured one after the other, each in turns with the baseline: its ratio counts.
+    """Loss against speed, as a ratio: each variant is measured in turns with the baseline."""
     axis = "tokens per second, times the baseline's"
     return _variants_chart(rows, "speed", axis, [row.figures.speedup for row in rows], better=1)
 
@@ -65,14 +64,14 @@ def by_speed(rows: Sequence[Named]) -> Chart:
 def _variants_chart(
     every: Sequence[Named], against: str, axis: str, along: Sequence[float], better: int = -1
 ) -> Chart:
-    """Points with their frontier.
+    """Points with their frontier, at least one with a finite loss.
 
     Args:
-        every: at least one with a finite loss.
+        every: the variants.
         against: what the loss is drawn against.
         axis: the same with its unit.
-        along: the place of each row along that axis.
-        better: 1 where a larger place is better, -1 where a smaller one is.
+        along: the place of each variant on that axis.
+        better: 1 if a larger place is better, -1 if a smaller one is.
     """
     pairs = zip(every, along, strict=True)
     kept = [(row, place) for row, place in pairs if isfinite(row.figures.mean_nll_nats)]
@@ -89,7 +88,6 @@ def _variants_chart(
         height=_HEIGHT,
         yaxis_title_standoff=16,
     )
-    # As steps: between two of its points one can have the better of either, not what lies between.
     if len(best) > 1:
         figure.add_scatter(
             x=[places[place] for place in best],
@@ -140,7 +138,7 @@ def _variants_chart(
 
 
 def _with_room(values: Sequence[float], share: float) -> list[float]:
-    """From a little before the least to a little behind the largest: names have room."""
+    """The range of the values, wider by a `share` of it on both sides."""
     low, high = min(values), max(values)
     room = share * ((high - low) or abs(high) or 1.0)
     return [low - room, high + room]
@@ -149,7 +147,7 @@ def _with_room(values: Sequence[float], share: float) -> list[float]:
 def _sides(
     places: Sequence[float], rows: Sequence[Named], across: Sequence[float], up: Sequence[float]
 ) -> list[str]:
-    """Where the name of each point goes, as plotly says it: on no marker, line or other name."""
+    """The `textposition` of each name, so that it covers no marker, interval or other name."""
     width, height = _CANVAS
 
     def below(loss: float) -> float:
@@ -189,7 +187,7 @@ def _sides(
 
 
 def _meet(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """Whether two rectangles have common points."""
+    """Whether two rectangles overlap."""
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
@@ -219,7 +217,7 @@ _SUBJECT_CHARACTERS = 40
 
 
 def bench_charts(report: Report) -> tuple[Chart, ...]:
-    """A chart per work, in the order of the report."""
+    """A chart per work."""
     works = dict.fromkeys(row.work for row in report.rows)
     return tuple(
         bench_chart([row for row in report.rows if row.work == work], f"work-{number}")
@@ -228,7 +226,7 @@ def bench_charts(report: Report) -> tuple[Chart, ...]:
 
 
 def bench_chart(rows: Sequence[Row], name: str) -> Chart:
-    """The median of each subject at one work with its spread; peers have another colour."""
+    """The median of each subject at one work, with its spread."""
     work, unit = rows[0].work, rows[0].unit
     told = ", ".join(
         f"{row.subject} {'failed' if row.median is None else format(row.median, ',.4g')}"
@@ -258,10 +256,7 @@ def bench_chart(rows: Sequence[Row], name: str) -> Chart:
 
 
 def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
-    """The loss of a training run over the tokens seen: training as a line, validation as points.
-
-    The two differ where the shares of hidden tokens do, so each is named with what it is.
-    """
+    """The loss of a training run over the tokens seen: training as a line, validation as points."""
     last = f"{rows[-1].train_nll_nats:.3f}" if rows else "unknown"
     figure = new_figure(
         f"Loss of a training run over {rows[-1].tokens if rows else 0:,} tokens; last {last}.",

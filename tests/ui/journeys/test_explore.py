@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from accessibility import accessible
+from explore_page import EXPLANATIONS
 from journey import Explore
 from playwright.sync_api import expect
 
 from fillmask_ui.filling import fill
-from fillmask_ui.show.sentences import EXPLANATIONS
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 from fillmask_ui.ui.explore.sentence_strip import version_of
 
