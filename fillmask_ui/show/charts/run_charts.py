@@ -74,8 +74,9 @@ def _variants_chart(
         better: 1 if a larger place is better, -1 if a smaller one is.
     """
     pairs = zip(every, along, strict=True)
-    kept = [(row, place) for row, place in pairs if isfinite(row.figures.mean_nll_nats)]
-    rows, places = [row for row, _ in kept], [place for _, place in kept]
+    rows, places = zip(
+        *((row, place) for row, place in pairs if isfinite(row.figures.mean_nll_nats)), strict=True
+    )
     title = f"Loss against {against}"
     losses = [row.figures.mean_nll_nats for row in rows]
     best = frontier([-better * place for place in places], losses)
@@ -98,8 +99,7 @@ def _variants_chart(
             hoverinfo="skip",
         )
     most = max(row.figures.speedup for row in rows)
-    across = _with_room(places, 0.18)
-    up = _with_room([end for row in rows for end in row.ends], 0.3)
+    across, up = _with_room(places, 0.18), _with_room([e for row in rows for e in row.ends], 0.3)
     sides = _sides(places, rows, across, up)
     for kind, symbol, colour in (
         ("on the frontier", "circle", ACCENT),
@@ -133,8 +133,9 @@ def _variants_chart(
             "(%{customdata[1]:.2f} times the baseline)<extra></extra>",
         )
     figure.update_xaxes(range=across).update_yaxes(range=up)
-    table = variants_table(every)
-    return Chart(figure, table, name=f"variants-by-{against}", title=title, note=_NOTE)
+    return Chart(
+        figure, variants_table(every), name=f"variants-by-{against}", title=title, note=_NOTE
+    )
 
 
 def _with_room(values: Sequence[float], share: float) -> list[float]:
@@ -149,29 +150,24 @@ def _sides(
 ) -> list[str]:
     """The `textposition` of each name, so that it covers no marker, interval or other name."""
     width, height = _CANVAS
-
-    def below(loss: float) -> float:
-        return (up[1] - loss) / (up[1] - up[0]) * height
-
-    spots = [
-        ((place - across[0]) / (across[1] - across[0]) * width, below(row.figures.mean_nll_nats))
-        for place, row in zip(places, rows, strict=True)
-    ]
-    # Rectangles in pixels: left, top, right, bottom.
-    taken = [(x - 13, y - 13, x + 13, y + 13) for x, y in spots]
-    for (x, _), row in zip(spots, rows, strict=True):
-        low, high = row.ends
-        taken.append((x - 4, below(high), x + 4, below(low)))
+    spots, taken = [], []  # rectangles in pixels: left, top, right, bottom
+    for place, row in zip(places, rows, strict=True):
+        x = (place - across[0]) / (across[1] - across[0]) * width
+        low, y, high = (
+            (up[1] - loss) / (up[1] - up[0]) * height
+            for loss in (row.ends[0], row.figures.mean_nll_nats, row.ends[1])
+        )
+        spots.append((x, y))
+        taken += [(x - 13, y - 13, x + 13, y + 13), (x - 4, high, x + 4, low)]
     found = []
     for (x, y), row in zip(spots, rows, strict=True):
         long = 7.0 * len(row.name)
         beside = [("right", x + 14), ("left", x - 14 - long)]
         if x > 0.6 * width:  # towards the middle, on a screen of any width
             beside.reverse()
-        levels = (("top", y - 28), ("bottom", y + 13), ("middle", y - 8))
         boxes = {
             f"{level} {side}": (left, top, left + long, top + 15)
-            for level, top in levels
+            for level, top in (("top", y - 28), ("bottom", y + 13), ("middle", y - 8))
             for side, left in (*beside, ("center", x - long / 2))
             if (level, side) != ("middle", "center")
         }
