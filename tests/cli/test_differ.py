@@ -77,3 +77,10 @@ def test_stopped_it_shows_what_it_has_found(fillmask, file, monkeypatch):
     assert result.returncode == 130
     assert "of 2 sentences" in result.stdout
     assert "stopped after 2 sentences" in result.stderr
+
+
+def test_texts_without_a_sentence_to_look_at(fillmask):
+    options = ("--compare", "embedded", "--dataset", "-", "--no-shuffle")
+    result = fillmask("differ", *options, stdin="too short.\n")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "no sentence could be looked at: of 1, none has enough words" in result.stderr

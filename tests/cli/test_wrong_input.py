@@ -83,7 +83,6 @@ def test_a_slip_is_told(fillmask, monkeypatch, tmp_path, command, message):
         ("predict --file /proc/self/mem", "'/proc/self/mem' cannot be read as texts: Input/output"),
         ("surprise Fine. --compare no/such.onnx", "no/such.onnx"),
         ("differ --compare no/such --sentences 1", "no/such"),
-        ("differ --compare embedded --dataset - --no-shuffle", "no sentence could be"),
         ("differ --compare embedded --dataset gone.txt", "gone.txt cannot be read as texts"),
         ("predict --file -", "standard input has no text"),
         ("runs show nothing", "unknown run 'nothing'; known: none"),
