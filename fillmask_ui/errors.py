@@ -18,7 +18,7 @@ class OptionError(FillmaskError):
 
 
 class ModelError(FillmaskError):
-    """The model cannot be found, read or run, or is no masked language model."""
+    """The model cannot be found, read or run, or is not a masked language model."""
 
 
 class ModelOutputError(ModelError):

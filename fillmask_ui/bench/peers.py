@@ -1,6 +1,6 @@
 """What is usually used instead, on PyTorch and on the same weights; only this file imports torch.
 
-Each peer is as it is written elsewhere, with full logits [B, T, V], but gets more than it would
+Each peer is written as usual, with full logits [B, T, V], but gets more than it would
 have: the hidden tokens of this project ready-made, inference mode, and all cores.
 """
 
@@ -114,7 +114,7 @@ class TrainerLoop(Peer):
 
 
 class OnePassPerToken(Peer):
-    """Pseudo-perplexity as it is defined: for each token a forward pass with it alone hidden."""
+    """Pseudo-perplexity by its definition: for each token a forward pass with it alone hidden."""
 
     name = "one pass per token"
     work = "pseudo-perplexity"

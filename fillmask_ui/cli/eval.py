@@ -66,7 +66,7 @@ def evaluate(
         plan = Plan(model, second, config, texts.source(), limits)
         measure = partial(perform, plan, store(), load)
     else:
-        # Where a run is measured is no choice of its own: it may go on elsewhere.
+        # A run may be resumed by another engine.
         beside = {"resume", "output", "as_json", "fail_on", *options_of(EngineChoice)}
         if given := given_options(context, beside=beside):
             raise OptionError(

@@ -31,10 +31,11 @@ def surprise(
     from fillmask_ui.comparing.word_contrast import compare_sentence
     from fillmask_ui.filling import surprisal
 
-    look: Any = partial(surprisal, load(model))
+    first = load(model)
+    look: Any = partial(surprisal, first)
     show: Any = print_surprisal
     if compare is not None:
-        look = partial(compare_sentence, *look.args, load(model.second(compare)))
+        look = partial(compare_sentence, first, load(model.second(compare)))
         show = print_comparison
     show = partial(show, unit="bits" if bits else "nats")
     show_each(attempts(look, texts), show, as_json=as_json, several=len(texts) > 1)

@@ -6,8 +6,8 @@ both probabilities and ranks, normalised over the whole vocabulary.
 - With one tokenizer a word is a token, and the distributions are compared over the V tokens of
   both: KL(A || B) and Jensen-Shannon.
 - With two tokenizers masks are matched by their number from the left, and a word that one model
-  lists is scored under the other as `score_candidates` does. A token that is no word by itself (an
-  ending, `##ing`) has no such score, and there is no divergence.
+  lists is scored under the other as `score_candidates` does. A token that is not a word by
+  itself (an ending, `##ing`) has no such score, and there is no divergence.
 
 Source:
     KL(full precision || quantized) as the measure of what a quantization changes: Dutta et al.
@@ -356,7 +356,7 @@ def _listed(
 
 
 def _under(prompts: Sequence[Prompt], side: int, mask: int, token_id: int) -> Ids | None:
-    """The other model's tokens for a token of one `side`; None if it is no word by itself."""
+    """The other model's tokens for a token of one `side`; None if it is not a word by itself."""
     vocabulary = prompts[side].model.vocabulary
     word = vocabulary.word(token_id)
     own, other = (_tokens(prompts[number], mask, word) for number in (side, 1 - side))

@@ -8,7 +8,7 @@ the end of a word: `don` `'t` and `don` `'` `t` share `don` and `'t`. The loss o
 sum over its words, which were hidden one by one. Means are per word or character: a loss per token
 means nothing across tokenizers.
 
-Rivals: KL(A || B) at the hidden word sees the whole distribution, but is no property of the text
+Rivals: KL(A || B) at the hidden word sees the whole distribution, but is not a property of the text
 that stands there.
 
 Source:

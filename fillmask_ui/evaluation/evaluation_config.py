@@ -36,7 +36,7 @@ class EvaluationConfig:
     Suffix(suffix_tokens=3)
     """
 
-    # Given by its name and its own options, or as it is.
+    # Given by its name and its own options, or as an instance.
     metric: Metric = option(  # noqa: RUF009 - it is a field
         "cross-entropy",
         f"{', '.join([*METRICS][:-1])} or {[*METRICS][-1]}.",

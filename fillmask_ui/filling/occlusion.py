@@ -82,7 +82,7 @@ def occlusion_windows(
     start: int = 0,
     window_tokens: int = WINDOW_TOKENS,
 ) -> Iterator[Occlusion]:
-    """`occlude` as it is computed, in windows as of `surprisal_windows`; at least one."""
+    """`occlude` in windows, as `surprisal_windows`; at least one."""
     encoding = encode_masked(model, text)
     position = mask_position(encoding, model.vocabulary, mask)
     true: tuple[TokenizedWord, ...] = ()

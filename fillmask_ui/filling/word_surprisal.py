@@ -130,7 +130,7 @@ def surprisal_windows(
     window_tokens: int = WINDOW_TOKENS,
     most_work: int | None = None,
 ) -> Iterator[tuple[WordSurprisal, ...]]:
-    """`surprisal` as it is computed: some words at a time, from number `start` on.
+    """`surprisal` in windows: some words at a time, from number `start` on.
 
     The model reads at most `window_tokens` tokens for a window, unless one word takes more, and
     more than `most_work` for a word is a `TextError`.

@@ -33,7 +33,7 @@ def load_model(
     run a probe: its logits are as wide as the vocabulary and not NaN.
 
     Raises:
-        ModelError: if it cannot be found, read or run, or is no masked language model.
+        ModelError: if it cannot be found, read or run, or is not a masked language model.
         OptionError: for an unknown value of an option.
         NetworkError: if it has to be fetched and cannot be.
 

@@ -57,7 +57,7 @@ _DTYPES: dict[str, Any] = {
     "tensor(float16)": np.float16,
 }
 # A model may be wider than its tokenizer, rounded up for speed (DeBERTa-v3: 128,001 tokens in
-# 128,100 columns). A wider output that config.json does not confirm is no output of logits.
+# 128,100 columns). A wider output that config.json does not confirm has no logits.
 _ROUNDED_UP = 128
 
 

@@ -53,7 +53,7 @@ class Power:
 def activation_noise(
     quantized: Run, baseline: Run, values: Mapping[str, str], texts: Iterable[np.ndarray]
 ) -> dict[str, Power]:
-    """The noise of activations, text by text, so that there is no padding.
+    """The noise of activations, text by text, without padding.
 
     Args:
         quantized: gives the keys of `values`, the names in its graph.

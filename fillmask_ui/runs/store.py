@@ -1,7 +1,7 @@
 """The store of evaluation runs: a folder each.
 
 <root>/<name>/run.json     every choice and version; the figures once the run is done
-<root>/<name>/rows.jsonl   one line per text, appended and flushed as it is measured
+<root>/<name>/rows.jsonl   one line per text, appended and flushed when it is measured
 <root>/<name>/lock         held by the one process that writes
 
 A line without its newline is half-written: readers leave it out, and a resumed run drops it.
@@ -156,7 +156,7 @@ class Run:
     def summary(self) -> Summary:
         """The figures of the rows so far, to the last digit those of the run itself.
 
-        A `DataError` if a line is no row, if the run is done and rows are missing, or if it
+        A `DataError` if a line is not a row, if the run is done and rows are missing, or if it
         stopped before the first.
         """
         if self.info.state != DONE and not self.row_count:

@@ -1,4 +1,4 @@
-"""A sweep as it is read: a table per metric, models by data sets, with the heat of each cell."""
+"""A sweep as tables: one per metric, models by data sets, with the heat of each cell."""
 
 from __future__ import annotations
 

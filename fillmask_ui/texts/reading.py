@@ -52,7 +52,7 @@ class SourceReport:
         return tuple(notes)
 
     def counted(self, example: Example) -> Example:
-        """An example that is given, as it is used: cut where it is too long."""
+        """Count an example, and cut it if it is too long."""
         self.given += 1
         self.blank += not example.text.strip()
         self.cut += len(example.text) > MAX_CHARACTERS

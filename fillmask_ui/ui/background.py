@@ -116,7 +116,7 @@ class TasksInTurn(Tasks[Result]):
     """Tasks of which one runs at a time, and that end once nobody asks about them.
 
     Args:
-        most: tasks that may run or wait; whoever comes then is told to ask again.
+        most: tasks that may run or wait; a later caller is told to ask again.
         patience_seconds: how long a task goes on without anybody asking about it. It notices when
             it reports on itself.
     """
@@ -140,7 +140,7 @@ class TasksInTurn(Tasks[Result]):
         try:
             state = super().wait(key, lambda report: self._in_turn(key, work, report))
         except _ForgottenError:
-            return Waiting()  # begun anew by whoever asks next
+            return Waiting()  # the next caller begins it anew
         except BaseException:
             self._leave(key)
             raise

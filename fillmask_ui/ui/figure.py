@@ -58,11 +58,11 @@ class Asked:
         return finished(self.session.slowly(self.model, question, work))
 
     def text(self, name: str, plain: str = "", most_characters: int = 2_000) -> str:
-        """What a control holds, `plain` where there is none; longer texts are cut."""
+        """What a control holds, else `plain`; longer texts are cut."""
         return self.values.get(name, plain)[:most_characters]
 
     def number(self, name: str, low: float, high: float, plain: float) -> float:
-        """A number within bounds; `plain` for anything that is none.
+        """A number within bounds; else `plain`.
 
         >>> asked = Asked(None, {"t": "9", "u": "x"})
         >>> asked.number("t", 0, 2, 1), asked.number("u", 0, 2, 1)
@@ -75,7 +75,7 @@ class Asked:
         return min(max(number, float(low)), float(high)) if number == number else float(plain)
 
     def integer(self, name: str, low: int, high: int, plain: int) -> int:
-        """A whole number within bounds; `plain` for anything that is none."""
+        """A whole number within bounds; else `plain`."""
         return int(self.number(name, low, high, plain))
 
     def pressed(self, name: str) -> bool:

@@ -215,7 +215,7 @@ class Session:
         start: int,
         grow: Callable[[MaskedLM, Growing | None], Growing],
     ) -> Growing:
-        """An answer that comes in windows of words, remembered as far as it is known.
+        """An answer that comes in windows of words, remembered so far.
 
         Args:
             model: that answers.
@@ -280,7 +280,7 @@ class Session:
         )
 
     def _sharing(self, model: MaskedLM) -> MaskedLM:
-        """The model for whoever asks now: predictions of several visitors may share a batch."""
+        """The model of a call; predictions of several visitors may share a batch."""
         with self._lock:
             shared = self._shared.get(id(model)) or SharedModel(model)
             self._shared[id(model)] = shared

@@ -80,7 +80,7 @@ def finish(
 def unmask_all(
     model: MaskedLM, texts: Iterable[str], config: UnmaskingConfig | None = None
 ) -> Iterator[Unmasked | FillmaskError]:
-    """Results of texts in batches, in order, each as it is alone, or its error."""
+    """Results of texts in batches, in order, each as if alone, or its error."""
     for window in windows(texts, lambda _: 1, max_size=WINDOW_TEXTS, max_items=WINDOW_TEXTS):
         decodings = _decodings(model, window, config)
         running = [one for one in decodings if isinstance(one, Decoding)]

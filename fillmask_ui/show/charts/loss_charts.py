@@ -273,7 +273,7 @@ def loss_by_group(subject: Subject, split: str) -> Chart:
         figure.add_scatter(
             x=[group.name for group in groups],
             y=[mean for mean, _ in spans],
-            error_y={  # where there is no interval it has no length
+            error_y={  # of no length without an interval
                 "array": [own.high - mean if own else 0.0 for mean, own in spans],
                 "arrayminus": [mean - own.low if own else 0.0 for mean, own in spans],
                 "color": style.colour,

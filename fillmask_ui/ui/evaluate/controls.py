@@ -106,15 +106,10 @@ def build(session: Session) -> Controls:
 
 
 def option_control(owner: type, name: str, **shown: Any) -> Component:
-    """The control of one option, of the kind that its type asks for.
+    """The control of an option of the dataclass `owner`; `shown` replaces what the option says.
 
-    What a number may be is said by whoever reads it: the bounds of a `gr.Number` would refuse or
-    round it without a word. Nor can it be blank: 0 stands for a number that is not given.
-
-    Args:
-        owner: dataclass that has the option.
-        name: of its field.
-        shown: what to show instead of what the option says.
+    It has no bounds: a `gr.Number` would refuse or round a value without a message. Nor can it be
+    blank: 0 stands for a number that is not given.
     """
     option = options_of(owner)[name]
     kind, default = option.kind, option.default

@@ -94,7 +94,7 @@ class EvaluationJobs:
         self._lock = threading.Lock()
 
     def page_jobs(self, opened: str) -> PageJobs:
-        """What a page has, by what names it as long as it is open."""
+        """The state of an open page, by its session."""
         with self._lock:
             return self._pages.setdefault(opened, PageJobs(self))
 

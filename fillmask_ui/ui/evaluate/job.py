@@ -51,7 +51,7 @@ class JobStatus:
     seen: int = 0  # texts measured or skipped
     through: float = 0.0  # those under way, too, by share of the work
     expected: int | None = None  # texts in all; None where that is not known
-    seconds_left: float | None = None  # an estimate; None where there is none
+    seconds_left: float | None = None  # an estimate, if there is one
     tokens_per_second: float | None = None  # of late; None before there are any
     workers: int = 1  # as of `Progress`
     info: RunInfo | None = None  # of the run, once it has begun

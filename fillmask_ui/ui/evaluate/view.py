@@ -70,7 +70,7 @@ class RunList:
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What changes on the page; None for what stays as it is."""
+    """What changes on the page; None for what stays."""
 
     notice: str | None = None  # HTML of the message
     busy: bool | None = None  # whether a job runs

@@ -106,7 +106,7 @@ def compare(
         text: with a mask or more.
         said: what the class guesses.
         truth: the hidden word; blank where it is not known.
-        mask: its number, from 0; the first one where there is none of this number.
+        mask: its number, from 0; the first mask if there is no such number.
         model_words: words of the model that nobody guessed and that are shown all the same.
 
     Raises:

@@ -47,7 +47,7 @@ _CSV_COLUMNS = ("mask", "position", "other_position", *ContrastedWord.__dataclas
 
 @dataclass(frozen=True)
 class Row:
-    """One word as it is shown."""
+    """A row of the chart."""
 
     own: ContrastedWord
     name: str

@@ -167,7 +167,7 @@ def _count_words(parts: list[str], mask_token: str) -> int:
 def hide(draft: Draft, vocabulary: Vocabulary, token: int) -> Draft:
     """Put a mask in place of the word that a token belongs to.
 
-    The token counts in the encoded text; special tokens and masks leave the draft as it is.
+    The token counts in the encoded text; special tokens and masks do not change the draft.
     """
     encoding = vocabulary.encode(draft.text)
     word = next((w for w in text_words(encoding, vocabulary) if token in w.tokens), None)
@@ -193,7 +193,7 @@ def restore(draft: Draft, vocabulary: Vocabulary, mask: int) -> Draft:
 def fill_in(draft: Draft, vocabulary: Vocabulary, mask: int, token_id: int) -> Draft:
     """Write a token in place of a mask, with the blanks that make the model see just that token.
 
-    Masks count from the left, from 0; one that is not there leaves the draft as it is.
+    Masks count from the left, from 0; another number does not change the draft.
     """
     encoding = vocabulary.encode(draft.text)
     hidden = draft.words(len(mask_positions(encoding, vocabulary)))

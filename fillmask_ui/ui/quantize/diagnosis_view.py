@@ -31,7 +31,7 @@ BARS = 12
 
 
 def show(asked: Asked) -> Shown | Waiting:
-    """The diagnosis of the variant of the chosen row, as far as it is."""
+    """The diagnosis of the variant of the chosen row, so far."""
     reference, baseline = asked.text("variant"), asked.text("baseline")
     name = asked.text("name") or reference
     most = asked.integer("most", 0, MOST_PARTS, PARTS)

@@ -42,7 +42,7 @@ class Line:
     figures: VariantFigures | None = None  # None where it was not measured
     best: tuple[str, ...] = ()  # the frontiers that it is on: `size`, `speed`
     elsewhere: bool = False  # whether it was measured on other texts than the model itself
-    failure: str = ""  # why there is none
+    failure: str = ""  # why it was not made
     explore: str = ""  # links to the other tabs; blank for none
     evaluate: str = ""
 
@@ -62,7 +62,7 @@ class Pick:
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What changes on the page; None for what stays as it is."""
+    """What changes on the page; None for what stays."""
 
     notice: str | None = None  # HTML of the message
     busy: bool | None = None  # whether a run goes on

@@ -86,7 +86,7 @@ def config_of(values: Mapping[str, str], side: str) -> UnmaskingConfig:
     """The choices of one side.
 
     Raises:
-        OptionError: for a value that is none; the message names the side and the option.
+        OptionError: for an invalid value; the message names the side and the option.
     """
     given: dict[str, Any] = {}
     for name, own in options_of(UnmaskingConfig).items():
@@ -115,7 +115,7 @@ def text_of(values: Mapping[str, str], model: MaskedLM) -> str:
     """The text with its masks, from whatever the reader chose to give.
 
     Raises:
-        OptionError: for a length that is none, or too long for a page.
+        OptionError: for an invalid length, or one too long for a page.
     """
     source = values.get("source", "text")
     if source == "text":
