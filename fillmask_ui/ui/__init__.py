@@ -1,1 +1,1 @@
-"""The page: one file per tab, assembled in `app`."""
+"""The page: a folder or file per tab, assembled in `page`."""

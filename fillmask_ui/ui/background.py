@@ -1,4 +1,4 @@
-"""Slow tasks behind the page: run in a thread, with news of them while they run."""
+"""Slow tasks in threads that report their progress to the page."""
 
 import threading
 import time
@@ -9,12 +9,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 Result = TypeVar("Result")
 
-# Quicker answers come without any sign of waiting, slower ones say what is going on.
+# Slower answers show their progress.
 PATIENCE_SECONDS = 0.4
 
 
 class News(Protocol):
-    """How far a task is, as `Waiting` and `LoadProgress` say it."""
+    """The progress of a task, as `Waiting` and `LoadProgress` hold it."""
 
     @property
     def message(self) -> str: ...
@@ -28,7 +28,7 @@ Report = Callable[[News], None]
 
 @dataclass(frozen=True)
 class Waiting:
-    """The task goes on."""
+    """The task is still running."""
 
     message: str = ""  # what it does; empty where it has not said so
     fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
@@ -43,7 +43,7 @@ class Done(Generic[Result]):
 
 
 class Task(Generic[Result]):
-    """Work in a thread that is given what takes news of its progress."""
+    """Work in a thread; it is given a callback for its progress."""
 
     def __init__(self, work: Callable[[Report], Result]) -> None:
         self._latest = Waiting()
@@ -62,7 +62,7 @@ class Task(Generic[Result]):
         self._latest = step
 
     def wait(self, seconds: float = PATIENCE_SECONDS) -> Waiting | Done[Result]:
-        """Its state after at most so long; what it raised is raised."""
+        """Its state after at most `seconds`; re-raises what the task raised."""
         wait([self._future], seconds)
         return Done(self._future.result()) if self._future.done() else self._latest
 
@@ -72,8 +72,8 @@ def run_in_background(
 ) -> Iterator[Waiting | Done[Result]]:
     """Run a slow task in a thread: `Waiting` now and then, `Done` at its end.
 
-    Who stops listening does not stop the task: a model that is being loaded for one visitor is
-    soon asked for by another. What the task raises is raised here.
+    The task goes on if the caller stops listening: another visitor may soon want the same model.
+    Re-raises what the task raised.
     """
     task = Task(work)
     while isinstance(state := task.wait(), Waiting):
@@ -82,16 +82,16 @@ def run_in_background(
 
 
 class Tasks(Generic[Result]):
-    """Tasks that are asked about again and again, each begun once; safe to use from threads."""
+    """Tasks polled by key, each started once; thread-safe."""
 
     def __init__(self) -> None:
         self._running: dict[Hashable, Task[Result]] = {}
         self._lock = threading.Lock()
 
     def wait(self, key: Hashable, work: Callable[[Report], Result]) -> Waiting | Done[Result]:
-        """The state of the task of this key, which is begun if it does not run.
+        """The state of the task of this key, started if it is not running.
 
-        Once it has ended, who asks next begins it anew; what it raised is raised.
+        Re-raises what the task raised; the call after its end starts it anew.
         """
         with self._lock:
             task = self._running.get(key) or Task(work)
@@ -109,16 +109,15 @@ class Tasks(Generic[Result]):
 
 
 class _ForgottenError(Exception):
-    """Nobody asks about a task any more."""
+    """Nobody polls the task any more."""
 
 
 class TasksInTurn(Tasks[Result]):
-    """Tasks of which one runs at a time, and that end once nobody asks about them.
+    """Tasks that run one at a time and end once nobody polls them.
 
     Args:
         most: tasks that may run or wait; a later caller is told to ask again.
-        patience_seconds: how long a task goes on without anybody asking about it. It notices when
-            it reports on itself.
+        patience_seconds: how long a task runs on unpolled; checked when it reports progress.
     """
 
     def __init__(self, most: int = 32, patience_seconds: float = 10.0) -> None:

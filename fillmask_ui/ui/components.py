@@ -1,4 +1,4 @@
-"""Pieces of HTML and the bridges from the browser to Python that tabs are made of."""
+"""HTML pieces of the tabs, and the bridges from the browser to Python."""
 
 import functools
 import inspect
@@ -24,19 +24,19 @@ from fillmask_ui.ui.session import Session
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Of an event that is quick and no endpoint for programs.
+# For quick events that are not endpoints for programs.
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-# What the browser calls: of the session and JSON values; it answers with JSON.
+# What the browser calls: session, JSON values -> JSON.
 Served = Callable[[Session, dict[str, Any]], dict[str, Any]]
 
 
 def static(name: str) -> str:
-    """A script or style sheet that ships with the page."""
+    """A script or style sheet that ships with the package."""
     return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
 
 
 def page() -> gr.Blocks:
-    """The page that is being built, for its load event."""
+    """The page being built, for its load event."""
     if Context.root_block is None:
         raise RuntimeError("a tab is built inside a gr.Blocks")
     return Context.root_block
@@ -45,12 +45,12 @@ def page() -> gr.Blocks:
 def notice_html(
     kind: Literal["hint", "error", "busy", "none"], text: str = "", fraction: float | None = None
 ) -> str:
-    """A message, or with `none` nothing; `fraction` is the part done, in [0, 1]."""
+    """A message, or nothing for `none`; `fraction` is the part done, in [0, 1]."""
     return render("page/notice.html", kind=kind, text=text, fraction=fraction)
 
 
 def error_message(error: Exception) -> str:
-    """What went wrong as a sentence, with a capital unless it starts with a name.
+    """An error as a sentence, capitalised unless it starts with a quoted name.
 
     >>> error_message(FillmaskError("the text is empty")), error_message(FillmaskError("'x' is"))
     ('The text is empty', "'x' is")
@@ -61,14 +61,14 @@ def error_message(error: Exception) -> str:
 
 
 def error_html(error: Exception) -> str:
-    """A notice of what went wrong; what nothing has foreseen is written to the log too."""
+    """A notice of an error; unexpected errors are logged too."""
     if not isinstance(error, FillmaskError):
         traceback.print_exception(error)
     return notice_html("error", error_message(error))
 
 
 def noticing(update: Callable[[str], Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a handler, or a generator of updates, give `update` of a notice where it raises."""
+    """Decorate a handler, or a generator of updates: on an error, return `update(notice)`."""
 
     def decorate(function: Any) -> Any:
         @functools.wraps(function)
@@ -91,20 +91,19 @@ def noticing(update: Callable[[str], Any]) -> Callable[[Callable[P, R]], Callabl
 
 
 def html_block(value: str = "", *, js_on_load: str | None = None, **options: Any) -> gr.HTML:
-    """HTML without the built-in style for prose, which draws borders around cells."""
+    """HTML without Gradio's prose style, which draws borders around cells."""
     return gr.HTML(value, js_on_load=js_on_load, apply_default_css=False, **options)
 
 
 def clickable_table(value: str = "", **options: Any) -> gr.HTML:
-    """Tables, chips or buttons; the event `row` carries the `key` of the one clicked on."""
+    """Tables, chips or buttons; the event `row` carries the `key` of the one clicked."""
     return html_block(value, js_on_load=static("table.js"), **options)
 
 
 def bridge(script: str, value: str = "", **names: str) -> gr.HTML:
-    """An invisible script of the page; what it triggers are events of the component.
+    """An invisible script from `static/`, whose triggers become events of the component.
 
-    The script is a file in `static/`, which says what it does; `names` are the words that stand
-    in it in capitals.
+    `names` replace the words in capitals in the script.
     """
     source = static(script)
     for name, meant in names.items():
@@ -113,9 +112,7 @@ def bridge(script: str, value: str = "", **names: str) -> gr.HTML:
 
 
 def answered(function: Served, session: Session, values: Any) -> dict[str, Any]:
-    """What a served function answers; what it raises is told in `error` and `notice`, and a bug
-    in the log.
-    """
+    """The answer of a served function; errors become `error` and `notice`, and bugs are logged."""
     try:
         return function(session, values)
     except Exception as error:  # noqa: BLE001 - the page must go on
@@ -126,7 +123,7 @@ def answered(function: Served, session: Session, values: Any) -> dict[str, Any]:
 
 
 def served(session: Session, name: str, function: Served) -> Any:
-    """A function of the session and JSON values as Gradio serves it to the browser, by its name."""
+    """Serve a function of the session and JSON values to the browser under `name`."""
 
     def serve(values: dict[str, Any]) -> dict[str, Any]:
         return answered(function, session, values)
@@ -136,7 +133,7 @@ def served(session: Session, name: str, function: Served) -> Any:
 
 
 def made_here(store: VariantStore) -> dict[str, str]:
-    """References and names of the variants that the Quantize tab has made, as of now."""
+    """References and names of the variants made in the Quantize tab so far."""
     return {
         str(own.path): f"{own.scheme} of {home.reference} · made here"
         + (f", without {parts_text(own.exclude)}" if own.exclude else "")
@@ -151,27 +148,27 @@ def model_choices(session: Session) -> list[tuple[str, str]]:
         model.reference: f"{model.reference} · {model.note}" if model.note else model.reference
         for model in available_models()
     }
-    if not session.public:  # whose visitors have no business with the files of this machine
+    if not session.public:  # its visitors must not see this machine's files
         labels |= made_here(VariantStore(user_folder("variants")))
     first = {session.default_model: labels.get(session.default_model, session.default_model)}
     return [(label, reference) for reference, label in (first | labels).items()]
 
 
 def model_picker(session: Session, **options: Any) -> gr.Dropdown:
-    """A choice among the models at hand, or any reference typed in."""
+    """A choice of the models at hand that also takes any reference typed in."""
     return gr.Dropdown(
         model_choices(session),
         value=session.default_model,
         label="Model",
         info="at hand" if session.public else "or type org/name, folder, .onnx file",
-        allow_custom_value=True,  # the session says what may be loaded, and why not
+        allow_custom_value=True,  # the session checks it
         filterable=True,
         **options,
     )
 
 
 def linked_picker(session: Session, picker: gr.Dropdown, tab: str) -> None:
-    """Tell the script of a tab which model is picked; `TAB_model` in the address picks one."""
+    """Tell a tab's script which model is picked; `TAB_model` in the address picks one."""
 
     def linked(request: gr.Request) -> Any:
         return request.query_params.get(f"{tab}_model") or gr.skip()
@@ -179,11 +176,11 @@ def linked_picker(session: Session, picker: gr.Dropdown, tab: str) -> None:
     plain = json.dumps(session.default_model)
     chosen = f"(model) => {{ window.fillmask.{tab}.use(model, {plain}); }}"
     picker.change(None, [picker], None, js=chosen)
-    # Links inside the page name no model; those are taken up in the browser.
+    # Links inside the page name no model; the browser handles those.
     page().load(linked, None, [picker], **QUIET)
 
 
-# Longer texts stay out of the address; servers and chat programs cut addresses at about 8,000.
+# Servers and chat programs cut addresses at about 8,000 characters.
 MAX_TEXT_CHARACTERS = 2_000
 
 
@@ -197,7 +194,7 @@ def link_to(tab: str, **state: str) -> str:
 
 
 def link() -> gr.HTML:
-    """An invisible output: the `link_to` that a handler returns for it is opened at once."""
+    """An invisible output: the `link_to` that a handler returns for it opens at once."""
     return bridge("link.js")
 
 
@@ -206,15 +203,15 @@ def on_link(
     take: Callable[[Mapping[str, str]], Any],
     outputs: Sequence[gr.components.Component | gr.blocks.BlockContext],
 ) -> Dependency:
-    """Take links up: the address when the page opens, later those of other tabs.
+    """Handle links: the page's address when it opens, later those from other tabs.
 
     Args:
-        tab: its name in links; blank to hear of links to any tab.
+        tab: its name in links; blank for links to any tab.
         take: parameters of a link -> updates of the outputs.
         outputs: components that a link sets.
 
     Returns:
-        The event of the page's opening, for what has to follow it.
+        The event of the page's opening, for handlers that must follow it.
     """
 
     def follow(event: gr.EventData) -> Any:

@@ -1,7 +1,6 @@
-"""Figures of the page: a form of controls and pieces of HTML that follow it.
+"""Figures of the page: a form of controls and the pieces of HTML that follow it.
 
-The browser sends what the controls of a figure hold and gets its pieces of HTML
-(`static/figures.js`).
+The browser sends the values of a figure's controls and gets its pieces (`static/figures.js`).
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +30,7 @@ def finished(state: Waiting | Done[Result]) -> Result:
 
 @dataclass(frozen=True)
 class Request:
-    """What the browser asks of a figure."""
+    """A request of the browser for a figure."""
 
     values: dict[str, str]  # of its controls, by their names
     name: str = ""
@@ -40,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a reader asks of one figure."""
+    """The values of one figure's controls, and its model."""
 
     session: Session
     values: Mapping[str, str]  # by the names of the controls
@@ -48,7 +47,7 @@ class Asked:
 
     @property
     def model(self) -> MaskedLM:
-        """The model chosen."""
+        """The chosen model."""
         if self.loaded is None:
             raise RuntimeError("a figure without a model asks for one: set needs_model")
         return self.loaded
@@ -106,10 +105,10 @@ class Figure:
 
 
 def answer(session: Session, figure: Figure, request: Request) -> dict[str, Any]:
-    """What the browser is told of a figure.
+    """The JSON answer for a figure.
 
-    The answer is of kind `shown` with `pieces` and `set`, `busy` with a `notice` and perhaps a
-    `fraction` where it is to be asked for again, perhaps with the `pieces` that are known by then.
+    Its kind is `shown`, with `pieces` and `set`, or `busy`, with a `notice`, perhaps a `fraction`
+    and the `pieces` known so far: then the browser asks again.
     """
     asked = Asked(session, request.values)
     if figure.needs_model:

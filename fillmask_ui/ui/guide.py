@@ -75,7 +75,7 @@ STEPS = (
 
 
 def build_tour() -> gr.HTML:
-    """The card of the tour; near the top of the page, as that is its place in the order of tabs."""
+    """The card of the tour; built near the top of the page for the tab order."""
     card = render("page/tour.html", steps=STEPS)
     return components.html_block(
         card, js_on_load="window.fillmask.tour.mount(element);", elem_id="tour"

@@ -1,4 +1,4 @@
-"""What glibc keeps for the threads of a page: 1.3 GB for 32 visitors, less than 1 with this."""
+"""Bound glibc's heaps: 32 visitors take under 1 GB instead of 1.3 GB."""
 
 import contextlib
 import ctypes
@@ -7,9 +7,9 @@ import sys
 
 
 def share_heaps() -> None:
-    """Let threads that begin later share two heaps, not eight a core, and give back large blocks.
+    """Have later threads share two heaps, not eight per core, and return large blocks.
 
-    Unless `MALLOC_ARENA_MAX` says otherwise.
+    Does nothing if `MALLOC_ARENA_MAX` is set.
     """
     if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
         with contextlib.suppress(AttributeError, OSError):  # another C library

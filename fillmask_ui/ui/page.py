@@ -26,7 +26,7 @@ from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.unmask import tab as unmask
 
 TITLE = "Fill-mask explorer"
-# Name in the address, label, what builds it; the first is where the page opens.
+# Name in the address, label, builder; the page opens at the first.
 TABS = (
     ("explore", "Explore", explore.build),
     ("evaluate", "Evaluate", evaluate.build),
@@ -35,10 +35,10 @@ TABS = (
     ("learn", "Learn", learn.build),
     ("guide", "Guide", guide.build),
 )
-# Those that a public page does not have, as they write files and keep the processor busy.
+# Not on a public page: they write files and keep the processor busy.
 PRIVATE = ("quantize",)
 
-# What every page loads, in this order; a feature of its own has files of its own.
+# What every page loads, in this order.
 STYLES = (
     *("page.css", "explore.css", "lenses.css", "apart.css", "guess.css", "present.css", "tour.css"),
     *("evaluate.css", "examples.css", "guide.css", "replay.css", "parting.css"),
@@ -100,7 +100,7 @@ def build_app(
 
 @functools.cache
 def _received() -> Path:
-    """A folder of its own for what visitors send and fetch, which ends with this process."""
+    """A folder for uploads and downloads, removed when this process ends."""
     home = os.environ.get("GRADIO_TEMP_DIR")
     if home:
         Path(home).mkdir(parents=True, exist_ok=True)
@@ -110,12 +110,12 @@ def _received() -> Path:
 
 
 def tabs_of(public: bool) -> list[tuple[str, str, Callable[[Session], None]]]:
-    """The rows of `TABS` that a page has."""
+    """The rows of `TABS` on a page."""
     return [row for row in TABS if not (public and row[0] in PRIVATE)]
 
 
 def tab_of(name: str, *, public: bool = False) -> str:
-    """The tab that an address asks for; the first for any name that is not known.
+    """The tab that an address names; the first tab for an unknown name.
 
     >>> tab_of("guide"), tab_of("<script>"), tab_of("quantize", public=True)
     ('guide', 'explore', 'explore')
@@ -124,11 +124,11 @@ def tab_of(name: str, *, public: bool = False) -> str:
 
 
 def launch_options(public: bool = False, host: str | None = None) -> dict[str, Any]:
-    """What `demo.launch` is to be called with.
+    """Arguments for `demo.launch`.
 
     Args:
         public: for a page that strangers can reach.
-        host: what it listens on; None for `GRADIO_SERVER_NAME`, else 127.0.0.1.
+        host: to listen on; None for `GRADIO_SERVER_NAME`, else 127.0.0.1.
     """
     return {
         "server_name": host,

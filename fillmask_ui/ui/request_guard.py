@@ -1,8 +1,8 @@
-"""What stands between the network and Gradio: whose requests, how large, with which files.
+"""Checks between the network and Gradio: the origin, size and files of each request.
 
-A page for its own machine has no login: whatever reaches it can do what its user can. So requests
-that a page of another site sends are refused, and host names that were made to point to this
-machine ("DNS rebinding"). A public page guards memory, disk and network against its visitors.
+A local page has no login: whatever reaches it can do what its user can. So requests sent by pages
+of other sites are refused, as are host names made to point to this machine ("DNS rebinding"). A
+public page guards memory, disk and network against its visitors.
 """
 
 import json
@@ -92,7 +92,7 @@ class RequestGuard:
         self._sent.append((now, address, size))
 
     async def _checked_body(self, request: Request, receive: Receive) -> Receive:
-        """A `receive` that gives the body again: small JSON, which names no files but uploads."""
+        """A `receive` that replays the body: small JSON that names only uploads."""
         body, named = bytearray(), set[Path]()
 
         def check(value: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class RequestGuard:
         return replay
 
     def _end(self, session: str) -> None:
-        """Delete the uploads of a session that is over, unless another has named them since."""
+        """Delete the uploads of an ended session, unless another session has named them since."""
         for path, user in [*self._users.items()]:
             if user == hash(session):
                 path.unlink(missing_ok=True)
@@ -127,7 +127,7 @@ class RequestGuard:
 
 
 def _is_foreign(headers: Headers) -> bool:
-    """Whether a page of another site sends a request; programs do not say where they are from."""
+    """Whether a page of another site sent the request; programs send no origin."""
     if site := headers.get("sec-fetch-site"):
         return site not in ("same-origin", "none")
     origin = headers.get("origin")
@@ -140,7 +140,7 @@ def _received() -> Path:
 
 
 def _upload(file: dict[str, Any]) -> Path:
-    """The path of a file that was uploaded; any other is refused, as Gradio would fetch a `url`."""
+    """The path of an uploaded file; others are refused, as Gradio would fetch a `url`."""
     path = Path(named := str(file["path"]))
     url = str(file.get("url") or f"/file={named}")
     if not (
@@ -154,7 +154,7 @@ def _upload(file: dict[str, Any]) -> Path:
 
 
 def middleware(server_name: str | None, *, public: bool) -> list[Middleware]:
-    """What stands in front of a page that listens on `server_name`."""
+    """The guard of a page that listens on `server_name`."""
     own = (server_name or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1").lower()
     local = {"localhost", "127.0.0.1", "[::1]", "::1"}
     guards = [Middleware(RequestGuard, public=public)]

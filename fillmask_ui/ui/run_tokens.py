@@ -1,4 +1,4 @@
-"""A token of a stored run asked about once more, of the very input that the model read then."""
+"""Ask about a token of a stored run again, with the input that the model read then."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROUNDING_NATS = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """What a model says of a token as a run asked for it."""
+    """A model's answer about a token, with the input and model of its run."""
 
     token: MeasuredToken
     model: MaskedLM
@@ -49,7 +49,7 @@ def replayed(
     """Ask the model of a run about one of its tokens again.
 
     Raises:
-        FillmaskError: if the run does not say which model it had, or that is gone or replaced.
+        FillmaskError: if the run does not name its model, or that is gone or replaced.
     """
     try:
         model = session.model(token.choice, on_progress)
@@ -71,14 +71,14 @@ def replayed(
 
 
 def cannot_be_had(token: MeasuredToken, error: FillmaskError) -> ModelError:
-    """What to say where the model of a run is gone."""
+    """The error for a run whose model is gone."""
     measured = f"run {token.info.name} measured {token.signature['name']}"
     return ModelError(f"{measured}, which cannot be had now: {error}")
 
 
 @dataclass(frozen=True)
 class Alone:
-    """The same text with this one token hidden, as Explore shows any sentence."""
+    """The same text with only this token hidden, as Explore shows any sentence."""
 
     text: str  # with the mask
     number: int  # of the mask, from 0; others may have stood in the text before it
@@ -86,7 +86,7 @@ class Alone:
 
 
 def alone(token: MeasuredToken, mask_token: str, most: int = MAX_TEXT_CHARACTERS) -> Alone:
-    """The text with this one token hidden; of a much longer one about `most` characters."""
+    """The text with only this token hidden; a much longer one is cut to `most` characters or so."""
     text = token.row.text
     start, end = token.row.spans[token.entry].tolist()
     # Some tokenizers count the blank before a word as part of it.
@@ -135,11 +135,9 @@ class ReadToken:
 
 
 def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken]:
-    """The text as the model read it when the token was scored.
+    """The text as the model read it when it scored the token.
 
-    Args:
-        replayed: the token.
-        around: how many tokens to each side are wanted; None for all.
+    `around` is the number of tokens on each side; None for all.
     """
     reading, row, scores = replayed.reading, replayed.token.row, replayed.token.scores
     vocabulary = replayed.model.vocabulary
@@ -182,7 +180,7 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
 
 
 def reading_values(replayed: Replayed, around: int | None = None) -> dict[str, Any]:
-    """What `page/reading.html` shows of a reading: its tokens, the chosen one, what was hidden."""
+    """Values for `page/reading.html`: the tokens read, the chosen one, what was hidden."""
     tokens, row = read_tokens(replayed, around), replayed.token.row
     kinds = [KINDS[row.kinds[entry]] for entry in replayed.reading.asked]
     return {
@@ -201,9 +199,9 @@ BY_NAME = (
 
 
 def compared_readings(session: Session, first: Replayed, second: Replayed) -> Contrast:
-    """Both models at one token of a run.
+    """Both models at one token of a run, marked as asked about.
 
-    The losses of the hidden token are those of the run's rows. It is marked as asked about.
+    The losses of the hidden token are those stored in the run.
     """
     one, two = _distribution(session, first), _distribution(session, second)
     alike = same_tokenizer(first.model.vocabulary, second.model.vocabulary)
@@ -223,18 +221,18 @@ def compared_readings(session: Session, first: Replayed, second: Replayed) -> Co
 
 
 def _distribution(session: Session, replayed: Replayed) -> Distribution:
-    """What a model says now; figures that the run has stored are the run's."""
+    """What a model predicts now, with the figures stored in the run where it has them."""
     ids = tuple(replayed.reading.ids.tolist())
     logits = session.logits_at(replayed.model, ids, replayed.reading.position)  # float32 [V]
     return Distribution(replayed.model, ids, replayed.mask, scoring.exponentials(logits[None]))
 
 
 def _ids(own: Distribution) -> list[int]:
-    """The hidden token, and what is listed."""
+    """The hidden token and the listed ones."""
     listed = [candidate.token_id for candidate in own.mask.candidates]
     return [*listed, own.mask.scored[0].parts[0].token_id]
 
 
 def _names(own: Distribution) -> dict[str, tuple[int]]:
-    """The same by word: the best of a word's tokens."""
+    """The same by word: the best token of each word."""
     return {own.model.vocabulary.word(token_id): (token_id,) for token_id in reversed(_ids(own))}

@@ -1,7 +1,7 @@
-"""What all visitors of one page share: the loaded models and the latest answers.
+"""What all visitors of a page share: loaded models and recent answers.
 
-Visitors hold only small values (a text, a model's name); models stay here, so ten visitors of
-one model cost one model. Whatever a tab asks of a model goes through here and its limits.
+Visitors hold only small values (a text, a model's name), so ten visitors of one model load it once.
+Every tab calls its models through here, within the same limits.
 """
 
 import contextlib
@@ -28,17 +28,17 @@ from fillmask_ui.runs import RunStore
 from fillmask_ui.show.charts.chart import new_figure
 from fillmask_ui.ui.background import Done, Report, Tasks, TasksInTurn, Waiting
 
-# Far above any model's limit in tokens, far below what would keep a tokenizer busy.
+# Far above any model's token limit, far below what would keep a tokenizer busy.
 MAX_CHARACTERS = 50_000
 MAX_WORDS = 100
-# Tokens that a model is made to read for words of several sub-tokens while someone waits.
+# Tokens a model may read to score words of several sub-tokens while someone waits.
 MAX_WORK = 200_000
 
 Kept = TypeVar("Kept")
 
 
 class HasWords(Protocol):
-    """What comes in windows of words."""
+    """An answer that grows in windows of words."""
 
     @property
     def words(self) -> Sequence[Any]: ...
@@ -51,10 +51,9 @@ class Session:
     """Models and answers behind one page; safe to use from many threads.
 
     Args:
-        store: of loaded models, shared by all visitors.
         default_model: reference of the model that a new visitor sees.
-        public: only the models at hand may be asked for, so that strangers can neither fill the
-            disk with downloads nor probe for files.
+        public: offer only the models at hand, so that strangers can neither fill the disk with
+            downloads nor probe for files.
     """
 
     def __init__(
@@ -63,37 +62,37 @@ class Session:
         self.store = store
         self.default_model = default_model
         self.public = public
-        # The runs that a visitor may see, by who it is; set by the tab that makes them.
+        # Visitor's id -> the runs they may see; set by the Evaluate tab.
         self.stored_runs: Callable[[str], RunStore] | None = None
         self._answers = Answers()
         # By the id of the model; each lives as long as somebody asks.
         self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
         self._loading = Tasks[MaskedLM]()
-        # What takes many passes of a model takes turns, so that quick answers stay quick.
+        # Slow work takes turns, so that quick answers stay quick.
         self._working = TasksInTurn[Any]()
         self._lock = threading.Lock()
 
     async def preload(self) -> None:
-        """Begin to load what the first answer needs, so that no visitor has to wait for it."""
+        """Start loading what the first answer needs, so that no visitor waits for it."""
 
         def load() -> None:
-            # Whoever then asks for the model is told what is wrong with it.
+            # The first visitor to use the model sees the error.
             with contextlib.suppress(FillmaskError):
                 self.store.get(self.default_model)
-            new_figure("")  # the first figure takes the import of plotly with it
+            new_figure("")  # imports plotly
 
         threading.Thread(target=load, daemon=True, name="preload").start()
 
     def model(
         self, choice: ModelChoice | str, on_progress: ProgressCallback | None = None
     ) -> MaskedLM:
-        """The loaded model of a choice, or of a reference; of a blank one the default model.
+        """The loaded model of a choice or reference; the default model for a blank one.
 
-        A public page heeds no options.
+        A public page ignores the options of a choice.
 
         Raises:
             ModelError: if it cannot be loaded, or is not offered on a public page.
-            NetworkError: if it has to be fetched and cannot be.
+            NetworkError: if it has to be downloaded and cannot be.
         """
         choice = ModelChoice(choice) if isinstance(choice, str) else choice
         reference = choice.reference.strip() or self.default_model
@@ -108,7 +107,7 @@ class Session:
         return self.store.get(reference, on_progress)
 
     def model_soon(self, choice: ModelChoice | str) -> Waiting | Done[MaskedLM]:
-        """`model` without waiting for a load: how far it is, for who asks again in a moment."""
+        """`model` without waiting for a load: callers poll until it is `Done`."""
         return self._loading.wait(choice, lambda report: self.model(choice, report))
 
     def fill(
@@ -120,7 +119,7 @@ class Session:
         words: Sequence[str] = (),
         joint: int = 5,
     ) -> Filling:
-        """`fill` within the page's limits, remembered: another unit or mask costs no model call."""
+        """`fill` within the page's limits, cached: another unit or mask costs no model call."""
         check_text(text, words)
 
         def make() -> Filling:
@@ -148,7 +147,7 @@ class Session:
         return score_candidates(self._sharing(model), text, words, most_work=MAX_WORK)
 
     def score_at(self, model: MaskedLM, text: str, word: str, mask: int) -> ScoredWord:
-        """`score_candidate_at` within the page's limits, remembered; other masks cost nothing."""
+        """`score_candidate_at` within the page's limits, cached for each mask."""
         check_text(text)
         return self._remembered(
             model,
@@ -166,7 +165,7 @@ class Session:
         top_k: int,
         words: Sequence[str] = (),
     ) -> Contrast:
-        """`pair_masks` for a mask of the same number in both texts, within the page's limits."""
+        """`pair_masks` for the mask of one number in both texts, within the page's limits."""
         for text in texts:
             check_text(text, words)
         return self._remembered(
@@ -192,7 +191,7 @@ class Session:
         words: Sequence[str] = (),
         joint: int = 5,
     ) -> Comparison:
-        """`compare` within the page's limits, remembered as `fill` is."""
+        """`compare` within the page's limits, cached like `fill`."""
         check_text(text, words)
         one, two = (self._sharing(model) for model in models)
         choices: dict[str, Any] = {"top_k": top_k, "candidates": tuple(words), "joint": joint}
@@ -215,20 +214,19 @@ class Session:
         start: int,
         grow: Callable[[MaskedLM, Growing | None], Growing],
     ) -> Growing:
-        """An answer that comes in windows of words, remembered so far.
+        """Extend a cached answer that grows in windows of words.
 
         Args:
-            model: that answers.
-            question: what tells it from others of this model.
-            start: number of the first word wanted, from 0; where no such word is known yet, some
-                more are computed.
-            grow: model, answer known so far (None for none) -> the same with some more words.
+            model: as `model` gives it.
+            question: cache key, beside the model.
+            start: number of the first word wanted, from 0; words up to it are computed.
+            grow: model, answer so far (None at first) -> the answer with more words.
         """
         key = self._key(model, question)
         known = self._answers.get(key)
         if known is None or len(known.words) <= start:
             known = grow(self._sharing(model), known)
-            # Beside each word stand the five that were wanted.
+            # Each word comes with the model's five best.
             self._answers.keep(key, known, 6 * len(known.words))
         return known
 
@@ -239,14 +237,13 @@ class Session:
         work: Callable[[Report], Kept],
         size: Callable[[Kept], int] = lambda _: 1,
     ) -> Waiting | Done[Kept]:
-        """An answer that takes many passes of a model: how far it is, for who asks again.
+        """An answer that takes many passes of a model; callers poll until it is `Done`.
 
         Args:
-            model: that answers.
-            question: what tells it from others of this model.
-            work: given what takes news of its progress, `Waiting`; computed once for all
-                visitors who ask the same, and remembered.
-            size: of the answer, in candidates of about the same memory.
+            model: as `model` gives it.
+            question: cache key, beside the model.
+            work: takes a callback for its progress; runs once for all visitors with one question.
+            size: of the answer, in candidates that take about the same memory.
         """
         key = self._key(model, question)
         if (known := self._answers.get(key)) is not None:
@@ -262,7 +259,7 @@ class Session:
     def fill_at(
         self, model: MaskedLM, ids: tuple[int, ...], position: int, target: int, *, top_k: int
     ) -> MaskFilling:
-        """`fill_at`, remembered; of what a run has read, which is within the model's limits."""
+        """`fill_at`, cached; its ids come from a run, so they are within the model's limits."""
         return self._remembered(
             model,
             (ids, position, target, top_k),
@@ -271,7 +268,7 @@ class Session:
         )
 
     def logits_at(self, model: MaskedLM, ids: tuple[int, ...], position: int) -> np.ndarray:
-        """Raw logits at one position of a text of T tokens, float32 [V], remembered."""
+        """Raw logits at one position of T token ids: float32 [V], cached."""
         return self._remembered(
             model,
             ("logits", ids, position),
@@ -305,7 +302,7 @@ class Session:
 
 
 def check_text(text: str, words: Sequence[str] = ()) -> None:
-    """Refuse what would keep a tokenizer or a model busy while someone waits.
+    """Refuse input that would keep a tokenizer or a model busy while someone waits.
 
     Raises:
         TextError: for too many characters.
@@ -323,23 +320,23 @@ def check_text(text: str, words: Sequence[str] = ()) -> None:
         )
 
 
-# Answers that are kept, and the candidates and scored words of all of them together (26 MB).
+# Cached answers, and their candidates and scored words in all (26 MB).
 MOST_ANSWERS = 128
 MOST_CANDIDATES = 100_000
-# A candidate takes 265 bytes, a character of a text with its share of tokens and offsets 37.
+# A candidate takes 265 bytes, a character with its share of tokens and offsets 37.
 _CHARACTERS_A_CANDIDATE = 8
 _CHARACTERS_A_NUMBER = 4
 
 
 class Answers:
-    """Answers by their questions, those not asked for longest dropped first; safe from threads."""
+    """A cache of answers that drops the least recently used first; thread-safe."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[tuple, tuple[Any, int]] = OrderedDict()  # and its size
         self._lock = threading.Lock()
 
     def get(self, question: tuple) -> Any:
-        """The answer; None if it is not kept."""
+        """The answer, or None."""
         with self._lock:
             if question not in self._answers:
                 return None
@@ -347,13 +344,7 @@ class Answers:
             return self._answers[question][0]
 
     def keep(self, question: tuple, answer: Any, candidates: int) -> None:
-        """Keep an answer, and drop others until all are within the bounds.
-
-        Args:
-            question: what tells it from others; its texts count, as an answer has their tokens.
-            answer: not None.
-            candidates: in the answer, or as many as take its memory.
-        """
+        """Store an answer that takes the memory of so many candidates; drop old ones if full."""
         size = candidates + _characters(question) // _CHARACTERS_A_CANDIDATE
         with self._lock:
             self._answers[question] = answer, size
@@ -367,7 +358,7 @@ class Answers:
 
 
 def _characters(part: Any) -> int:
-    """What a part of a question takes, in characters of text.
+    """The memory of a question, in characters of text.
 
     >>> _characters(("a [MASK]", 5, ("cat", "dog")))
     18
