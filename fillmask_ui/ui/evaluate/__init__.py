@@ -1,1 +1,1 @@
-"""The Evaluate tab: models measured on many texts, and the stored runs of that."""
+"""The Evaluate tab: measure models on many texts, and look at stored runs."""

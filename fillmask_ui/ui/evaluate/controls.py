@@ -1,7 +1,7 @@
 """The controls of the Evaluate tab: what is measured, on which texts, with which models.
 
-What a control is called and what it explains comes from the configuration whose option it is; a
-metric's own options have their controls by that alone.
+Labels and explanations come from the options of the configurations; a new option of a metric gets
+its control from there.
 """
 
 from __future__ import annotations
@@ -43,11 +43,7 @@ Controls = dict[str, Any]
 
 
 def build(session: Session) -> Controls:
-    """Create the controls; what does not apply is hidden.
-
-    Args:
-        session: the page's models.
-    """
+    """Create the controls; those that do not apply are hidden."""
     controls: Controls = {}
     _build_texts(controls, session.public)
     controls["metric"] = gr.Radio(
@@ -106,10 +102,10 @@ def build(session: Session) -> Controls:
 
 
 def option_control(owner: type, name: str, **shown: Any) -> Component:
-    """The control of an option of the dataclass `owner`; `shown` replaces what the option says.
+    """The control of an option of the dataclass `owner`; `shown` overrides its settings.
 
-    It has no bounds: a `gr.Number` would refuse or round a value without a message. Nor can it be
-    blank: 0 stands for a number that is not given.
+    It has no bounds, as `gr.Number` would refuse or round a value silently, and cannot be blank: 0
+    stands for a number not given.
     """
     option = options_of(owner)[name]
     kind, default = option.kind, option.default
@@ -176,7 +172,7 @@ def _build_texts(controls: Controls, public: bool) -> None:
 
 
 def controls_of(metric: str) -> list[str]:
-    """Names of the controls for a metric's own options; the shares of a recipe have one box.
+    """Names of the controls for a metric's own options; a recipe's shares have one box.
 
     >>> controls_of("cross-entropy")
     ['probability', 'shares', 'whole_word', 'mask_stream']
@@ -186,7 +182,7 @@ def controls_of(metric: str) -> list[str]:
 
 
 def _metric_controls() -> Controls:
-    """A control for each option that some metric has; those of the first metric are visible."""
+    """A control for each option of any metric; those of the first metric are visible."""
     found: Controls = {}
     for own, metric in METRICS.items():
         shown: dict[str, Any] = {"visible": own == _METRIC}
@@ -205,7 +201,7 @@ def _metric_controls() -> Controls:
 
 
 def _engine_controls() -> Controls:
-    """Where it is measured; what is about Ray is hidden until it is chosen."""
+    """Where to measure; the options of Ray are hidden until it is chosen."""
     found: Controls = {
         "engine": gr.Radio(
             [(label, name) for name, label in ENGINES.items()],
@@ -230,12 +226,7 @@ def _engine_controls() -> Controls:
 
 
 def shown_for_metric(metric: str, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Updates of the choice of metrics, and of the controls that only some metrics have.
-
-    Args:
-        metric: the one that was chosen.
-        names: of those controls.
-    """
+    """Updates of the choice of metrics and of the controls `names`, for one metric."""
     shown = controls_of(metric)
     visible = (gr.update(visible=name in shown) for name in names)
     return [gr.update(info=METRICS[metric].note), *visible]

@@ -1,4 +1,4 @@
-"""What the Evaluate tab's controls hold, checked: plain values in, a `Plan` out."""
+"""Check the values of the Evaluate tab's controls and make a `Plan` of them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from fillmask_ui.ui.evaluate.uploads import (
 EMBEDDED, UPLOAD, PASTE, DATASET = "embedded", "upload", "paste", "dataset"
 # Options of a mask recipe that share one box, such as "0.8 0.1 0.1".
 SHARES = ("mask_share", "random_share", "unchanged_share")
-# What a stranger may ask of a public page; about a minute of one processor.
+# Limits of a public page: about a minute of one processor.
 PUBLIC_TEXTS = 200
 PUBLIC_TEXTS_ONE_BY_ONE = 40
 PUBLIC_TOKENS = 128
 
 Made = TypeVar("Made")
-# Name of a control -> what it holds; `controls.build` makes them.
+# Name of a control in `controls.build` -> its value.
 Values = Mapping[str, Any]
 
 
 def metric_options(owner: type) -> dict[str, type]:
-    """Options of a metric, those nested in it included, each with the dataclass that has it.
+    """Options of a metric, nested ones included, each with the dataclass that holds it.
 
     >>> list(metric_options(METRICS["suffix"]))
     ['suffix_tokens']
@@ -57,17 +57,16 @@ def metric_options(owner: type) -> dict[str, type]:
 def plan_of(
     values: Values, root: Path, *, default_model: str = "embedded", public: bool = False
 ) -> Plan:
-    """What the controls ask for.
+    """The plan that the controls describe.
 
     Args:
         values: of the controls.
-        root: where runs are kept; an uploaded file is kept beside them, so that a run can be
-            resumed when the browser is long gone.
+        root: where runs are kept; an upload is copied there, so that its run can be resumed later.
         default_model: what a blank model means.
-        public: the page's own texts and uploads only, and not many.
+        public: allow only the page's own texts and uploads, within limits.
 
     Raises:
-        OptionError: for values that make no sense, or are not offered on a public page.
+        OptionError: for invalid values, or those not offered on a public page.
         DataError: if the uploaded file is gone or cannot be kept, or a folder has no texts.
     """
     config = _config(values)
@@ -90,13 +89,13 @@ def plan_of(
 
 
 def engine_of(values: Values) -> EngineChoice:
-    """Where the controls ask to measure: in this process, too, where they offer no choice.
+    """Where the controls say to measure; in this process if they offer no choice.
 
     Raises:
-        OptionError: for numbers that make no sense.
+        OptionError: for numbers out of range.
     """
     if values.get("engine", LOCAL) == LOCAL:
-        return EngineChoice()  # the boxes for Ray are not shown then
+        return EngineChoice()  # the boxes for Ray are hidden
     return _made(EngineChoice, {**values, "address": (values["address"] or "").strip() or None})
 
 
@@ -112,7 +111,7 @@ def _config(values: Values) -> EvaluationConfig:
 
 
 def _made(owner: type[Made], values: Values) -> Made:
-    """A configuration, or what is nested in it, with the options that the controls hold."""
+    """A configuration, or one nested in it, from the values of the controls."""
     kinds, chosen = get_type_hints(owner), {}
     for entry in fields(owner):  # type: ignore[arg-type]
         name = entry.name
@@ -124,8 +123,8 @@ def _made(owner: type[Made], values: Values) -> Made:
 
 
 def _option(owner: type, name: str, value: Any, *, blank: bool) -> Any:
-    """One option, checked; None where `blank` is allowed and nothing is given."""
-    # A box of its own shows 0 for that; shares share a box, and one of them may be 0.
+    """One option, checked; None if blank and `blank` is allowed."""
+    # Its own box shows 0 for blank; shares have one box for all, and one of them may be 0.
     if blank and (value is None or (value == 0 and name not in SHARES)):
         return None
     option = options_of(owner)[name]
@@ -136,7 +135,7 @@ def _option(owner: type, name: str, value: Any, *, blank: bool) -> Any:
 
 
 def _shares(values: Values) -> dict[str, float | None]:
-    """The three shares of a mask recipe; whole words have no choice."""
+    """The three shares of a mask recipe; fixed for whole words."""
     if values["whole_word"]:
         return dict.fromkeys(SHARES)
     try:
@@ -160,7 +159,7 @@ def _source(values: Values, samples: int | None, root: Path, *, public: bool) ->
     )
     source = choice.source()
     if values["where"] == EMBEDDED:
-        # The box is not shown then, but what is in it is checked.
+        # The box is hidden, but its value is still checked.
         return replace(source, column=None)
     if source.kind == "dataset" or files_of(source)[0].layout != "txt":
         return source
@@ -168,18 +167,18 @@ def _source(values: Values, samples: int | None, root: Path, *, public: bool) ->
 
 
 def _fetched(values: Values) -> dict[str, Any]:
-    """Options of `TextChoice` that only data sets have; any of them makes a folder one."""
+    """Options of `TextChoice` for data sets alone; any of them makes a folder a data set."""
     split = (values["split"] or "").strip()
     return {
         "dataset_name": (values["dataset_name"] or "").strip() or None,
-        "split": None if split == "test" else split or None,  # as its box stands at first
+        "split": None if split == "test" else split or None,  # the box's initial value
         "revision": (values["revision"] or "").strip() or None,
         "streaming": bool(values["streaming"]),
     }
 
 
 def _dataset(values: Values, root: Path, *, public: bool) -> str:
-    """What `TextChoice.dataset` is for the place that was chosen; an upload is kept first."""
+    """`TextChoice.dataset` for the chosen place; an upload is kept first."""
     where, upload, named = values["where"], values["upload"], (values["dataset"] or "").strip()
     if where == PASTE:
         return str(keep_pasted(values["pasted"] or "", root, public=public))
@@ -240,14 +239,14 @@ def _check_public(samples: int | None, config: EvaluationConfig) -> None:
 
 @dataclass(frozen=True)
 class SetControls:
-    """What the controls are set to."""
+    """Values to put into the controls."""
 
-    values: Mapping[str, Any]  # by name, as `plan_of` reads them; those left out stay as they are
+    values: Mapping[str, Any]  # by name, as `plan_of` reads them; others stay
     missing: tuple[str, ...] = ()  # what cannot be set, as clauses
 
     @property
     def note(self) -> str:
-        """What a reader should know of it."""
+        """A message about controls that could not be set."""
         if not self.values:
             return f"The controls stay as they are: {'; '.join(self.missing)}."
         if self.missing:
@@ -261,12 +260,12 @@ class SetControls:
 def controls_of_run(
     info: RunInfo, root: Path, fresh_folder: Callable[[], Path], *, public: bool = False
 ) -> SetControls:
-    """What the controls held for a run, and what they cannot be set to.
+    """The values of the controls for a run, and what they cannot be set to.
 
     Args:
         info: of the run.
         root: where runs are kept, and uploads beside them.
-        fresh_folder: makes one for a copy of the upload, as the page may show no other file.
+        fresh_folder: makes a folder for a copy of the upload; the page may show no other file.
         public: whether the page offers no data sets.
     """
     try:
@@ -293,19 +292,19 @@ def controls_of_run(
     try:
         values |= _texts(source, root, fresh_folder, public)
     except DataError as error:
-        # With no file Run says so; with what was chosen before it would measure something else.
+        # Without a file, Run reports it; an earlier choice would measure other texts.
         values |= {"where": UPLOAD, "upload": None}
         missing.append(str(error))
     for name, default in (("encoding", "utf-8"), ("format", None)):
         if (value := getattr(source, name)) != default:
             missing.append(f"its texts were read with the {name} {value}")
-    # A browser is sent UTF-8 alone.
+    # Browsers get UTF-8 only.
     sent = {name: printable(own) if type(own) is str else own for name, own in values.items()}
     return SetControls(sent, tuple(missing))
 
 
 def _own(owner: Any) -> Iterator[tuple[str, Any]]:
-    """The controls of a metric's own options, those nested in it included."""
+    """The controls of a metric's own options, nested ones included."""
     shares = [getattr(owner, name, None) for name in SHARES]
     if None not in shares and not owner.whole_word:
         yield "shares", " ".join(map(str, shares))
@@ -314,11 +313,11 @@ def _own(owner: Any) -> Iterator[tuple[str, Any]]:
         if is_dataclass(value):
             yield from _own(value)
         elif entry.name in options_of(owner) and entry.name not in SHARES:
-            yield entry.name, 0 if value is None else value  # as a number that is not given
+            yield entry.name, 0 if value is None else value  # 0: not given
 
 
 def _options(choice: ModelChoice | None) -> list[str]:
-    """What a model was asked for with; how many threads measured changes no number."""
+    """Options the model was loaded with; the number of threads changes no figure."""
     given = replace(choice, threads=None).given() if choice else {}
     return [f"{name.replace('_', '-')} {value}" for name, value in given.items()]
 
@@ -326,7 +325,7 @@ def _options(choice: ModelChoice | None) -> list[str]:
 def _texts(
     source: TextSource, root: Path, fresh_folder: Callable[[], Path], public: bool
 ) -> dict[str, Any]:
-    """Where the texts come from; a `DataError` with a clause where that cannot be set."""
+    """Where the texts come from; a `DataError` with a clause if that cannot be set."""
     if source.kind == EMBEDDED:
         return {"where": EMBEDDED}
     rows = {"column": source.column, "by": source.by}

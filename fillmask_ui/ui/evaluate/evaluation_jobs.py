@@ -1,7 +1,7 @@
 """The jobs and stored runs behind the Evaluate tab: `PageJobs` for each open page.
 
-A browser tells who it is by an id that it keeps, and which of its pages asks by one that outlives
-a reload (`static/visitor.js`). So a page that is reloaded finds its job again.
+The browser keeps an id for the visitor, and one for each page that survives a reload
+(`static/visitor.js`), so a reloaded page finds its job again.
 """
 
 from __future__ import annotations
@@ -43,42 +43,41 @@ if TYPE_CHECKING:
 
 
 LISTED_RUNS = 200
-REPORT = "report"  # the file that is a page
+REPORT = "report"  # downloaded as an HTML page
 _KEPT_RESULTS = 6
-# Jobs that measure at a time; the others wait.
+# Jobs that run at a time; the others wait.
 SLOTS, PUBLIC_SLOTS = 2, 1
 LEFT_SECONDS = 4 * 3600
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which run is on the page."""
+    """The run on the page."""
 
     run: str = ""  # its name; blank for none
-    other: str = ""  # name of the run it is compared with; blank for none
+    other: str = ""  # name of the run to compare with; blank for none
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What is stored."""
+    """The stored runs."""
 
     runs: list[Run]  # newest first
-    # Why others cannot be read, such as those of another version; by name, newest first.
+    # Name -> why it cannot be read, e.g. its version; newest first.
     unreadable: dict[str, str]
 
 
 class EvaluationJobs:
-    """What all visitors of one page share.
+    """State shared by all visitors of a page.
 
     Args:
-        session: the page's models.
-        root: where runs are kept; by default where the command line keeps them, or on a public
-            page a folder that ends with the server, with a part for each visitor.
+        root: where runs are kept; by default where the command line keeps them, or for a public
+            page a temporary folder with a subfolder for each visitor.
     """
 
     def __init__(self, session: Session, root: Path | None = None) -> None:
         self.session = session
-        # For files to download and the runs of a public page; gone when the server ends.
+        # Downloads and the runs of a public page; removed when the server ends.
         self.scratch = Path(tempfile.mkdtemp(prefix="fillmask-ui-"))
         weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
         if root is None:
@@ -87,10 +86,10 @@ class EvaluationJobs:
         self.slots = threading.Semaphore(PUBLIC_SLOTS if session.public else SLOTS)
         # A process has one connection to Ray.
         self.ray_slot = threading.Semaphore(1)
-        # A change of view costs nothing.
+        # A change of view reads nothing again.
         self.result = functools.lru_cache(_KEPT_RESULTS)(stored_result)
         self._pages: dict[str, PageJobs] = {}
-        self._jobs: list[Job] = []  # that go on or are news, the newest last
+        self._jobs: list[Job] = []  # running or recently ended, the newest last
         self._lock = threading.Lock()
 
     def page_jobs(self, opened: str) -> PageJobs:
@@ -99,7 +98,7 @@ class EvaluationJobs:
             return self._pages.setdefault(opened, PageJobs(self))
 
     def store(self, visitor: str) -> RunStore:
-        """As `PageJobs.store`, for callers without a page."""
+        """`PageJobs.store`, for callers without a page."""
         if not self.session.public:
             return RunStore(self.root)
         if not re.fullmatch(r"[0-9A-Za-z]{1,64}", visitor):
@@ -107,13 +106,13 @@ class EvaluationJobs:
         return RunStore(self.root / visitor)
 
     def arrive(self, opened: str, visitor: str, page: str) -> PageJobs:
-        """A page has opened: whose it is, and which of theirs, which a reload does not change."""
+        """Register an opened page under the ids of its visitor and page."""
         page_jobs = self.page_jobs(opened)
         page_jobs.visitor, page_jobs.page = visitor, page
         return page_jobs
 
     def forget(self, opened: str) -> None:
-        """A page was closed or reloaded: its job goes on for a while, its downloads are removed."""
+        """A page was closed or reloaded: its job continues for a while, its downloads go."""
         with self._lock:
             page_jobs = self._pages.pop(opened, None)
         if page_jobs is not None:
@@ -124,7 +123,7 @@ class EvaluationJobs:
             self._jobs = [*(own for own in self._jobs if not own.ended or own.news), job]
 
     def news(self, visitor: str, page: str) -> Job | None:
-        """The job that a page should show as it opens: its own, or one that no page shows."""
+        """The job for an opening page to show: its own, or one that no page follows."""
         with self._lock:
             found = [job for job in self._jobs if job.visitor == visitor and job.news]
         own = [job for job in found if job.page == page]
@@ -137,7 +136,7 @@ class EvaluationJobs:
             return [job.reads for job in self._jobs]
 
     def sweep(self) -> None:
-        """Remove what visitors left hours ago, so that strangers cannot fill the disk for good."""
+        """Remove visitors' folders after some hours, so that strangers cannot fill the disk."""
         if not self.root.is_dir():
             return
         now = time.time()
@@ -147,34 +146,30 @@ class EvaluationJobs:
 
 
 class PageJobs:
-    """What one open page has: its job, and the runs of its visitor.
-
-    Args:
-        all_jobs: that all visitors share.
-    """
+    """The job of one open page, and the runs of its visitor."""
 
     def __init__(self, all_jobs: EvaluationJobs) -> None:
         self.session = all_jobs.session
         self.job: Job | None = None
-        self.visitor = self.page = ""  # not known until the page says so
+        self.visitor = self.page = ""  # unknown until the page sends them
         self._all = all_jobs
         self._downloads = Downloads(all_jobs.scratch)
         self._lock = threading.Lock()
 
     @property
     def store(self) -> RunStore:
-        """The runs that the visitor may see: all of them, or on a public page their own.
+        """The runs that the visitor may see: all, or on a public page their own.
 
         Raises:
-            DataError: on a public page, if the visitor cannot be told from others.
+            DataError: on a public page, if the visitor has no valid id.
         """
         return self._all.store(self.visitor)
 
     def begin(self, values: Values) -> Job:
-        """Start what the controls ask for; a job of the visitor that runs is stopped.
+        """Start the evaluation that the controls describe; stops the page's running job.
 
         Raises:
-            FillmaskError: for values that make no sense.
+            FillmaskError: for invalid values.
         """
         store, session, engine = self.store, self.session, engine_of(values)
         if session.public:
@@ -185,11 +180,11 @@ class PageJobs:
         return self._start(partial(perform, plan, store), engine, reads=plan.source.where)
 
     def resume(self, name: str, values: Values | None = None) -> Job:
-        """Go on with a stopped run, where the controls say.
+        """Resume a stopped run on the engine that the controls name.
 
         Raises:
-            OptionError: for values that make no sense.
-            DataError: if there is none of that name, or nothing is left to do.
+            OptionError: for invalid values.
+            DataError: if there is no such run, or it is complete.
         """
         run = self.store.open(name)
         if run.state == "done":
@@ -223,23 +218,23 @@ class PageJobs:
         return self.visitor if self.session.public else ""
 
     def take_up(self) -> Job | None:
-        """The job that the page showed before it was reloaded, or one that no page shows."""
+        """The job that the page showed before a reload, or one that no page follows."""
         job = self._all.news(self._owner, self.page)
         if job is not None:
             job.page, self.job = self.page, job
         return job
 
     def cancel(self) -> None:
-        """Stop the job that the page shows, if there is one."""
+        """Stop the page's job, if any."""
         if self.job is not None:
             self.job.cancel()
 
     def clear(self) -> None:
-        """Remove the files that were made to be downloaded."""
+        """Remove the downloads."""
         self._downloads.clear()
 
     def runs(self) -> Listing:
-        """Stored runs, newest first; a `DataError` if none can be listed."""
+        """Stored runs, newest first; a `DataError` if they cannot be listed."""
         store = self.store
         names = reversed(store.names()[-LISTED_RUNS:])
         found = {name: _opened(store, name) for name in names}
@@ -252,7 +247,7 @@ class PageJobs:
         """The figures of a stored run, or of two compared.
 
         Raises:
-            DataError: if there is no such run, nothing was measured, or they do not compare.
+            DataError: if a run is missing, nothing was measured, or the two cannot be compared.
         """
         run, other = self.store.open(selection.run), self._other(selection)
         if other is None:
@@ -267,19 +262,15 @@ class PageJobs:
         )
 
     def tokens(self, selection: Selection, wanted: TokenFilter) -> FoundTokens:
-        """The tokens of the run on the page that are wanted.
-
-        Raises:
-            DataError: if a run is gone or broken.
-        """
+        """The tokens of the shown run that fit the filter; a `DataError` if it cannot be read."""
         run, other = self.store.open(selection.run), self._other(selection)
         return find_tokens(run.rows() if other is None else paired(run, other), wanted)
 
     def models(self, selection: Selection) -> list[ModelChoice]:
-        """How the models of the run on the page were asked for: A, and B where there is one.
+        """The models of the shown run: A, and B if there is one.
 
         Raises:
-            DataError: if a run does not say.
+            DataError: if a run does not name its model.
         """
         run, other = self.store.open(selection.run), self._other(selection)
         models = [model_choice(run.info, "model")]
@@ -290,7 +281,7 @@ class PageJobs:
         return models
 
     def delete(self, name: str) -> str:
-        """Remove a run, and its upload if no other run has it; its name is given back.
+        """Remove a run and return its name; its upload goes too if no other run needs it.
 
         Raises:
             DataError: if it is unknown or being written.
@@ -299,17 +290,15 @@ class PageJobs:
         try:
             texts = store.open(name).info.texts
         except DataError:
-            texts = {}  # it is broken, or the next line says what is wrong
+            texts = {}  # broken; or unknown, which the next line reports
         gone = store.delete(name)
         drop_upload(texts, store, self._all.files_in_use())
         return gone
 
     def download(self, selection: Selection, file_format: str) -> Path:
-        """A run as a file to download, in place of the visitor's last one of this format.
+        """A run as a file to download; replaces the visitor's last one of this format.
 
-        Args:
-            selection: the run; only a report is also of the one that it is compared with.
-            file_format: `report` for a page, else as of `runs.tokens`.
+        `file_format` is `report`, which includes a comparison, or a format of `runs.tokens`.
 
         Raises:
             DataError: if it is unknown, or the disk is full.
@@ -325,7 +314,7 @@ class PageJobs:
         return target
 
     def controls(self, info: RunInfo) -> SetControls:
-        """What the controls held for a run."""
+        """The values of the controls for a run."""
         fresh_folder = partial(self._downloads.fresh_folder, "upload")
         return controls_of_run(info, self.store.root, fresh_folder, public=self.session.public)
 
@@ -336,31 +325,27 @@ class PageJobs:
 def _opened(store: RunStore, name: str) -> Run | DataError:
     try:
         run = store.open(name)
-        _ = run.row_count  # which the list shows
+        _ = run.row_count  # the list shows it
     except DataError as error:
         return error
     return run
 
 
 class Downloads:
-    """Folders of one page.
-
-    Args:
-        scratch: the folder that they are made in.
-    """
+    """Folders of one page, made in `scratch`."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
         self._folders: dict[str, Path] = {}
 
     def fresh_folder(self, purpose: str) -> Path:
-        """A folder for a file, in place of the last one of this purpose."""
+        """A new folder for a file; removes the last one of this purpose."""
         self._drop(purpose)
         self._folders[purpose] = Path(tempfile.mkdtemp(dir=self._scratch))
         return self._folders[purpose]
 
     def clear(self) -> None:
-        """Remove them all."""
+        """Remove all folders."""
         for purpose in [*self._folders]:
             self._drop(purpose)
 

@@ -1,12 +1,11 @@
-"""An evaluation that runs behind the page: followed as it goes, stopped at once, never lost.
+"""An evaluation in the background that can be followed, stopped at once and resumed.
 
-A thread pulls what `runs.perform` yields, which stores each row before it goes on. Whoever follows
-a job asks for its status every now and then: a page that is reloaded finds its job again. A job
-that nobody has asked about for a minute stops by itself, so that a closed browser leaves a stopped
-run behind, which can be resumed.
+A thread consumes `runs.perform`, which stores each row. Pages poll the job's status; a reloaded
+page finds its job again. A job that nobody polls for a minute stops, so that a closed browser
+leaves a stopped run, which can be resumed.
 
-A job that is cancelled ends its run at once, whatever the model is doing: from then on the run is
-what is on disk. The batch at hand goes on to its end in the thread and is dropped.
+Cancelling ends the run at once with the rows on disk; the thread finishes its current batch and
+drops it.
 """
 
 from __future__ import annotations
@@ -33,26 +32,26 @@ if TYPE_CHECKING:
 
 STATUS_SECONDS = 1.0
 ABANDONED_SECONDS = 60.0
-# So long ago somebody asks who still follows.
+# A page that polled within this time still follows the job.
 _FOLLOWED_SECONDS = 2.0
-# A page that opens hears of a job that ended while it did.
+# An opening page shows a job that ended this recently.
 _NEWS_SECONDS = 10.0
-# How long the batch at hand is waited for before the page goes on without it.
+# How long the page waits for the current batch after a stop.
 STOP_SECONDS = 0.4
 
 
 @dataclass(frozen=True, eq=False)
 class JobStatus:
-    """How far a job is."""
+    """The progress of a job."""
 
     state: str = "waiting"  # `waiting`, `running`, `done`, `stopped` or `failed`
-    message: str = ""  # what it does, or why it failed
+    message: str = ""  # current step, or why it failed
     fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
     seen: int = 0  # texts measured or skipped
-    through: float = 0.0  # those under way, too, by share of the work
+    through: float = 0.0  # the same, with texts in progress counted in part
     expected: int | None = None  # texts in all; None where that is not known
     seconds_left: float | None = None  # an estimate, if there is one
-    tokens_per_second: float | None = None  # of late; None before there are any
+    tokens_per_second: float | None = None  # recently; None at first
     workers: int = 1  # as of `Progress`
     info: RunInfo | None = None  # of the run, once it has begun
     summary: Summary | None = None  # figures so far, once there are any
@@ -67,7 +66,7 @@ Measure = Callable[["Load", Engine | None], Generator[Progress]]
 
 
 class _UnwantedError(Exception):
-    """Nobody waits for the job any more; raised before a run is made."""
+    """Nobody follows the job any more; raised before a run is made."""
 
 
 class Job:
@@ -76,11 +75,11 @@ class Job:
     Args:
         session: the page's models.
         store: where the run is kept.
-        slots: of each there must be one left for the job to measure.
-        measure: `perform` or `perform_rest`, lacking only what loads a model and an engine.
-        engine: where it is measured.
-        reads: path of the file whose texts it measures; blank for none.
-        visitor: whose it is; blank where all runs are everybody's.
+        slots: the job takes one of each before it measures.
+        measure: `perform` or `perform_rest`, still to be given the model loader and the engine.
+        engine: where to measure.
+        reads: path of the file of texts; blank for none.
+        visitor: its owner; blank where everybody sees all runs.
         page: that shows it.
     """
 
@@ -101,21 +100,17 @@ class Job:
         self._stop, self._ended = threading.Event(), threading.Event()
         self._asked_at = time.monotonic()
         self._ended_at: float | None = None
-        self._stop_run: Callable[[], None] | None = None  # there once the run is
+        self._stop_run: Callable[[], None] | None = None  # set once there is a run
         self._history = History()
         self.status = JobStatus(message="Starting…")
 
     def begin(self, after: Job | None = None) -> None:
-        """Go to work in a thread.
-
-        Args:
-            after: a job that is being stopped; the batch at hand is waited for.
-        """
+        """Start a thread, which first waits until `after`, a job being stopped, has ended."""
         thread = threading.Thread(target=self._work, args=[after], daemon=True, name="evaluation")
         thread.start()
 
     def cancel(self) -> None:
-        """Stop at once; what is on disk is kept, the batch at hand is dropped."""
+        """Stop at once: rows on disk stay, the current batch is dropped."""
         self._stop.set()
         if self._stop_run is not None:
             self._stop_run()
@@ -130,23 +125,23 @@ class Job:
         return self._stop.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end, at most so long; asking keeps the job alive."""
+        """Wait up to `seconds` for the end; polling keeps the job alive."""
         self._asked_at = time.monotonic()
         return self._ended.wait(seconds)
 
     @property
     def ended(self) -> bool:
-        """Whether it does nothing any more, the batch at hand included."""
+        """Whether the thread has ended, its last batch included."""
         return self._ended.is_set()
 
     @property
     def followed(self) -> bool:
-        """Whether some page asks about it."""
+        """Whether some page polls it."""
         return time.monotonic() - self._asked_at < _FOLLOWED_SECONDS
 
     @property
     def news(self) -> bool:
-        """Whether a page that opens now should show it."""
+        """Whether an opening page should show it."""
         if self.cancelled:
             return False
         return self._ended_at is None or time.monotonic() - self._ended_at < _NEWS_SECONDS
@@ -195,7 +190,7 @@ class Job:
             self._check_wanted()
 
     def _load(self, choice: ModelChoice) -> MaskedLM:
-        """The model of a choice; a job that nobody waits for loads none and so makes no run."""
+        """Load a model; an unwanted job stops here, before it makes a run."""
 
         def report(step: LoadProgress) -> None:
             self._set(message=step.message, fraction=step.fraction)
@@ -207,11 +202,11 @@ class Job:
         return model
 
     def _follow(self, steps: Iterator[Progress]) -> Progress:
-        """Measure until the end, or until nobody wants it; the last step."""
+        """Measure until the end, or until the job is unwanted; returns the last step."""
         first = step = next(steps)
         told_at, pace = time.monotonic(), Pace(first)
         self._stop_run = first.stop
-        if self.cancelled:  # before there was what `cancel` could stop
+        if self.cancelled:  # before `cancel` had a run to stop
             first.stop()
         for row in self._store.open(first.info.name).rows():  # of a resumed run
             self._history.add(row)
@@ -225,7 +220,7 @@ class Job:
                 pace.add(step)
                 if time.monotonic() - told_at >= STATUS_SECONDS:
                     self._set_figures(step, step.through, pace)
-                    # The next status is a second after this one, however long it took to make.
+                    # A second after this status, however long it took.
                     told_at = time.monotonic()
             if self._unwanted:
                 break
@@ -255,14 +250,7 @@ class Job:
 
 
 def follow(job: Job) -> Iterator[JobStatus]:
-    """What is new of a job, until it ends; more than one may follow, and each may leave.
-
-    Args:
-        job: begun.
-
-    Yields:
-        The latest status each time that it has changed; the last one has `ended`.
-    """
+    """Yield each new status of a started job until it ends; several callers may follow."""
     latest: JobStatus | None = None
     while not job.wait(0.1) and not job.cancelled:
         if job.status is not latest:

@@ -1,4 +1,4 @@
-"""What was measured, the worst tokens of it, and how far a job is: as HTML."""
+"""The figures, the worst tokens and the progress of an evaluation, as HTML."""
 
 import math
 from dataclasses import dataclass
@@ -29,27 +29,23 @@ from fillmask_ui.ui.components import notice_html
 from fillmask_ui.ui.evaluate.job import JobStatus
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, caption_of, token_names
 
-# Tokens of the story, and the characters of their sentences on each side.
+# Tokens in the story, and characters of context on each side.
 WORST_SHOWN = 3
 _CONTEXT = 60
 
 
 def names_of(summary: Summary) -> Names:
-    """What charts and tables call the models."""
+    """The models' names in charts and tables."""
     return ("A",) if summary.baseline is None else ("A", "B")
 
 
 def figures_html(
     summary: Summary, info: RunInfo, *, final: bool = True, so_far: str = "", link: str = ""
 ) -> str:
-    """The story of what was measured: a verdict, a sentence, the figure that counts.
+    """The story of what was measured: a verdict, a sentence, the main figure.
 
-    Args:
-        summary: so far, or at the end.
-        info: of the run.
-        final: whether nothing is added for now.
-        so_far: what a verdict is said of where texts are missing, see `so_far_text`.
-        link: that opens the page with this result; blank for none.
+    `so_far` from `so_far_text` qualifies the verdict of an unfinished run; `link` opens the page
+    with this result, blank for none.
     """
     names = names_of(summary)
     models = [model for model in (info.model, info.baseline) if model is not None]
@@ -75,12 +71,7 @@ def figures_html(
 
 
 def so_far_text(summary: Summary, expected: int | None) -> str:
-    """How many texts the figures of an unfinished run are of.
-
-    Args:
-        summary: so far.
-        expected: texts in all; None where that is not known.
-    """
+    """How many of the `expected` texts an unfinished run has; None if the total is unknown."""
     skipped = {**summary.skipped, ONE_RUN_ONLY: 0}
     seen = summary.texts + sum(skipped.values())
     return f"so far, {seen:,}{_of(expected)} texts"
@@ -104,13 +95,7 @@ def all_figures_html(summary: Summary, info: RunInfo) -> str:
 
 
 def worst_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
-    """The first of the tokens that were found, in their sentences.
-
-    Args:
-        found: what the table of tokens shows.
-        wanted: that it was found by.
-        pair: whether two models saw the tokens.
-    """
+    """The first tokens of the table `found` by the filter `wanted`, in their sentences."""
     shown = found.tokens[:WORST_SHOWN]
     return render(
         "page/evaluate/worst.html",
@@ -126,7 +111,7 @@ def worst_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
 
 
 def excerpt(token: TokenExample, around: int = _CONTEXT) -> tuple[str, str]:
-    """What stands before a token and after it, cut between words at about so many characters."""
+    """About `around` characters before and after a token, cut between words."""
     before, after = token.text[: token.start], token.text[token.end :]
     if len(before) > around:
         before = before[-around:]
@@ -147,7 +132,7 @@ def sentence(message: str) -> str:
 
 
 def progress_html(status: JobStatus) -> str:
-    """How far a job is, in words and as a bar."""
+    """The progress of a job, in words and as a bar."""
     total = _of(status.expected)
     notes = " ".join(sentence(note) for note in (status.info.notes if status.info else ()))
     if status.state == "waiting":
@@ -155,7 +140,7 @@ def progress_html(status: JobStatus) -> str:
     if status.state == "running":
         speed = speed_text(status.info, status.workers, status.tokens_per_second)
         left = "" if status.seconds_left is None else f"{duration(status.seconds_left)} left"
-        # An engine has whole blocks measured before their rows are seen.
+        # An engine measures whole blocks before it returns their rows.
         through = max(status.seen, int(status.through))
         text = ", ".join(filter(None, (f"{through:,}{total} texts", speed, left)))
         return notice_html("busy", text, status.fraction or 0.0)
@@ -172,19 +157,19 @@ def progress_html(status: JobStatus) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A stored run, or two compared, as the page shows it."""
+    """A stored run, or two compared."""
 
-    info: RunInfo  # of the run; where two are compared, with the other's model as its baseline
+    info: RunInfo  # of two runs, with the second's model as baseline
     summary: Summary  # the figures
     history: tuple[MeanSoFar, ...]  # of the mean; empty where two are compared
     done: bool = True  # whether all texts are in it
-    expected: int | None = None  # texts that there will be then; None where that is not known
+    expected: int | None = None  # texts in all; None if unknown
 
 
 def stored_result(
     folder: Path, _rows: int, other: Path | None = None, _other_rows: int = 0
 ) -> Result:
-    """The figures of a run, or of two; the numbers of rows tell a run from what it grows to."""
+    """The figures of a run, or of two; the row counts are cache keys for growing runs."""
     run = Run(folder)
     if other is not None:
         second = Run(other)

@@ -31,12 +31,7 @@ Parts = dict[str, Any]
 
 
 def build(session: Session, root: Path | None = None) -> None:
-    """Create the tab's components and wire them.
-
-    Args:
-        session: the models that all visitors share.
-        root: where runs are kept; None for the usual place.
-    """
+    """Create the tab's components and wire them; runs are kept in `root`, None for the default."""
     all_jobs = EvaluationJobs(session, root)
     session.stored_runs = all_jobs.store
     with gr.Row(elem_id="evaluate"):
@@ -81,13 +76,13 @@ def _wire_jobs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts
         all_jobs.forget(request.session_hash or "")
 
     every = [*parts.values()]
-    # A run has its own choices; where it goes on is as the controls say.
+    # A run keeps its choices; the controls choose only the engine.
     engine = {name: inputs[name] for name in options_of(EngineChoice) if name in inputs}
     resumed = {"name": parts["picked"], **engine}
     once: dict[str, Any] = {"trigger_mode": "once", **_JOBS}
-    # Who asks is known to the browser alone.
+    # Only the browser knows its visitor's id.
     who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
-    # No more outputs than it needs: Gradio makes each of them anew, and every visitor waits for it.
+    # Few outputs: Gradio rebuilds each one, and every visitor waits for it.
     listed = [parts[name] for name in ("runs", "picked", "other")]
     arrival = components.page().load(
         arrive, who, listed, js=components.static("visitor.js"), **QUIET
@@ -113,11 +108,11 @@ def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
         saw: str,
     ) -> Any:
         update = view.chosen_tokens(_page_jobs(all_jobs, request), selection, order, low, high, saw)
-        # The filters asked for it; to set them again would ask once more.
+        # Setting the filters again would trigger this event again.
         return changes(parts, update, filters=False)
 
     def clicked_in(side: gr.HTML) -> Callable[..., Iterator[Any]]:
-        """What a click in a list of tokens does, and where it says so."""
+        """The handler of clicks in a list of tokens, which reports into `side`."""
 
         def click(
             event: gr.EventData, request: gr.Request, selection: Selection, found: tuple
@@ -155,13 +150,13 @@ def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
             **QUIET,
         )
     brush = components.bridge("brush.js")
-    # Both bounds are set first: asked for by the change of one, the other might be the old one.
+    # Set both bounds before reading them: one changed alone would be read with the old other.
     brush.range(chosen_range, None, bounds, **QUIET).then(**asked)
     parts["any loss"].click(lambda: (None, None), None, bounds, **QUIET).then(**asked)
 
 
 def chosen_range(event: gr.EventData) -> tuple[float | None, float | None]:
-    """The losses that were chosen on the histogram; none when the choice was taken back."""
+    """The losses chosen on the histogram; None, None once the choice is cleared."""
     low, high = (_nats(bound) for bound in (event.low, event.high))
     return (None if low is None else max(0.0, low)), high
 
@@ -190,7 +185,7 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts
         return changes(parts, view.deleted(page_jobs, name) if name else Update())
 
     def follow(request: gr.Request, selection: Selection) -> Any:
-        if not selection.run:  # a page that opens names none, and Gradio calls that a change
+        if not selection.run:  # an opening page sets none, which Gradio calls a change
             return changes(parts, Update())
         return changes(parts, view.stored(_page_jobs(all_jobs, request), selection))
 
@@ -217,27 +212,27 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts
         written.success(None, js=_SAVE)
     parts["link"].visible = not all_jobs.session.public
     parts["link"].click(None, js=_COPY)
-    # An address may name a stored run and another to compare it with, or the models of a new one.
+    # An address names a stored run, perhaps a second one, or the models of a new run.
     linked = gr.State(Selection())
     on_link("evaluate", take, [linked, inputs["model"], inputs["baseline"]])
     linked.change(follow, linked, every, **QUIET)
 
 
 def _page_jobs(all_jobs: EvaluationJobs, request: gr.Request) -> PageJobs:
-    """Of who asks: a page that is open in a browser."""
+    """The state of the requesting page."""
     return all_jobs.page_jobs(request.session_hash or "")
 
 
-# The chart that stands with the story: the first that there is. The others are folded away.
+# The first chart present stands with the story; the others are folded.
 MAIN_CHARTS = ("differences", "loss-histogram")
-# What can be done with the chosen run: name of the button -> its label.
+# Actions on the chosen run: name of the button -> its label.
 RUN_BUTTONS = {
     "show": "Show",
     "compare": "Compare",
     "resume": "Resume",
     "delete": "Delete",
 }
-# What the shown run is saved as: name of the button -> its label.
+# Downloads of the shown run: name of the button -> its label.
 FILE_BUTTONS = {"csv": "CSV", "json": "JSON", "report": "Report"}
 _WELCOME = (
     "How well does a model know a text? Some of its tokens are hidden, the model says what it "
@@ -250,7 +245,7 @@ _BRUSH = "Drag across the histogram, or click one of its bars, to choose tokens 
 # By name; a chart is the parts `plot NAME`, `head NAME` above, `table NAME` below it and `box NAME`
 # around all; `main` is the chart of the story.
 def build_result() -> Parts:
-    """Create what stands beside the controls: a message, and the story of what was measured."""
+    """Create the message and the story of what was measured."""
     none, welcome = components.notice_html("none"), components.notice_html("hint", _WELCOME)
     reveal = components.static("reveal.js")
     parts: Parts = {
@@ -271,7 +266,7 @@ def build_result() -> Parts:
 
 
 def build_charts() -> Parts:
-    """Create a folded place for each chart and one for all figures, hidden until they are there."""
+    """Create a folded, hidden place for each chart and one for all figures."""
     parts: Parts = {}
     with (
         _fold("More charts", "evaluate-more") as parts["more box"],
@@ -300,7 +295,7 @@ def _fold(label: str, elem_id: str, *, visible: bool = False) -> gr.Accordion:
 
 
 def build_tokens() -> Parts:
-    """Create the table of tokens and what chooses among them."""
+    """Create the table of tokens and its filters."""
     parts: Parts = {}
     with _fold("All tokens", "evaluate-tokens") as parts["token box"]:
         with gr.Row(elem_classes="fm-filters"):
@@ -344,22 +339,16 @@ def build_runs() -> Parts:
 
 
 def control(name: str) -> str:
-    """The name among the parts of one of the controls."""
+    """The name of a control among the parts."""
     return f"control {name}"
 
 
 def changes(parts: Parts, update: Update, *, filters: bool = True) -> dict[Any, Any]:
-    """An update as new values of components.
-
-    Args:
-        parts: all components that it may change.
-        update: what changes.
-        filters: whether the filters of the tokens are set as well.
-    """
+    """An update as new values of components; `filters` sets the token filters too."""
     plain = {name: getattr(update, name) for name in ("notice", "figures", "selection", "side")}
     values: Parts = {name: value for name, value in plain.items() if value is not None}
     if update.busy is not None:
-        # It can be pressed again once the event is over: before that a click would be lost.
+        # Enabled only after the event: an earlier click would be lost.
         if update.busy:
             values["run"] = gr.Button(interactive=False)
         values["cancel"] = gr.Button(interactive=update.busy)
@@ -390,12 +379,12 @@ def changes(parts: Parts, update: Update, *, filters: bool = True) -> dict[Any, 
         values["runs"] = update.runs.html
         values["picked"] = gr.Dropdown(names, value=update.runs.chosen or None)
         values["other"] = gr.Dropdown(names)
-    # Gradio wants something; an update without a change changes nothing.
+    # Gradio needs at least one update.
     return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}
 
 
 def _chart_values(place: str, chart: Chart | None) -> Parts:
-    """A chart in its place, which is hidden without one."""
+    """A chart in its place, hidden without one."""
     values: Parts = {f"box {place}": gr.Column(visible=chart is not None)}
     if chart is not None:
         values[f"plot {place}"] = chart.figure

@@ -1,4 +1,4 @@
-"""The tokens of an evaluation in their sentences: which ones, as a table, and both models' view."""
+"""The tokens of an evaluation in their sentences: filtered, tabulated, seen by both models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CAPTIONS = {
     DIFFERENT: "Tokens with the largest difference",
     FLIPPED: "Tokens whose best guess flipped",
 }
-# What the model saw in place of the hidden token -> how the page says it.
+# What the model saw in place of the hidden token -> its name on the page.
 SAW = {
     "": "all",
     "mask": "hidden as mask",
@@ -37,21 +37,21 @@ SAW = {
     "unchanged": "left unchanged",
 }
 SHOWN = 100
-# So many texts are looked through while somebody waits.
+# Texts searched while somebody waits.
 MAX_TEXTS = 20_000
 TOP_K = 10
 _CONTEXT = 90  # characters of the text on each side of a token
-_TOKENS_AROUND = 60  # the same in tokens, above what the models say of it
+_TOKENS_AROUND = 60  # the same in tokens, above the models' predictions
 
 
 @dataclass(frozen=True)
 class TokenFilter:
-    """Which tokens are to be shown."""
+    """Which tokens to show."""
 
     order: str = WORST  # `WORST`, `DIFFERENT` or `FLIPPED`
     low: float = 0.0  # smallest loss under model A, in nats
-    high: float = math.inf  # the loss stays below this; infinite for no bound
-    saw: str = ""  # what the model saw, a kind of `masking.KINDS`; blank for any
+    high: float = math.inf  # largest loss, exclusive
+    saw: str = ""  # a kind of `masking.KINDS`; blank for any
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,14 @@ class FoundTokens:
 
     tokens: tuple[TokenExample, ...] = ()  # the first `SHOWN`
     count: int = 0  # how many fit
-    texts: int = 0  # how many were looked through
-    all_texts: bool = True  # whether that was all of them
+    texts: int = 0  # searched
+    all_texts: bool = True  # whether all were searched
 
 
 def find_tokens(rows: Iterable[EvaluatedText | SkippedText], wanted: TokenFilter) -> FoundTokens:
-    """The tokens that come first by a filter, ties in the order of the texts.
+    """The first tokens by a filter, ties in the order of the texts.
 
-    Args:
-        rows: of a run, or pairs of two runs.
-        wanted: with an order other than `WORST` only tokens that two models saw count.
+    `rows` are of a run or pairs of two; orders other than `WORST` need tokens that two models saw.
     """
     largest = LargestTokens(SHOWN)
     count = texts = 0
@@ -84,7 +82,7 @@ def find_tokens(rows: Iterable[EvaluatedText | SkippedText], wanted: TokenFilter
 
 
 def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:
-    """float64 [M], large for what comes first, -inf for what does not fit."""
+    """float64 [M], larger first; -inf for tokens that do not fit."""
     values = nll = row.scores.nll_nats
     fits = (nll >= wanted.low) & (nll < wanted.high)
     if wanted.saw:
@@ -99,22 +97,19 @@ def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:
 
 
 def token_names(found: FoundTokens) -> TokenNames:
-    """What the tokens of a table are called."""
+    """The names of the tokens in a table."""
     return TokenNames(name for t in found.tokens for name in (t.token, t.top_token))
 
 
 def caption_of(wanted: TokenFilter) -> str:
-    """Which tokens come first, and what the model saw of them where that was chosen."""
+    """The order of the tokens, and the filter on what the model saw."""
     return CAPTIONS[wanted.order] + (f", {SAW[wanted.saw]}" if wanted.saw else "")
 
 
 def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
-    """The tokens as a table: a click on the token opens Explore, one on the row shows more.
+    """A table of tokens: a click on a token opens Explore, one on a row shows more.
 
-    Args:
-        found: what to show.
-        wanted: that it was found by.
-        pair: whether two models saw the tokens.
+    `pair` says whether two models saw the tokens.
     """
     return render(
         "page/evaluate/tokens.html",
@@ -133,15 +128,12 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
 def side_by_side_html(
     session: Session, tokens: Sequence[MeasuredToken], on_progress: ProgressCallback | None = None
 ) -> str:
-    """The best words of each model for one token, beside each other, as the run asked for them.
+    """Each model's best words for one token, side by side, with the run's options.
 
-    Args:
-        session: runs the models.
-        tokens: of model A, and of B where there is one.
-        on_progress: hears how the loading of a model goes.
+    `tokens` holds that of model A, and of B if there is one.
 
     Raises:
-        FillmaskError: if a model of the run cannot be had any more.
+        FillmaskError: if a model of the run is no longer available.
     """
     panels: list[dict[str, Any]] = []
     for letter, token in zip("AB", tokens, strict=False):
@@ -159,7 +151,7 @@ def side_by_side_html(
         panels.append(
             {
                 **reading,
-                # Two models of one tokenizer read the very same.
+                # Models with the same tokenizer read the same input.
                 "reads_otherwise": read not in [panel["read"] for panel in panels],
                 "read": read,
                 "caption": f"{letter}: {again.model.signature.name}",

@@ -1,4 +1,4 @@
-"""Uploaded and pasted texts: kept beside the runs while one needs them, weighed if public."""
+"""Uploaded and pasted texts, kept beside the runs that need them; limited on a public page."""
 
 import gzip
 import hashlib
@@ -13,8 +13,7 @@ from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.store import RUN_FILE
 from fillmask_ui.texts import TextSource
 
-# What a stranger may upload to a public page, once decompressed: to draw a sample, all rows are
-# read and counted.
+# Limits of a public page, after decompression: all rows are read to draw a sample.
 PUBLIC_BYTES = 20_000_000
 PUBLIC_ROWS = 200_000
 _UPLOADS, _PASTED = "uploads", "pasted.txt"
@@ -22,18 +21,15 @@ _DIGITS = 12
 
 
 def check_public_upload(path: Path) -> None:
-    """Refuse a file that is small only as it was sent.
-
-    Args:
-        path: of the file that the page received.
+    """Refuse an upload that is too large once decompressed.
 
     Raises:
-        OptionError: if it is too large once decompressed, or of a kind that is not known.
+        OptionError: if it is too large, or of an unknown kind.
         DataError: if it is gone or damaged.
     """
     source = TextSource("file", path.name)
     if source.layout == "parquet":
-        # Its rows may be of any size, whatever the file says of itself.
+        # The sizes it declares cannot be trusted.
         raise OptionError(
             "this public page reads no parquet: upload the texts as .txt, .csv or .jsonl (also .gz)"
         )
@@ -56,11 +52,11 @@ def _check_size(size: int, rows: int, name: str) -> None:
 
 
 def keep_pasted(text: str, root: Path, *, public: bool = False) -> Path:
-    """Pasted texts as a lasting file, under a name that they decide.
+    """Keep pasted texts in a file named by their hash.
 
     Raises:
         OptionError: if nothing was pasted, or more than a public page reads.
-        DataError: if they cannot be kept.
+        DataError: if the file cannot be written.
     """
     if not text.strip():
         raise OptionError("no text was pasted: write one a line, or pick the embedded texts")
@@ -79,7 +75,7 @@ def keep_pasted(text: str, root: Path, *, public: bool = False) -> Path:
 
 
 def pasted_text(where: str) -> str | None:
-    """The texts of a file that `keep_pasted` made, as they were pasted; None for any other.
+    """The texts of a file made by `keep_pasted`; None for any other file.
 
     Raises:
         DataError: if it is gone.
@@ -98,7 +94,7 @@ def _kept(root: Path, digest: str, name: str) -> Path:
 
 
 def keep_upload(path: Path, root: Path) -> Path:
-    """A lasting copy of an uploaded file, under a name that its contents decide.
+    """Copy an uploaded file to a name made from its hash.
 
     Raises:
         DataError: if it is gone or cannot be kept.
@@ -129,10 +125,10 @@ def _sha256(path: Path) -> str:
 
 
 def link_or_copy(path: Path, target: Path) -> Path:
-    """The same file under another name, there as a whole or not at all."""
+    """Link or copy a file atomically."""
     try:
         os.link(path, target)
-    except OSError:  # another disk, or one without links
+    except OSError:  # another disk, or no hard links
         half = target.with_suffix(target.suffix + ".new")
         shutil.copyfile(path, half)
         half.replace(target)
@@ -140,17 +136,14 @@ def link_or_copy(path: Path, target: Path) -> Path:
 
 
 def uploaded_name(path: Path, root: Path) -> str:
-    """The name by which a kept upload came; blank for any other file."""
+    """The original name of a kept upload; blank for any other file."""
     return path.name[_DIGITS + 1 :] if path.parent == root / _UPLOADS else ""
 
 
 def drop_upload(texts: Mapping[str, Any], store: RunStore, used: Collection[str] = ()) -> None:
-    """Remove the kept upload of a deleted run, unless another run may need it.
+    """Remove the kept upload of a deleted run, unless another run or job may need it.
 
-    Args:
-        texts: of the deleted run's run.json.
-        store: of the remaining runs.
-        used: paths that jobs read which may have no run yet.
+    `texts` is from the deleted run's run.json; `used` holds paths of jobs that may have no run yet.
     """
     where = texts.get("where") or ""
     kept = Path(where)
@@ -161,7 +154,7 @@ def drop_upload(texts: Mapping[str, Any], store: RunStore, used: Collection[str]
 
 
 def _may_name(folder: Path, digest: str) -> bool:
-    """Whether run.json names an upload; of any version, and also where it cannot be read."""
+    """Whether run.json, of any version, names an upload; True if it cannot be read."""
     try:
         return digest.encode() in (folder / RUN_FILE).read_bytes()
     except OSError:

@@ -51,17 +51,17 @@ _OF_STATE = {
 class TokenTable:
     """A table of tokens."""
 
-    html: str = ""  # the table; blank to take it off the page
+    html: str = ""  # blank to remove the table
     worst: str = ""  # HTML of its first few tokens in their sentences
     found: tuple[TokenExample, ...] = ()  # the tokens of its rows, for clicks
-    order: str = WORST  # what comes first, see `TokenFilter`
+    order: str = WORST  # see `TokenFilter`
     pair: bool = False  # whether two models saw the tokens
-    kinds: bool = False  # whether the model saw some hidden tokens otherwise than others
+    kinds: bool = False  # whether the model saw hidden tokens in several ways
 
 
 @dataclass(frozen=True)
 class RunList:
-    """The stored runs: as a table, and by name for the menus; the chosen one may be blank."""
+    """The stored runs, as a table and by name for the menus; the chosen one may be blank."""
 
     html: str
     names: tuple[str, ...]
@@ -70,19 +70,19 @@ class RunList:
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What changes on the page; None for what stays."""
+    """A change of the page; None leaves a part as it stands."""
 
     notice: str | None = None  # HTML of the message
     busy: bool | None = None  # whether a job runs
     figures: str | None = None  # HTML of the story of what was measured
-    every: str | None = None  # HTML of all figures; blank to take it off the page
-    # by name; those that are missing here are taken off the page
+    every: str | None = None  # HTML of all figures; blank to remove it
+    # by name; missing ones are removed
     charts: Mapping[str, Chart] | None = None
     tokens: TokenTable | None = None  # the table of tokens
-    selection: Selection | None = None  # which run all this is of
-    side: str | None = None  # HTML of what the models say of one token
+    selection: Selection | None = None  # the run shown
+    side: str | None = None  # HTML of the models' predictions of one token
     runs: RunList | None = None  # the list of runs
-    controls: SetControls | None = None  # what the controls are set to
+    controls: SetControls | None = None  # values for the controls
 
 
 def _said(notice: str) -> Update:
@@ -95,14 +95,14 @@ def _ended(notice: str) -> Update:
 
 @noticing(_ended)
 def job_updates(page_jobs: PageJobs, begin: Callable[[], Job]) -> Iterator[Update]:
-    """Begin a job, such as `page_jobs.begin` of some values, and show how it goes."""
+    """Start a job, such as `page_jobs.begin` with some values, and show its progress."""
     yield Update(notice=notice_html("busy", "Starting…"), busy=True)
     yield from followed(page_jobs, follow(begin()))
 
 
 @noticing(_ended)
 def taken_up(page_jobs: PageJobs) -> Iterator[Update]:
-    """The page as it opens: with the job that it showed before it was reloaded, if there is one."""
+    """The opening page, with the job that it showed before a reload if any."""
     job = page_jobs.take_up()
     if job is None:
         yield Update()  # an event that yields nothing would empty the page
@@ -113,7 +113,7 @@ def taken_up(page_jobs: PageJobs) -> Iterator[Update]:
 def followed(
     page_jobs: PageJobs, statuses: Iterable[JobStatus], *, controls: bool = False
 ) -> Iterator[Update]:
-    """The page while a job runs, and at its end; with `controls` they are set to its run's."""
+    """The page while a job runs, and at its end; `controls` sets them to the run's."""
     drawn: Summary | None = None
     for told in statuses:
         status = _as_stored(page_jobs, told) if told.ended else told
@@ -122,11 +122,11 @@ def followed(
             controls, progress = False, replace(progress, controls=page_jobs.controls(status.info))
         if status.ended:
             if status.state == "stopped":
-                # The answer first: all the charts take a moment.
+                # The figures first: the charts take a moment.
                 yield progress
             yield progress if status.info is None else _final_page(page_jobs, status, status.info)
         elif status.info is None or status.summary is None or status.summary is drawn:
-            # The same charts once more would close an opened table and break off a drag.
+            # Sending the same charts again would close an opened table and end a drag.
             yield progress
         else:
             drawn = status.summary
@@ -138,14 +138,14 @@ def followed(
                 every="",
                 charts=_charts(drawn, status.history, live=True),
                 tokens=TokenTable(),
-                # What is asked of a stored run must not be answered from the one before.
+                # Requests must not be answered from the previous run.
                 selection=Selection(),
                 side="",
             )
 
 
 def _as_stored(page_jobs: PageJobs, status: JobStatus) -> JobStatus:
-    """How a job ended by what is on disk, which counts: one that was stopped may have said less."""
+    """The end of a job as stored on disk; a stopped job may have reported less."""
     if status.info is None:
         return status
     try:
@@ -158,7 +158,7 @@ def _as_stored(page_jobs: PageJobs, status: JobStatus) -> JobStatus:
 
 
 def _final_page(page_jobs: PageJobs, status: JobStatus, info: RunInfo) -> Update:
-    """The page once the job of a run has ended, however it did."""
+    """The page once a job has ended."""
     page, selection = Update(), Selection(info.name)
     try:
         result = (
@@ -167,7 +167,7 @@ def _final_page(page_jobs: PageJobs, status: JobStatus, info: RunInfo) -> Update
             else Result(info, status.summary, status.history)
         )
     except FillmaskError:
-        pass  # nothing was measured: the notice says why
+        pass  # nothing measured; the notice says why
     else:
         page = _page(page_jobs, result, selection)
     notice = progress_html(status)
@@ -216,7 +216,7 @@ def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Update:
 
 
 def _link(page_jobs: PageJobs, selection: Selection) -> str:
-    """Opens the page with this result; none on a public page, whose runs are each visitor's own."""
+    """Opens the page with this result; blank on a public page, whose runs are private."""
     if page_jobs.session.public:
         return ""
     other = {"other": selection.other} if selection.other else {}
@@ -224,7 +224,7 @@ def _link(page_jobs: PageJobs, selection: Selection) -> str:
 
 
 def linked(link: Mapping[str, str]) -> Selection:
-    """What an address asks to show."""
+    """The runs named in an address."""
     return Selection(link.get("run", ""), link.get("other", ""))
 
 
@@ -249,19 +249,19 @@ def chosen_tokens(
     high: float | None,
     saw: str = "",
 ) -> Update:
-    """The table of tokens that the reader asks for.
+    """The table of tokens for a filter.
 
     Args:
         page_jobs: of the visitor.
-        selection: which run is on the page.
-        order: what comes first, see `TokenFilter`.
+        selection: the run on the page.
+        order: see `TokenFilter`.
         low: smallest loss under model A, in nats; None for any.
-        high: the loss stays below this; None for any.
-        saw: what the model saw, see `TokenFilter`.
+        high: largest loss, exclusive; None for any.
+        saw: see `TokenFilter`.
     """
     if not selection.run:
         return Update()
-    # No loss is below 0, whatever was typed.
+    # No loss is below 0.
     high = math.inf if high is None else max(0.0, high)
     wanted = TokenFilter(order, max(0.0, low or 0.0), high, saw)
     found = page_jobs.tokens(selection, wanted)
@@ -271,12 +271,12 @@ def chosen_tokens(
 
 
 def explore_state(page_jobs: PageJobs, selection: Selection, token: TokenExample) -> dict[str, str]:
-    """What Explore is told of a token of the table: where it stands in which run, which models."""
+    """The state of Explore for a token of the table: its place in its run, and the models."""
     place = link_of(place_of(selection, token))
     try:
         models = page_jobs.models(selection)
     except FillmaskError:
-        return place  # Explore says what is wrong with the run
+        return place  # Explore reports what is wrong with the run
     names = ("model", "compare") if len(models) > 1 else ()
     default = page_jobs.session.default_model
     references = (choice.reference.strip() or default for choice in models)
@@ -284,13 +284,13 @@ def explore_state(page_jobs: PageJobs, selection: Selection, token: TokenExample
 
 
 def place_of(selection: Selection, token: TokenExample) -> TokenPlace:
-    """Where a token of the table stands."""
+    """The place of a token of the table."""
     return TokenPlace(selection.run, token.id, token.position, selection.other)
 
 
 @noticing(str)
 def side_by_side(page_jobs: PageJobs, selection: Selection, token: TokenExample) -> Iterator[str]:
-    """HTML of what the models say of a token; says so while one is being loaded."""
+    """HTML of the models' predictions of a token; a notice while one is loading."""
 
     def ask(report: ProgressCallback) -> str:
         met = measured_tokens(page_jobs.store, place_of(selection, token))
@@ -305,9 +305,9 @@ def side_by_side(page_jobs: PageJobs, selection: Selection, token: TokenExample)
 
 @noticing(lambda notice: RunList(notice, (), ""))
 def run_list(page_jobs: PageJobs, chosen: str = "") -> RunList:
-    """The stored runs, one of them marked as the one that is shown."""
+    """The stored runs, with the shown one marked."""
     listing = page_jobs.runs()
-    # Also those that cannot be shown, so that they can be deleted.
+    # Includes unreadable runs, so that they can be deleted.
     names = (*(run.info.name for run in listing.runs), *listing.unreadable)
     html = render("page/evaluate/runs.html", listing=listing, chosen=chosen)
     return RunList(html, names, chosen if chosen in names else "")

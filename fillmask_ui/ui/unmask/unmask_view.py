@@ -1,4 +1,4 @@
-"""What the Unmask tab's form holds, read with care: anybody may send anything."""
+"""The Unmask tab: its form, checked as untrusted input, and its decodings as HTML."""
 
 import json
 import math
@@ -30,10 +30,10 @@ from fillmask_ui.unmasking import (
     masked_prompt,
 )
 
-# Positions that are hidden at the beginning: each is a pass of the model and a column of the grid.
+# Each hidden position takes a pass of the model and a column of the grid.
 MOST_HIDDEN = 100
 SIDES = ("A", "B")
-# What a visitor finds: one token after another beside all at once.
+# The initial form: one token at a time beside all at once.
 TEXT = "[MASK] [MASK] [MASK] [MASK] in the morning, and [MASK] [MASK] [MASK] at night."
 PLAIN: dict[str, UnmaskingConfig] = {
     "A": UnmaskingConfig(pieces="fitting"),
@@ -55,17 +55,17 @@ ORDER_LABELS = {
 
 @dataclass(frozen=True)
 class Control:
-    """One option of one side, as its control in the form."""
+    """The control of one option on one side."""
 
-    name: str  # of the control: side and field
+    name: str  # `SIDE_field`
     option: Option
-    value: str  # as a visitor finds it; blank for not given
+    value: str  # initial; blank for not given
     kind: str  # `choice`, `whole` or `number`
     choices: tuple[tuple[str, str], ...] = ()  # value, label
 
 
 def controls(side: str) -> list[Control]:
-    """The controls of one side, one per option of a decoding, in their order."""
+    """The controls of one side, one per option of a decoding."""
     found = []
     for name, own in options_of(UnmaskingConfig).items():
         value = getattr(PLAIN[side], name)
@@ -83,7 +83,7 @@ _WHOLE = {
 
 
 def config_of(values: Mapping[str, str], side: str) -> UnmaskingConfig:
-    """The choices of one side.
+    """The decoding options of one side.
 
     Raises:
         OptionError: for an invalid value; the message names the side and the option.
@@ -112,10 +112,10 @@ def _number(text: str, own: Option, whole: bool) -> float:
 
 
 def text_of(values: Mapping[str, str], model: MaskedLM) -> str:
-    """The text with its masks, from whatever the reader chose to give.
+    """The text with its masks: as typed, or made from a prompt or a length.
 
     Raises:
-        OptionError: for an invalid length, or one too long for a page.
+        OptionError: for an invalid length, or one too long for the page.
     """
     source = values.get("source", "text")
     if source == "text":
@@ -165,7 +165,7 @@ FIGURE = Figure("Unmask step by step", show)
 def decoded(
     session: Session, model: MaskedLM, text: str, config: UnmaskingConfig
 ) -> Waiting | Done[Unmasked]:
-    """A decoding, remembered; how far it is while it is being made."""
+    """A cached decoding, or its progress."""
 
     def work(report: Report) -> Unmasked:
         def on_step(step: Step) -> None:
@@ -182,15 +182,15 @@ def decoded(
 
 @dataclass(frozen=True)
 class Request(figure.Request):
-    """What the browser asks about a decoding that it shows."""
+    """A request about a decoding on the page."""
 
     side: Literal["A", "B"] = "A"
-    step: int = 0  # of the cell that is looked at, from 1
+    step: int = 0  # of the chosen cell, from 1
     position: int = -1
 
 
 def _known(session: Session, asked: Request) -> tuple[MaskedLM, Unmasked] | None:
-    """The decoding of one side that the browser shows; None while it is not there."""
+    """The model and decoding of one side; None until it is finished."""
     model = session.model(asked.model)
     text = text_of(asked.values, model)
     check_text(text)
@@ -199,7 +199,7 @@ def _known(session: Session, asked: Request) -> tuple[MaskedLM, Unmasked] | None
 
 
 def cell(session: Session, request: Mapping[str, Any]) -> Json:
-    """The candidates of one cell as `html`: `values`, `model`, `side`, `step` and `position`."""
+    """The candidates of one cell as `html`; blank for an unknown cell."""
     asked = from_values(Request, request)
     known = _known(session, asked)
     if known is None or not 1 <= asked.step <= len(known[1].steps):
@@ -219,15 +219,15 @@ def history(session: Session, request: Mapping[str, Any]) -> Json:
 
 
 def shown(session: Session, request: Mapping[str, Any]) -> Json:
-    """The pieces of the tab, as `ui/figure.py: answer` gives them."""
+    """The pieces of the tab, from `figure.answer`."""
     return figure.answer(session, FIGURE, from_values(figure.Request, request))
 
 
-# By the name under which the browser calls them; each takes the session and JSON values.
+# Name in the browser -> function of the session and JSON values.
 SERVED = {"figure": shown, "cell": cell, "history": history}
 
 
-# Signs that stand close to the word before them, whatever the vocabulary says of blanks.
+# Signs that join the word before them in any vocabulary.
 _CLOSING = frozenset(".,;:!?%)]}’”")
 LINE_WIDTH, LINE_HEIGHT = 560, 120
 
@@ -236,9 +236,9 @@ LINE_WIDTH, LINE_HEIGHT = 560, 120
 class Cell:
     """One position at one step."""
 
-    word: str  # the token that stands there after the step, else the one that is wanted most
-    state: str  # `new`, `filled`, `hidden`, or `again` for one that was hidden again
-    sure: float  # in [0, 1]; how sure the model was when it last looked
+    word: str  # the token after the step, or else its best candidate
+    state: str  # `new`, `filled`, `hidden`, or `again` when remasked
+    sure: float  # the model's latest confidence, in [0, 1]
 
 
 @dataclass(frozen=True)
@@ -246,9 +246,9 @@ class Column:
     """One token of the text."""
 
     position: int
-    word: str  # blank where it was hidden at the beginning
-    hidden: bool  # at the beginning
-    joined: bool  # whether no blank stands to its left
+    word: str  # blank if hidden at first
+    hidden: bool  # at first
+    joined: bool  # whether no space precedes it
 
 
 def columns(result: Unmasked, vocabulary: Vocabulary) -> list[Column]:
@@ -267,14 +267,14 @@ def columns(result: Unmasked, vocabulary: Vocabulary) -> list[Column]:
 
 
 def named(vocabulary: Vocabulary, token_id: int) -> str:
-    """A token as a reader knows it: `…ing` for a piece that goes on with a word."""
+    """A token's display name: `…ing` for a piece that continues a word."""
     return token_name(
         vocabulary.token(token_id), vocabulary.word(token_id), vocabulary.is_continuation(token_id)
     )
 
 
 def sureness(confidence: float, order: str, vocabulary_size: int) -> float:
-    """A confidence as a share in [0, 1]: 1 - the uncertainty that a threshold adds up."""
+    """A confidence as a share in [0, 1]: 1 minus the uncertainty that a threshold sums."""
 
     if order == "entropy":
         return 1 + confidence / math.log(vocabulary_size)
@@ -284,7 +284,7 @@ def sureness(confidence: float, order: str, vocabulary_size: int) -> float:
 def frames(
     result: Unmasked, order: str, vocabulary: Vocabulary, vocabulary_size: int
 ) -> list[dict[int, Cell]]:
-    """One entry per step: the cells of the positions that were hidden at the beginning."""
+    """The cells of the initially hidden positions, one dict per step."""
     shown: list[dict[int, Cell]] = []
     stands: dict[int, Cell] = {}
     for step in result.steps:
@@ -311,7 +311,7 @@ def frames(
 def result_html(
     result: Unmasked, config: UnmaskingConfig, side: str, vocabulary: Vocabulary, width: int
 ) -> str:
-    """One side: its figures, the place of the strip, the grid, the line of log-probability."""
+    """One side: its figures, the place of the strip, the grid, the log-probability line."""
     shown = frames(result, config.order, vocabulary, width)
     own = columns(result, vocabulary)
     playable = {
@@ -347,7 +347,7 @@ def line(result: Unmasked) -> dict[str, Any]:
 
 
 def cell_html(step: Step, position: int, side: str, vocabulary: Vocabulary) -> str:
-    """The candidates of one position at one step; blank where it was not hidden then."""
+    """The candidates of one position at one step; blank if it was not hidden then."""
     state = next((own for own in step.hidden if own.position == position), None)
     if state is None:
         return ""
@@ -364,5 +364,5 @@ def cell_html(step: Step, position: int, side: str, vocabulary: Vocabulary) -> s
 
 
 def comparison(results: Mapping[str, Unmasked]) -> str:
-    """Both sides in one table; blank for a single one."""
+    """Both sides in one table; blank for a single side."""
     return render("page/unmask/comparison.html", results=results) if len(results) > 1 else ""
