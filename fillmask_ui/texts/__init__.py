@@ -1,9 +1,9 @@
-"""Where texts come from: embedded, files, folders of files, standard input, Hugging Face data sets.
+"""Texts: embedded, files, folders of files, standard input, Hugging Face data sets.
 
 `TextChoice(reference, ...).source()` says which texts; `open_texts(source)` yields `Example`s. The
 id of an example is its place in the data, from 0, so that masks drawn from (seed, id) do not change
 with `samples` or `shuffle` (but see `texts/hub.py` for streams). Memory grows by 8 bytes per row
-while an order is drawn and 32 per text asked for; a JSON array is held whole.
+while an order is drawn and 32 per text requested; a JSON array is held whole.
 """
 
 from fillmask_ui.texts.reading import MAX_CHARACTERS, SourceReport, Texts, open_texts

@@ -1,4 +1,4 @@
-"""Which files hold texts, which folders are data sets, and the lines of a file in bounded memory.
+"""Files and folders of texts, and the lines of a file in bounded memory.
 
 A line ends at a line feed alone; a carriage return before it belongs to the ending. (Python's
 `splitlines` would also cut at form feeds and at separators inside running text.)
@@ -19,34 +19,34 @@ from typing import IO, Any
 from fillmask_ui.errors import DataError, opening
 
 FORMATS = ("txt", "csv", "tsv", "jsonl", "parquet")
-# Other endings under which the same formats are found.
+# Other endings of the same formats.
 _IN_FOLDERS = {name: name for name in FORMATS} | {"text": "txt", "ndjson": "jsonl", "pq": "parquet"}
-# Beside texts such files say something else, so that they count only where they are named.
+# In a folder, such files hardly hold texts: they count only if named.
 ENDINGS = {**_IN_FOLDERS, "json": "jsonl", "log": "txt"}
-# Files of the datasets library: of a data set that it wrote, or that has a loading description.
+# Files by which the datasets library marks a data set.
 _MARKS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 # A split in the name of a file or folder (Source: Hugging Face datasets, `data_files.py`).
 _SPLIT = re.compile(
     "(^|[-._ 0-9])(train(ing)?|valid(ation)?|dev|val|test(ing)?|eval(uation)?)($|[-._ 0-9])"
 )
 _PIECE_CHARACTERS = 1 << 16
-# What stands for bytes that cannot be decoded, and zero bytes: UTF-16 that is read as UTF-8 has
-# them, and would be measured as other characters than it holds.
+# Undecodable bytes and zero bytes, as in UTF-16 read as UTF-8, which would be measured as other
+# characters than the file holds.
 _NO_TEXT = re.compile("[\0\udc80-\udcff]")
 
 
 def is_folder(path: str | Path) -> bool:
-    """As `Path.is_dir`, which raises for some names."""
+    """`Path.is_dir`, but False for names on which that raises."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether there is a file, or a pipe or device, of that name."""
+    """Whether a file, pipe or device of that name exists."""
     return os.path.exists(path) and not is_folder(path)  # noqa: PTH110 - Path raises
 
 
 def ending(name: str) -> str:
-    """What follows the last dot of a name in small letters, but for .gz.
+    """The lower-case suffix of a name, ignoring .gz.
 
     >>> ending("News.CSV.gz")
     'csv'
@@ -55,7 +55,7 @@ def ending(name: str) -> str:
 
 
 def text_files(folder: str | Path) -> list[Path]:
-    """The files of a known ending in a folder, or if it has none, those of its folders; by name."""
+    """The files of known endings in a folder, or else in its subfolders; by name."""
     found = _found(Path(folder))
     if not found:
         raise DataError(
@@ -66,10 +66,10 @@ def text_files(folder: str | Path) -> list[Path]:
 
 
 def is_data_set(folder: Path) -> bool:
-    """Whether a folder is laid out for the datasets library, not just one of files.
+    """Whether a folder is laid out for the datasets library.
 
     It has names of splits (`test.csv`, `test-00000-of-00002.parquet`, `train/`), the library's own
-    files, a card that describes the data, or folders and none of the files of `text_files`.
+    files, a card that describes the data, or subfolders and none of the files of `text_files`.
     """
     top, files = _entries(folder), _found(folder)
     names = [path.name for path in top if is_folder(path)]
@@ -78,7 +78,7 @@ def is_data_set(folder: Path) -> bool:
     names += [part for path in files for part in path.relative_to(folder).parts]
     if any(map(_SPLIT.search, names)):
         return True
-    # A card whose YAML says which files make up a data set.
+    # A card whose YAML lists the files of a data set.
     with suppress(OSError), (folder / "README.md").open("rb") as file:
         header = file.read(1 << 16).split(b"\n---", 1)[0]
         return bool(re.match(rb"---\r?\n(.*\n)*(configs|dataset_info):", header))
@@ -94,7 +94,7 @@ def _entries(folder: Path) -> list[Path]:
 def _found(folder: Path) -> list[Path]:
     paths = _entries(folder)
     files = [path for path in paths if ending(path.name) in _IN_FOLDERS and not is_folder(path)]
-    # A link may lead back.
+    # A link may form a cycle.
     inner = (path for path in paths if is_folder(path) and not path.is_symlink())
     return files or [file for path in inner for file in _found(path)]
 
@@ -104,11 +104,11 @@ class ByteSource:
     """Bytes that can be opened."""
 
     name: str  # for messages
-    # gives a binary stream from its beginning, closed at the end of the block
+    # opens a binary stream, closed at the end of the block
     open: Callable[[], AbstractContextManager[Any]]
 
     def lines(self, encoding: str = "utf-8", keep: int | None = None) -> Iterator[str]:
-        r"""The lines without their endings and a byte order mark, cut at `keep` characters.
+        r"""The lines without endings or byte order mark, cut at `keep` characters.
 
         >>> list(ByteSource("example", lambda: io.BytesIO(b"one\r\ntwo\n\nfour")).lines())
         ['one', 'two', '', 'four']
@@ -132,15 +132,15 @@ class ByteSource:
                 if line:
                     yield line.removesuffix("\r")[:keep]
             finally:
-                text.detach()  # else it closes what it was given
+                text.detach()  # or it would close the stream
 
 
 def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) -> ByteSource:
-    """The bytes of a file, called by its path or another name in messages."""
+    """The bytes of a file; messages use `name`, by default its path."""
     opened: Any = gzip.open if compressed else open
     return ByteSource(name or path, partial(opened, path, "rb"))
 
 
 def standard_input(stream: IO[bytes] | None = None) -> ByteSource:
-    """Standard input, or what stands for it; it can be read once."""
+    """Standard input, or `stream` in its place; can be read once."""
     return ByteSource("standard input", lambda: nullcontext(stream or sys.stdin.buffer))

@@ -1,7 +1,7 @@
-"""Texts of Hugging Face data sets; the only file that imports the datasets library.
+"""Texts of Hugging Face data sets; the only module that imports the datasets library.
 
-A stream is shuffled within a buffer of 1,000 rows, in one order for one version of the library. The
-id of an example is then its place in that order, so its masks are the same from run to run, but not
+A stream is shuffled within a buffer of 1,000 rows, in an order fixed for one version of the
+library. Its ids are places in that order, so masks are the same from run to run, but differ from
 those of the same text in a stored data set.
 """
 
@@ -25,10 +25,10 @@ from fillmask_ui.texts.source import TextSource
 if TYPE_CHECKING:
     import datasets
 
-# How long the hub is waited for before the cache is used.
+# How long to wait for the hub before using the cache.
 ANSWER_SECONDS = 3.0
 _OFFLINE = threading.Lock()  # held while the library's own switch is read or set
-# A column of our own beside the text; shuffled with it, it keeps where each row was.
+# An added column with each row's place before shuffling.
 _POSITION = "__row_of_the_split__"
 
 
@@ -40,9 +40,9 @@ def open_dataset(source: TextSource) -> OrderedRows:
     logging.getLogger("huggingface_hub.repocard").setLevel(logging.ERROR)
     with opening("texts", source.where):
         builder = _builder(source)
-        # A split that is not there is refused before anything large is fetched.
+        # Refuse an unknown split before any large download.
         found = builder.info.splits or builder.config.data_files or ()
-        known = {str(name) for name in found}  # which of files in a folder are not strings
+        known = {str(name) for name in found}  # for files in a folder they are not strings
         asked = {part.split("[")[0].strip() for part in source.split.split("+")}
         if known and (missing := sorted(asked - known - {"all"})):
             raise OptionError(f"{unknown(f'split of {source.where}', missing[0], known)} (--split)")
@@ -50,12 +50,12 @@ def open_dataset(source: TextSource) -> OrderedRows:
 
 
 def _builder(source: TextSource) -> datasets.DatasetBuilder:
-    """The builder, from the cache where the hub does not answer."""
+    """The builder, from the cache if the hub does not answer."""
     import datasets
 
     with _OFFLINE:
         offline = datasets.config.HF_HUB_OFFLINE
-        # The library by itself would ask a hub that does not answer for 24 s.
+        # The library would keep asking an unreachable hub for 24 s.
         silence = "" if offline or is_folder(source.where) else _silence(source)
         datasets.config.HF_HUB_OFFLINE = offline or bool(silence)
         try:
@@ -68,7 +68,7 @@ def _builder(source: TextSource) -> datasets.DatasetBuilder:
                 f"{source.where} is not in the cache and cannot be fetched ({why}): check the "
                 "connection, or use the embedded texts or a file"
             ) from error
-        except ValueError as error:  # says which configurations there are in its second line
+        except ValueError as error:  # its second line lists the configurations
             said = " ".join(str(error).splitlines()[:2])
             raise OptionError(f"{source.where}: {said} (--dataset-name)") from error
         finally:
@@ -76,7 +76,7 @@ def _builder(source: TextSource) -> datasets.DatasetBuilder:
 
 
 def _silence(source: TextSource) -> str:
-    """Why the hub says nothing of a data set; blank where it answers, if only that it has none."""
+    """Why the hub does not answer about a data set; blank if it does, even with an error."""
     from huggingface_hub import HfApi, errors
 
     try:
@@ -85,7 +85,7 @@ def _silence(source: TextSource) -> str:
         return first_line(error) if error.response.status_code >= 500 else ""
     except (errors.HTTPError, OSError) as error:
         return f"the hub cannot be reached: {first_line(error)}"
-    except ValueError:  # not the name of a data set, which the library says
+    except ValueError:  # not a name of a data set; the library reports it
         return ""
     return ""
 
@@ -100,7 +100,7 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
         builder.download_and_prepare()
         rows = builder.as_dataset(split=source.split)
         available = len(rows)
-    # Streams know their columns by their first row alone.
+    # Streams learn their columns from the first row.
     columns: Any = rows.column_names or next(iter(rows), {})
     column = choose_column(columns, source.column, source.where)
     rows = rows.select_columns([column])
@@ -112,7 +112,7 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
 
 
 def _examples(rows: Any, column: str, source: TextSource) -> Iterator[Example]:
-    with opening("texts", source.where):  # a network lost on the way as well
+    with opening("texts", source.where):  # the network may fail midway
         for index, row in enumerate(rows):
             position = row.get(_POSITION, index)
             yield Example(position, as_text(row[column], column, f"{source.where}, row {position}"))

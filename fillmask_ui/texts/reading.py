@@ -1,4 +1,4 @@
-"""open_texts(): the examples of a source, one at a time, and the report on them."""
+"""open_texts(): the examples of a source, one at a time, and a report on them."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, STDIN, Tex
 
 @dataclass
 class SourceReport:
-    """What a source gave so far; complete when its texts have been read to the end."""
+    """Counts of a source so far; complete once its texts are read to the end."""
 
     samples: int | None  # texts asked for; None for all
-    # rows in the data; None while unknown: in its own order it is read no further than asked
+    # rows in the data; None while unknown, as unshuffled texts are not read to their end
     available: int | None
     given: int = 0  # examples yielded
-    blank: int = 0  # of those, empty or of white space alone
+    blank: int = 0  # of those, empty or white space
     cut: int = 0  # of those, cut at `MAX_CHARACTERS` characters
 
     @property
     def expected(self) -> int | None:
-        """How many examples will come, for a progress bar; None if not known."""
+        """How many examples will come, for a progress bar; None if unknown."""
         return min((n for n in (self.samples, self.available) if n is not None), default=None)
 
     @property
@@ -52,14 +52,14 @@ class SourceReport:
         return tuple(notes)
 
     def counted(self, example: Example) -> Example:
-        """Count an example, and cut it if it is too long."""
+        """Count an example; cut it if too long."""
         self.given += 1
         self.blank += not example.text.strip()
         self.cut += len(example.text) > MAX_CHARACTERS
         return Example(example.id, example.text[:MAX_CHARACTERS])
 
     def check(self, where: str) -> None:
-        """A `DataError` if data that was read to its end holds no text."""
+        """A `DataError` if data read to its end holds no text."""
         if not self.given:
             raise DataError(f"{where} is empty: it has no texts; give data with at least one")
         if self.blank == self.given:
@@ -75,13 +75,13 @@ class Texts(ExitStack, Iterator[Example]):
         examples, available = rows
         self.source = source
         self.report = SourceReport(source.samples, available)  # on what came so far
-        # A wrong column or an empty file shows before a model is loaded.
+        # Reports a wrong column or an empty file before a model is loaded.
         first = list(islice(examples, 1))
         self._examples = self._counted(chain(first, examples))
         self.enter_context(resources)
         self.callback(self._examples.close)
         if not first:
-            next(self, None)  # which says that there are none
+            next(self, None)  # reports it
 
     def _counted(self, examples: Iterator[Example]) -> Generator[Example]:
         for example in examples:
@@ -96,7 +96,7 @@ class Texts(ExitStack, Iterator[Example]):
 
 
 def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
-    """Start to read texts; a `FillmaskError` if they cannot be had, or lack the column.
+    """Start to read texts; a `FillmaskError` if unavailable or without the column.
 
     >>> texts = open_texts(TextSource(samples=3))  # the embedded ones, shuffled with seed 42
     >>> [example.id for example in texts], texts.report.available
@@ -116,7 +116,7 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
 
 
 def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
-    """Standard input as it comes; a copy of it where it is read twice."""
+    """Standard input, copied if it is read twice."""
     given = standard_input(stdin)
     if not source.shuffle:
         return given
@@ -132,7 +132,7 @@ def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) ->
 
 
 def _ordered(source: TextSource, texts: Callable[[], Iterator[str]]) -> OrderedRows:
-    """Examples of texts that are read from the beginning at each call."""
+    """Examples in the source's order; `texts` restarts from the beginning at each call."""
     if source.shuffle:
         available = sum(1 for _ in texts())
         positions = shuffled_positions(available, source.seed, source.samples)
@@ -141,7 +141,7 @@ def _ordered(source: TextSource, texts: Callable[[], Iterator[str]]) -> OrderedR
 
 
 def files_of(source: TextSource) -> tuple[TextSource, ...]:
-    """The files of a source, in the order of their names: whole, not shuffled, of one layout."""
+    """The files of a source by name: each whole, unshuffled, of one layout."""
     paths = [source.where]
     if source.kind == EMBEDDED:
         paths = [str(asset("texts") / "embedded.jsonl")]

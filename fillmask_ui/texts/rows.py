@@ -22,27 +22,27 @@ from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource
 from fillmask_ui.texts.source import PARAGRAPH, TextSource
 
-# The csv module refuses longer values, as of a quote that is never closed.
+# The csv module refuses longer values, e.g. from an unclosed quote.
 _MAX_FIELD_CHARACTERS = 16_000_000
 _PARQUET_ROWS_AT_ONCE, _PARQUET_BUFFER_BYTES = 64, 1 << 20
 
-# Examples in the order asked for, and how many rows the data has, where known.
+# Examples in order, and the number of rows if known.
 OrderedRows: TypeAlias = "tuple[Iterator[Example], int | None]"
 
 
 def read_rows(source: TextSource, data: ByteSource) -> Iterator[str]:
-    """One text per row of a text file or stream; blank lines are rows of plain text alone."""
+    """One text per row of a text file or stream; blank lines are rows of plain text only."""
     if source.layout == "jsonl":
         return _json_values(source, data)
     if source.layout != "txt":
         return _table_values(source, data)
-    # One more than is used, so that a cut can be seen.
+    # One more than is used, to detect a cut.
     lines = data.lines(source.encoding, MAX_CHARACTERS + 1)
     return _paragraphs(lines) if source.by == PARAGRAPH else lines
 
 
 def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
-    """Each run of lines that are not blank is a text; its line breaks stay."""
+    """Runs of non-blank lines as texts, line breaks included."""
     for filled, run in groupby(lines, key=lambda line: bool(line.strip())):
         if filled:
             text = next(run)
@@ -63,7 +63,7 @@ def _json_values(source: TextSource, data: ByteSource) -> Iterator[str]:
 
 
 def _records(lines: Iterator[str], name: str) -> Iterator[tuple[str, object]]:
-    """Each value with its place: of an array, or one a line."""
+    """Each value with its place: of a JSON array, or one per line."""
     first = next(lines, "")
     lines = chain([first], lines)
     if first.lstrip().startswith("["):
@@ -85,7 +85,7 @@ def _table_values(source: TextSource, data: ByteSource) -> Iterator[str]:
     lines = data.lines(source.encoding)
     head = next(lines, "")
     mark = "\t" if source.layout == "tsv" else ","
-    if mark == "," and "," not in head and ";" in head:  # as spreadsheets write in many places
+    if mark == "," and "," not in head and ";" in head:  # as spreadsheets write in many countries
         mark = ";"
     reader = csv.reader((f"{line}\n" for line in chain([head], lines)), delimiter=mark, strict=True)
     try:
@@ -103,7 +103,7 @@ def _table_values(source: TextSource, data: ByteSource) -> Iterator[str]:
 
 
 def read_parquet(path: str, asked: str | None) -> Iterator[str]:
-    """As `read_rows`, a few rows in memory at a time."""
+    """`read_rows` for parquet, with a few rows in memory at a time."""
     library = optional_library("pyarrow.parquet")
     given = {"buffer_size": _PARQUET_BUFFER_BYTES, "pre_buffer": False}
     with opening("texts", path), library.ParquetFile(path, **given) as file:
@@ -114,7 +114,7 @@ def read_parquet(path: str, asked: str | None) -> Iterator[str]:
 
 
 def optional_library(name: str) -> Any:
-    """A module of a library that comes with the extra `hub`; a `DataError` without it."""
+    """A module from the extra `hub`; a `DataError` without it."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -123,9 +123,9 @@ def optional_library(name: str) -> Any:
 
 
 def choose_column(columns: Collection[str], asked: str | None, place: str) -> str:
-    """The column that holds the texts: the one asked for, else `text`, else the only one.
+    """The column that holds the texts: the one named, else `text`, else the only one.
 
-    Case and spaces around a name count only between names that differ in nothing else.
+    Case and surrounding spaces matter only between names that differ in nothing else.
 
     >>> choose_column(["label", " Text"], None, "example")
     ' Text'
@@ -143,7 +143,7 @@ def choose_column(columns: Collection[str], asked: str | None, place: str) -> st
 
 
 def as_text(value: object, column: str, place: str) -> str:
-    """A value as a text; null is an empty text, anything else a `DataError`."""
+    """A value as a text; null is empty, other types are a `DataError`."""
     if isinstance(value, str) or value is None:
         return value or ""
     kind = type(value).__name__
@@ -156,19 +156,19 @@ def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.n
     >>> shuffled_positions(5, seed=42)
     array([4, 2, 3, 1, 0])
     """
-    # The whole permutation can be freed after a copy.
+    # The copy lets the whole permutation be freed.
     return np.random.default_rng(seed).permutation(rows)[:samples].copy()
 
 
 def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
-    """The texts at some positions of a stream, in the order of the positions.
+    """The texts at some positions [N] of a stream, in the order of the positions.
 
-    They wait in a temporary file. No text after the last position [N] is read.
+    They wait in a temporary file; reading stops after the last position.
 
     >>> [example.text for example in pick(iter("abcde"), np.array([3, 0]))]
     ['d', 'a']
     """
-    places = np.zeros((len(positions), 2), dtype=np.int64)  # of each text: its start and size
+    places = np.zeros((len(positions), 2), dtype=np.int64)  # start and size of each text
     home = tempfile.gettempdir()
     with opening("texts", f"a copy in {home}"), tempfile.TemporaryFile() as spool:
         read = 0

@@ -1,4 +1,4 @@
-"""Which texts are meant: as a user types it (`TextChoice`), and checked (`TextSource`)."""
+"""Which texts are meant: as typed (`TextChoice`), and checked (`TextSource`)."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ EMBEDDED, FILE, FOLDER = "embedded", "file", "folder"
 STDIN, DATASET = "stdin", "dataset"
 LINE, PARAGRAPH = "line", "paragraph"
 UNITS = (LINE, PARAGRAPH)
-# Fields of `TextSource` that only data sets have.
+# Fields of `TextSource` for data sets alone.
 _FETCHED = ("config", "split", "revision", "streaming")
 
 
 @dataclass(frozen=True)
 class TextSource:
-    """Which texts to read, in which order; run.json keeps it under these names."""
+    """Which texts to read, in which order; the field names are those of run.json."""
 
     kind: str = EMBEDDED  # `embedded`, `file`, `folder` (of files), `stdin` or `dataset`
     # path of a file or folder, id (or folder) of a Hugging Face data set; else empty
     where: str = ""
-    column: str | None = None  # that holds the text; None for `text`, or the only one there is
+    column: str | None = None  # of the text; None for `text`, or else the only one
     config: str | None = None  # configuration of a data set
     split: str = "test"  # of a data set; slices such as `test[:10%]` work where it is not streamed
     revision: str | None = None  # branch, tag or commit of a data set
-    streaming: bool = False  # read a data set over the network while it is used, without storing it
+    streaming: bool = False  # read a data set over the network without storing it
     samples: int | None = option(None, "At most so many texts; None for all.", least=1)
     shuffle: bool = True  # whether the texts come in the order of a seeded permutation
     seed: int = 42  # of that permutation
     by: str = LINE  # for plain text, `line` or `paragraph` (separated by blank lines)
     encoding: str = "utf-8"  # of text files and standard input; a byte order mark is dropped
-    # of a file, of all files of a folder or of standard input; None for what the names say
+    # format of the files or standard input; None to go by the names
     format: str | None = option(None, "Of files.", choices=FORMATS)
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class TextSource:
 
     @property
     def layout(self) -> str | None:
-        """The format asked for, else what the name says; None for a data set and for a folder.
+        """The given format, else the one of the name; None for data sets and folders.
 
         >>> TextSource("file", "news.csv.gz").layout, TextSource("file", "notes").layout
         ('csv', 'txt')
@@ -82,7 +82,7 @@ class TextSource:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TextSource:
-        """The inverse of `to_dict`; more entries are passed over, a missing one is a `KeyError`."""
+        """The inverse of `to_dict`; ignores extra entries; a missing one is a `KeyError`."""
         return cls(**{entry.name: values[entry.name] for entry in fields(cls)})
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ class TextChoice:
     seed: int = 42  # of the permutation; the command line has no option for it
 
     def source(self) -> TextSource:
-        """What is meant: a file that exists or is named like one, a folder of files, or a data set.
+        """An existing file (or a name like one), a folder of files, or a data set.
 
         A folder is a data set if an option of data sets is given, or if it is laid out as one and
         no option of files is given.

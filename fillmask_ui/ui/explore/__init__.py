@@ -1,1 +1,1 @@
-"""The Explore tab: a sentence, the words hidden in it, and what a model expects there."""
+"""The Explore tab: a sentence, the words hidden in it, and a model's predictions for them."""

@@ -1,7 +1,6 @@
-"""What the lenses over the strip share: the scale of their tints, and where they stand.
+"""Lenses over the strip: each tints the words of a sentence by a number, on a shared scale.
 
-A lens tints each word of the strip by a number. Its scale does not depend on the sentence, so that
-two sentences can be compared; beyond its end all words look alike.
+The scale does not depend on the sentence, so that two sentences can be compared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,17 +39,17 @@ class Tick:
 
 @dataclass(frozen=True)
 class Scale:
-    """From 0 to where the tint is full."""
+    """A scale from 0 to the full tint."""
 
     end_nats: float
     steps: Mapping[str, float]  # unit -> distance of the ticks
 
     def tint(self, nats: float) -> float:
-        """How much of the full tint, in [0, 1]."""
+        """The share of the full tint, in [0, 1]."""
         return max(0.0, min(1.0, nats / self.end_nats))
 
     def ticks(self, unit: str) -> tuple[Tick, ...]:
-        """Numbers to write beside it; the last one stands for all beyond.
+        """Tick labels; the last stands for everything beyond.
 
         >>> [tick.label for tick in Scale(1.0, {"bits": 0.5}).ticks("bits")]
         ['0', '0.5', '1', '1.44+']
@@ -63,12 +62,12 @@ class Scale:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question about the words of a text, ready to be answered."""
+    """A lens's question about the words of a text."""
 
     question: Question
     model: MaskedLM
     text: str  # with the model's own masks
-    hidden: tuple[str | None, ...]  # the word behind each mask, where it is known
+    hidden: tuple[str | None, ...]  # the word behind each mask, if known
     start: int  # number of the first word wanted, from 0
 
     def shown(
@@ -79,9 +78,9 @@ class Asked:
         scale: Scale,
         **values: Any,
     ) -> Json:
-        """Those of the words that are new to the browser, and what is known of all together.
+        """The words new to the browser, and a summary of all words known.
 
-        `lens` names its templates; `values` are for these.
+        `lens` names the templates, which also get `values`.
         """
         total = len(text_words(self.model.vocabulary.encode(self.text), self.model.vocabulary))
         known, unit = len(words), self.question.unit
@@ -109,7 +108,7 @@ class Asked:
 
 
 def read_asked(session: Session, values: Mapping[str, Any]) -> Asked:
-    """What the browser asks a lens; a `FillmaskError` where it cannot be answered."""
+    """The browser's question to a lens; a `FillmaskError` if it is invalid."""
     question = Question.read(values)
     check_text(question.text)
     model = session.model(question.model)
@@ -121,7 +120,7 @@ OCCLUSION_SCALE = Scale(1.0, {"nats": 0.25, "bits": 0.5})
 
 
 def occlusion(session: Session, values: Mapping[str, Any]) -> Json:
-    """Some of the other words of a text with masks, as `surprise.surprise` gives them."""
+    """Some of the other words of a text with masks, in the form of `surprisal`."""
     asked = read_asked(session, values)
     mask = asked.question.selected if asked.question.selected < len(asked.hidden) else 0
     word = (asked.hidden[mask] if asked.hidden else None) or ""
@@ -149,15 +148,15 @@ def _longer_occlusion(
     return replace(window, words=(*words, *window.words))
 
 
-# A blind guess among 22,000 words costs 10 nats.
+# A uniform guess among 22,000 words costs 10 nats.
 SURPRISAL_SCALE = Scale(10.0, {"nats": 2.0, "bits": 3.0})
 
 
 def surprisal(session: Session, values: Mapping[str, Any]) -> Json:
-    """Some words of a sentence, from number `from` on, with all that is known of the sentence.
+    """Some words of a sentence from number `from` on, and a summary of those known.
 
-    `words` have the index of their first token, their tint and what to show beside them; `next` is
-    the number to go on `from`, None at the end. Where it cannot be had, an `error` says why.
+    `words` have the index of their first token, their tint and their details; `next` is the `from`
+    of the next call, None at the end. Failures are in `error`.
     """
     asked = read_asked(session, values)
     found = measured(session, asked.model, asked.text, asked.start)
@@ -172,7 +171,7 @@ def surprisal(session: Session, values: Mapping[str, Any]) -> Json:
 
 
 def measured(session: Session, model: MaskedLM, text: str, start: int) -> SentenceSurprisal:
-    """The words of a text that are known; where that of number `start` is not, some more."""
+    """The known words of a text, with more measured if word `start` is not among them."""
     return session.further(
         model,
         (surprisal_windows, text),

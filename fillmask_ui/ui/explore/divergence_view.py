@@ -1,7 +1,6 @@
-"""Where do two models part? The sentences of some texts on which they differ most, as they come.
+"""The sentences of some texts on which two models differ most, as they are found.
 
-The browser asks for one window after another and keeps the list, so that nothing is kept here for
-a visitor, and to stop is not to ask on.
+The browser requests one window after another and keeps the list, so no state is kept here.
 """
 
 import time
@@ -20,24 +19,23 @@ from fillmask_ui.ui.background import Done, Waiting
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.session import Session, check_text
 
-# Of the embedded texts, and of those that a visitor sends in one call.
+# Sentences: of the embedded texts, and of a visitor in one call.
 MAX_SENTENCES = 200
 MAX_SENT = 8
-# After so long the answer goes back with what was found; a sentence takes some tenths of a second.
+# One call takes about so long; a sentence takes some tenths of a second.
 WINDOW_SECONDS = 0.8
-# Beyond any divergence of logits that float32 holds apart.
+# Larger than any divergence that float32 logits can express.
 MOST_CHANGE = 1e9
 
 Json = dict[str, Any]
 
 
 def divergent(session: Session, values: Mapping[str, Any]) -> Json:
-    """What two models say of some sentences, from number `from` on.
+    """Two models on some sentences, from number `from` on.
 
-    `values` are those of a question and, for sentences of the visitor's own, the next of them in
-    `sentences`; else the embedded texts are searched. `done` sentences were looked at, `found` are
-    those on which the models differ. Where it cannot be had, an `error` says why; while a model
-    is being loaded `busy` says how far that is.
+    `values` are those of a question, whose `sentences` are the visitor's next ones; without them
+    the embedded texts are searched. `done` counts the sentences searched, `found` lists those on
+    which the models differ. Failures are in `error`; `busy` has the progress of loading a model.
     """
     question = Question.read(values)
     start = question.start
@@ -75,7 +73,7 @@ def embedded_sentences() -> tuple[Sentence, ...]:
 
 
 def _own(question: Question) -> list[Sentence] | None:
-    """The visitor's sentences, one line each; None where none were sent."""
+    """The visitor's sentences, one line each; None if none were sent."""
     if question.sentences is None:
         return None
     lines = enumerate(question.sentences[:MAX_SENT], question.start)
@@ -86,7 +84,7 @@ def _shown(found: Divergence, models: tuple[MaskedLM, MaskedLM], unit: str) -> J
     firsts = zip(models, (found.first, found.other_first), strict=True)
     names = [candidate_names([first], model.vocabulary)[0] for model, first in firsts]
     html = render("page/explore/parting_row.html", own=found, names=names, unit=unit)
-    # What a click asks: this sentence, with the word behind its mask.
+    # The state after a click: this sentence, and the word behind its mask.
     hidden = [found.word] if found.word else []
     state = {"text": found.masked, "base": found.masked, "hidden": hidden, "selected": found.mask}
     change = min(found.order[1], MOST_CHANGE)  # JSON has no infinity

@@ -13,7 +13,7 @@ TEXT, OTHER = 0, 1  # the two sentences of an example, where a claim is about on
 
 @dataclass(frozen=True)
 class First:
-    """The model's first word for a mask is this one."""
+    """The model's first word for a mask."""
 
     word: str
     sentence: int = TEXT
@@ -49,7 +49,7 @@ class Likelier:
 
 @dataclass(frozen=True)
 class SubTokens:
-    """A word is so many tokens of the vocabulary, and has at least this probability as a whole."""
+    """A word has so many sub-tokens, and at least this probability as a whole."""
 
     word: str
     count: int
@@ -58,7 +58,7 @@ class SubTokens:
 
 @dataclass(frozen=True)
 class MostSurprising:
-    """Of all words of a sentence without a mask this one has the largest loss."""
+    """This word has the largest loss in a sentence without masks."""
 
     word: str
 
@@ -70,16 +70,16 @@ Claim = First | Among | Above | Likelier | SubTokens | MostSurprising
 class Example:
     """A sentence to click on."""
 
-    name: str  # on its button; gives no answer away
+    name: str  # on its button
     text: str
     question: str  # to the class, one line
     claims: tuple[Claim, ...]
     words: str = ""  # candidates, separated by commas
-    other: str = ""  # a second sentence, to be compared with the first
-    hidden: tuple[str, ...] = ()  # the true words, one per mask; empty where there is no one truth
+    other: str = ""  # a second sentence to compare with
+    hidden: tuple[str, ...] = ()  # the true words, one per mask; empty if there are none
 
     def state(self) -> dict[str, Any]:
-        """What the page is to show, by the names of its state."""
+        """Values of the page's state, by name."""
         hidden: list[str | None] = [*self.hidden] or [None] * self.text.count(MASK)
         shown = {"text": self.text, "hidden": hidden, "words": self.words}
         return shown | {"other": self.other, "selected": 0}

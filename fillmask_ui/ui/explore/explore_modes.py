@@ -1,7 +1,7 @@
-"""What the browser calls: functions of plain JSON values that answer at once.
+"""Functions of plain JSON values that the browser calls, and that answer at once.
 
-The browser holds the state of the tab and sends it along; nothing is kept here for a visitor. So
-an answer takes no longer than the model does, and one that is overtaken is simply not looked at.
+The browser holds the tab's state and sends it along. An answer takes no longer than the model;
+the browser ignores answers that come too late.
 """
 
 import contextlib
@@ -29,9 +29,9 @@ from fillmask_ui.ui.explore.sentence_contrast_view import contrast_sentences
 from fillmask_ui.ui.explore.sentence_strip import version_of
 from fillmask_ui.ui.session import Session
 
-# Masks whose whole vocabulary is written to a file; each is tens of thousands of lines.
+# Masks in a file of whole vocabularies; each is tens of thousands of lines.
 MAX_WHOLE_MASKS = 16
-# Lines of such a file on a public page, but for that of one mask: 7 MB in 3 s.
+# Lines of such a file of several masks on a public page: 7 MB in 3 s.
 PUBLIC_LINES = 100_000
 ALL_TOKENS = "CSV, all tokens"
 # Label of a button -> name of its file, its media type.
@@ -45,11 +45,10 @@ Json = dict[str, Any]
 
 
 def answer(session: Session, values: Mapping[str, Any]) -> Json:
-    """What the tab is to show for its state, `prediction_view.Answer` as JSON.
+    """The contents of the tab for its state: `prediction_view.Answer` as JSON.
 
-    A click in `action` is carried out first, and the `text` it makes stands in the answer. While a
-    model is being loaded the answer is of kind `busy`, with how far that is, and asks to be asked
-    for again.
+    A click in `action` is carried out first; the answer has the new `text`. While a model loads the
+    kind is `busy`, with the progress, and the browser asks again.
     """
     question = Question.read(values)
     if question.run is not None and question.action is None:
@@ -78,7 +77,7 @@ def answer(session: Session, values: Mapping[str, Any]) -> Json:
 
 
 def acted(question: Question, action: Action, model: MaskedLM) -> Question:
-    """The question after a click; one on what showed another text changes nothing."""
+    """The question after a click; a click on an outdated text changes nothing."""
     draft, selected = prediction_view.current_draft(question, model), question.selected
     vocabulary = model.vocabulary
     if version_of(draft.text) != action.version:
@@ -90,14 +89,14 @@ def acted(question: Question, action: Action, model: MaskedLM) -> Question:
     elif action.do == "fill":
         draft, selected = _filled(draft, model, action.key), 0
     elif (hidden := sentence_strip.hide(draft, vocabulary, action.token)) != draft:
-        # The mask just made is the one to look at: it is where the two texts part.
+        # Select the mask just made, where the two texts begin to differ.
         start = sentence_strip.common_length(draft.text, hidden.text)
         draft, selected = hidden, hidden.text[:start].count(vocabulary.mask_token)
     return replace(question, text=draft.text, draft=draft, selected=selected)
 
 
 def _filled(draft: sentence_strip.Draft, model: MaskedLM, key: str) -> sentence_strip.Draft:
-    """The draft with the tokens of a bar or row filled in; a senseless key changes nothing."""
+    """The draft with the tokens of a bar or row filled in; an invalid key changes nothing."""
     mask, _, ids = key.partition(":")
     token_ids = tuple(int(i) for i in ids.split(",") if i.isdecimal() and len(i) < 10)
     known = all(i < model.signature.vocabulary_size for i in token_ids)
@@ -119,7 +118,7 @@ def compared(session: Session, values: Mapping[str, Any]) -> Json:
 
 
 def losses(session: Session, values: Mapping[str, Any]) -> Json:
-    """The points of the first masks on the curve of losses; the answer has that of one alone."""
+    """The points of the first masks on the loss curve; `answer` has only the selected one."""
     question = Question.read(values)
     found = prediction_view.answer(session, question)
     if found.filling is None:
@@ -130,10 +129,10 @@ def losses(session: Session, values: Mapping[str, Any]) -> Json:
 
 
 def download(session: Session, values: Mapping[str, Any]) -> Json:
-    """One of `DOWNLOADS`, by its `label`, for the state: its `name`, `type` and `text`.
+    """One of `DOWNLOADS`, by its `label`: its `name`, `type` and `text`.
 
     Raises:
-        OptionError: for a label that is not known, or more masks than the file takes.
+        OptionError: for an unknown label, or more masks than the file may have.
     """
     question = Question.read(values)
     label = question.label
@@ -145,9 +144,9 @@ def download(session: Session, values: Mapping[str, Any]) -> Json:
 
 
 def joint(session: Session, values: Mapping[str, Any]) -> Json:
-    """The best fillings of all masks together as `html`; blank where there are none.
+    """The best joint fillings of all masks as `html`; blank if there are none.
 
-    They take many more readings of the text than an answer, so the browser asks for them apart.
+    A separate call, as they take many more model passes than an answer.
     """
     question = Question.read(values)
     if question.compare:
@@ -158,7 +157,7 @@ def joint(session: Session, values: Mapping[str, Any]) -> Json:
         draft = prediction_view.current_draft(question, model)
         filling = session.fill(model, draft.text, top_k=1)
     except FillmaskError:
-        return {"html": ""}  # the answer says what is wrong
+        return {"html": ""}  # the answer reports the error
     return {"html": prediction_view.joint_html(filling, question.unit)}
 
 
@@ -184,7 +183,7 @@ def _file_text(session: Session, question: Question, label: str) -> str:
 
 
 def whole_vocabulary(session: Session, question: Question) -> Filling:
-    """All tokens at each mask of the text; refused where the file would be too large."""
+    """All tokens at each mask of the text; refused if the file would be too large."""
     draft = _check_whole(session, question)
     return session.fill(session.model(question.model), draft.text, top_k=None)
 
@@ -203,7 +202,7 @@ def _check_whole(session: Session, question: Question) -> sentence_strip.Draft:
     return draft
 
 
-# By the name under which the browser calls them; each takes the session and JSON values.
+# Name in the browser -> function of the session and JSON values.
 SERVED = {
     "answer": answer,
     "download": download,

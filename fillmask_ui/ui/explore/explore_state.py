@@ -1,4 +1,4 @@
-"""What the Explore tab asks, as the browser sends it."""
+"""The state of the Explore tab, as the browser sends it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from fillmask_ui.ui.explore.sentence_strip import Draft
 
 @dataclass(frozen=True)
 class Action:
-    """A click on what an earlier answer showed."""
+    """A click in an earlier answer."""
 
     do: Literal["hide", "restore", "choose", "fill"]
     token: int = -1  # of the strip: index of the token to hide, or number of the mask
@@ -23,32 +23,32 @@ class Action:
 
 @dataclass(frozen=True)
 class Question:
-    """The state of the tab at one moment, and below it what single functions are asked."""
+    """The state of the tab at one moment, then arguments of single functions."""
 
     text: str = ""  # of the sentence box
     model: str = ""  # reference of the model picked; blank for the page's default
     compare: str = ""  # reference of a second model to compare it with; blank for none
-    top_k: int = 10  # candidates wanted
+    top_k: int = 10  # candidates listed
     words: str = ""  # candidate words as typed, separated by commas
     unit: Literal["nats", "bits"] = "nats"
     selected: int = 0  # number of the mask to show, from 0
     draft: Draft = field(default_factory=Draft)  # of the latest answer
-    # The end of the axis of the bars: 100 %, or with a magnifying glass 10 % and 1 %.
+    # The end of the axis of the bars, 100 % or magnified 10 % and 1 %.
     zoom: Literal[1, 10, 100] = 1
     other: str = ""  # a second sentence to compare with; blank for none
     lens: Literal["", "mattered"] = ""
-    # What tints the words of a sentence under two models: A - B, or the loss of either.
+    # Tint of the words under two models: A - B, or the loss of either.
     tint: Literal["difference", "a", "b"] = "difference"
-    run: TokenPlace | None = None  # a token of a run that is shown as the run saw it; None for none
+    run: TokenPlace | None = None  # a token to show as its run saw it
     alone: bool = False  # that token with nothing else hidden
-    visitor: str = ""  # who asks; on a public page runs are theirs alone
-    action: Action | None = None  # to be carried out on the draft before it is answered
+    visitor: str = ""  # visitor's id; runs on a public page are private
+    action: Action | None = None  # carried out on the draft first
 
     label: str = ""  # of the download
     start: int = 0  # number of the first word or sentence wanted
     sentences: tuple[str, ...] | None = None  # to compare two models on; None for embedded ones
     guesses: str = ""  # of a class for the hidden word, as typed
-    truth: str = ""  # the hidden word, where the draft does not know it
+    truth: str = ""  # the hidden word, if the draft lacks it
 
     def __post_init__(self) -> None:
         if not 1 <= self.top_k <= MAX_TOP_K:
@@ -58,10 +58,10 @@ class Question:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "Question":
-        """The question of a browser.
+        """The question in a browser's values.
 
         Raises:
-            DataError: for a value of another type or that is not known.
+            DataError: for a value of the wrong type or an unknown choice.
             OptionError: for a number out of range.
 
         >>> Question.read({"text": "a [MASK]", "top_k": 7}).top_k

@@ -1,6 +1,6 @@
-"""Guess first: the guesses of a class for a hidden word beside those of the model.
+"""Guess first: a class's guesses for a hidden word beside the model's.
 
-The page asks twice: `guesses` reads what was typed, `guess` compares it with the model.
+The page calls `guesses` to parse what was typed, then `guess` to compare it with the model.
 """
 
 import math
@@ -25,15 +25,15 @@ MAX_CHARACTERS = 100  # of the true word
 
 
 def guesses(_: Session, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What was typed in `guesses` as a list of words with amounts, or what is wrong with it."""
+    """The typed `guesses` as a list of words with amounts, or an error."""
     found = _typed(Question.read(values))
     return {"error": "", **asdict(found), "people": found.people, "no_guess": found.no_guess}
 
 
 def guess(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The comparison as HTML, or what is wrong.
+    """The comparison as HTML, or an error.
 
-    `values` are those of a question, `guesses` as typed and, where the hidden word is not known,
+    `values` are those of a question, the typed `guesses` and, if the draft lacks the hidden word,
     `truth`, which may be blank.
     """
     question = Question.read(values)
@@ -50,27 +50,27 @@ def _typed(question: Question) -> Guesses:
     return parse_guesses(question.guesses)
 
 
-# Words of the model that nobody guessed and that are shown all the same.
+# Words of the model listed although nobody guessed them.
 MODEL_WORDS = 5
 
 
 @dataclass(frozen=True)
 class Losses:
-    """How surprised both are at the true word, in nats."""
+    """The losses of both for the true word, in nats."""
 
     word: str
-    people: float  # infinite where nobody guessed it
-    one_more: float  # of the class, had one more guessed it
-    model: float | None  # None where it cannot spell the word
+    people: float  # infinite if nobody guessed it
+    one_more: float  # of the class with one more guess for it
+    model: float | None  # None if it cannot spell the word
     said: Guesses  # of the class
 
     @property
     def imagined(self) -> str:
-        """What `one_more` imagines."""
+        """The guess that `one_more` adds."""
         return "1 %" if self.said.percent else "one more imaginary guess"
 
     def formula(self, unit: str) -> str:
-        """How `one_more` comes about for a word that nobody guessed."""
+        """The formula of `one_more` for a word that nobody guessed."""
         guesses = f"{self.said.people:,.10g}"
         share = f"1 / {guesses}" if self.said.percent else f"(0 + 1) / ({guesses} + 1)"
         return f"{'−log₂' if unit == 'bits' else '−ln'}({share})"
@@ -84,7 +84,7 @@ class Comparison:
     # the class is A, the model B.
     words: tuple[ContrastedWord, ...]
     parts: Mapping[str, int]  # sub-tokens of words that were scored
-    losses: Losses | None  # None where the true word is not known
+    losses: Losses | None  # None if the true word is unknown
     left_out: tuple[str, ...]  # words that the model cannot spell
 
 
@@ -102,15 +102,15 @@ def compare(
 
     Args:
         session: of the page, for its limits.
-        model: that is asked.
-        text: with a mask or more.
-        said: what the class guesses.
-        truth: the hidden word; blank where it is not known.
-        mask: its number, from 0; the first mask if there is no such number.
-        model_words: words of the model that nobody guessed and that are shown all the same.
+        model: to compare with.
+        text: with at least one mask.
+        said: the class's guesses.
+        truth: the hidden word; blank if unknown.
+        mask: number from 0; the first mask if out of range.
+        model_words: words of the model listed although nobody guessed them.
 
     Raises:
-        FillmaskError: if there are no guesses, or the model cannot be asked.
+        FillmaskError: if there are no guesses, or the model cannot answer.
     """
     if not said.guesses:
         raise OptionError("nobody has guessed yet: type a word, or several as in: mat 12, floor 5")
@@ -130,7 +130,7 @@ def compare(
         share, is_true = said.share(word), bool(truth) and same == key(truth)
         class_says = Said(probability=share, nll_nats=said.nll_nats(word), listed=bool(share))
         rows.append(ContrastedWord.of(word, class_says, model_says, asked=is_true))
-    # Two spellings may be one token, which counts once.
+    # Two spellings of one token count once.
     known = {
         one.parts[0].token_id: one.probability for one in scored.values() if len(one.parts) == 1
     }
@@ -149,7 +149,7 @@ def compare(
 def _words(said: Guesses, truth: str, candidates: Sequence[Candidate]) -> dict[str, str]:
     """The true word, then the guesses by share, under their keys.
 
-    Of those that the model expects, too, its own spelling: it may heed case.
+    Spelled as in the model's candidates where they match, as the model may be case-sensitive.
     """
     written = {key(c.word): c.word.strip() for c in reversed(candidates)}
     by_share = sorted(said.guesses, key=lambda guess: -guess.amount)
@@ -169,7 +169,7 @@ def _losses(said: Guesses, truth: str, scored: Mapping[str, ScoredWord]) -> Loss
 
 
 def verdict(losses: Losses, unit: str) -> str:
-    """Who was less surprised, in one sentence."""
+    """Whose loss was lower, in one sentence."""
     if losses.model is None:
         return f"The model cannot spell “{losses.word}”, so only the class has a loss."
     people, model = loss_text(losses.people, unit), loss_text(losses.model, unit)
@@ -181,7 +181,7 @@ def verdict(losses: Losses, unit: str) -> str:
 
 
 def comparison_html(found: Comparison, unit: str) -> str:
-    """Paired bars and what they say, for the page."""
+    """Paired bars and the verdict."""
     return render(
         "page/guess_result.html",
         **vars(found),

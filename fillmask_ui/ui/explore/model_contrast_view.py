@@ -1,4 +1,4 @@
-"""The masks of the sentence under a second model: paired words, joint fillings, files."""
+"""The masks of a sentence under a second model: paired words, joint fillings, files."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Row:
 
     own: ContrastedWord
     name: str
-    notes: tuple[str, ...]  # what a reader should know of it
+    notes: tuple[str, ...]  # remarks on the word
     points: str
     change: RankChange
-    key: str  # `mask:token id` of a token that a click writes; blank for none
+    key: str  # `mask:token id` written by a click; blank for none
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +65,9 @@ class Pair:
     models: tuple[MaskedLM, MaskedLM]
     text: str
     selected: int  # number of the chosen mask, from 0
-    hidden: str | None  # the word behind it, where it is known
-    words: tuple[str, ...]  # asked about, that both can score
-    notes: tuple[str, ...]  # why others cannot be compared
+    hidden: str | None  # the word behind it, if known
+    words: tuple[str, ...]  # typed words that both can score
+    notes: tuple[str, ...]  # why the others cannot be compared
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ class Pair:
 
 
 def read(session: Session, question: Question) -> Pair:
-    """Both models loaded, and what is compared; a `FillmaskError` where it cannot be."""
+    """Load both models and prepare the comparison; a `FillmaskError` if impossible."""
     models = session.model(question.model), session.model(question.compare)
     draft = current_draft(question, models[0])
     selected = question.selected if question.selected < len(draft.hidden) else 0
@@ -95,8 +95,7 @@ def read(session: Session, question: Question) -> Pair:
 def compared(session: Session, values: Mapping[str, object]) -> Json:
     """The chosen mask under both models: its `story` and `html`.
 
-    While the second model is being loaded the answer is of kind `busy`, with how far that is, and
-    asks to be asked for again; where it cannot be had one of kind `error` says why.
+    The kind is `busy`, with the progress, while the second model loads, and `error` if that fails.
     """
     question = Question.read(values)
     state = session.model_soon(question.compare)
@@ -120,14 +119,14 @@ def shown(
     several: bool = False,
     writes: int = 0,
 ) -> Json:
-    """One mask under both models, as `compared` gives it.
+    """One mask under both models, in the form of `compared`.
 
     Args:
-        pair: what is compared.
-        mask: how.
-        notes: what a reader should know.
-        several: whether the mask is named by its number.
-        writes: whose tokens a click on a word writes, 0 for A's and 1 for B's.
+        pair: the text and its models.
+        mask: the comparison.
+        notes: remarks.
+        several: whether to number the mask.
+        writes: whose tokens a click on a word writes: 0 for A's, 1 for B's.
     """
     vocabularies = [model.vocabulary for model in pair.models]
     values = {
@@ -173,7 +172,7 @@ def _row(row: ContrastedWord, pair: Pair, writes: int) -> Row:
 
 
 def joint_html(session: Session, question: Question) -> str:
-    """The joint fillings of both models as a table; nothing where there are none."""
+    """The joint fillings of both models as a table; blank if there are none."""
     pair = read(session, question)
     found = session.compare(pair.models, pair.text, top_k=1)
     return render(
@@ -192,7 +191,7 @@ def comparison(session: Session, question: Question, top_k: int | None) -> Compa
 
 
 def comparison_csv(found: Comparison) -> str:
-    """All words of all masks, one per line, numbers unrounded; what begins with `other` is of B."""
+    """All words of all masks, one per line, unrounded; columns with `other` are of B."""
     out = io.StringIO()
     writer = csv.DictWriter(out, (*_CSV_COLUMNS, "model", "other_model"), lineterminator="\n")
     writer.writeheader()
@@ -210,29 +209,28 @@ def comparison_csv(found: Comparison) -> str:
     return out.getvalue()
 
 
-# Of a longer text the lines are drawn once all words are known.
+# The lines of a longer text are drawn once all words are known.
 MAX_GROWING = 100
 
 
 @dataclass(frozen=True)
 class DifferenceScale:
-    """From A less surprised, -1, to A more surprised, 1.
+    """From -1, A less surprised, to 1, A more surprised.
 
-    It goes by the root of the difference, so that what a quantization changes is seen beside what
-    another model does.
+    By the square root of the difference, so that small changes by a quantization show, too.
     """
 
     end_nats: float
     marks: Mapping[str, tuple[float, ...]]  # unit -> numbers beside it, above 0
 
     def tint(self, nats: float) -> float:
-        """How much of the full tint, with the sign of the difference."""
+        """The share of the full tint, with the sign of the difference."""
         if math.isnan(nats):
             return 0.0
         return math.copysign(min(1.0, math.sqrt(abs(nats) / self.end_nats)), nats)
 
     def ticks(self, unit: str) -> tuple[Tick, ...]:
-        """Numbers to write beside it; the first and the last stand for all beyond.
+        """Tick labels; the first and last stand for everything beyond.
 
         >>> [tick.label for tick in DifferenceScale(2.0, {"nats": (0.5,)}).ticks("nats")]
         ['−2', '−0.5', '0', '+0.5', '+2']
@@ -248,10 +246,9 @@ DIFFERENCES = DifferenceScale(2.0, {"nats": (0.1, 0.5), "bits": (0.1, 0.7)})
 
 
 def contrast_words(session: Session, values: Mapping[str, Any]) -> Json:
-    """Some words of a sentence under two models, as `surprise.surprise` gives those of one.
+    """Some words of a sentence under two models, in the form of `surprisal`.
 
-    While the second model is being loaded, `waiting` says how far that is; where the answer cannot
-    be had, an `error` says why.
+    `waiting` has the progress while the second model loads; failures are in `error`.
     """
     asked = attribution_view.read_asked(session, values)
     state = session.model_soon(asked.question.compare)
@@ -267,13 +264,13 @@ def contrast_words(session: Session, values: Mapping[str, Any]) -> Json:
 def _known(
     session: Session, asked: Asked, other: MaskedLM, alignment: Alignment
 ) -> tuple[ComparedWord, ...]:
-    """The words that both models have been asked about, the one of number `start` among them."""
+    """The words measured under both models, word `start` included."""
     if not alignment.stretches:
         return ()
     wanted = alignment.stretches[min(asked.start, len(alignment.stretches) - 1)]
     sides = []
     for model, numbers in ((asked.model, wanted.first), (other, wanted.second)):
-        # What either model alone has been asked about is not asked again.
+        # Reuses what was measured for either model alone.
         found = measured(session, model, asked.text, numbers.stop - 1)
         while len(found.words) < numbers.stop:
             found = measured(session, model, asked.text, numbers.stop - 1)
@@ -284,7 +281,7 @@ def _known(
 def _shown(
     asked: Asked, other: MaskedLM, alignment: Alignment, words: Sequence[ComparedWord]
 ) -> Json:
-    """As `Asked.shown`: those of the words that are new to the browser, and all together."""
+    """In the form of `Asked.shown`: the words new to the browser, and a summary of all."""
     unit, tint = asked.question.unit, asked.question.tint
     known, total = len(words), len(alignment.stretches)
     new = words[min(asked.start, known) :]
@@ -319,7 +316,7 @@ def _shown(
 
 
 def _entries(own: ComparedWord, tint: str, unit: str, shared: Mapping[str, Any]) -> list[Json]:
-    """One per button of the strip, which has A's words."""
+    """One per button of the strip, which shows A's words."""
     html = render("page/explore/apart_word.html", own=own, **shared)
     label, sign, strength = _label(own, tint, unit)
     return [
@@ -335,7 +332,7 @@ def _entries(own: ComparedWord, tint: str, unit: str, shared: Mapping[str, Any])
 
 
 def _label(own: ComparedWord, tint: str, unit: str) -> tuple[str, str, float]:
-    """What stands below a word, which side of the scale it is on, and how strong its tint is."""
+    """The label below a word, its side of the scale, and the strength of its tint."""
     if own.unknown:
         return "unknown", "", 0.0
     if tint != "difference":
@@ -349,11 +346,11 @@ def _label(own: ComparedWord, tint: str, unit: str) -> tuple[str, str, float]:
     return f"{'▲' if strength > 0 else '▼'}{in_unit(abs(nats), unit):.2f}", sign, abs(strength)
 
 
-# In units of the drawing, which are pixels at the usual size of letters.
+# In units of the drawing: pixels at the default font size.
 _LEFT, _TOP, _RIGHT, _BOTTOM = 48, 24, 24, 216
 _LABELS = 72  # height of the words below
 _LEAST, _MOST = 30, 84  # between two words
-_WIDTH = 660  # that a short sentence fills
+_WIDTH = 660  # of a short sentence
 _MAX_LABEL = 12  # characters of a word
 
 
@@ -362,9 +359,9 @@ class LossPoint:
     """One word along the sentence."""
 
     x: float
-    label: str  # the word, cut where it is long
-    a: float  # where A's loss stands
-    b: float  # where B's does
+    label: str  # the word, cut if long
+    a: float  # y of A's loss
+    b: float  # y of B's loss
     own: ComparedWord
 
 
@@ -381,14 +378,14 @@ class LossLines:
 
     @classmethod
     def of(cls, words: Sequence[ComparedWord], unit: str) -> LossLines | None:
-        """Of the words that both models know; None for fewer than two, which make no line."""
+        """From the words known to both models; None for fewer than two."""
         known = [own for own in words if not own.unknown]
         if len(known) < 2:
             return None
         losses = [
             in_unit(nats, unit) for own in known for nats in (own.nll_nats, own.other_nll_nats)
         ]
-        # An impossible word stands at the upper end.
+        # An impossible word is drawn at the top.
         top = max((loss for loss in losses if math.isfinite(loss)), default=1.0)
         y = Scale(0.0, max(top, 0.1) * 1.04, _BOTTOM, _TOP)
         step = max(_LEAST, min(_MOST, (_WIDTH - _LEFT - _RIGHT) / len(known)))

@@ -1,4 +1,4 @@
-"""What the Explore tab shows for what its inputs hold: plain functions, no Gradio events."""
+"""What the Explore tab shows for its inputs: plain functions, no Gradio events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.sentence_strip import Draft, carried, strip_html, version_of
 from fillmask_ui.ui.session import Session, check_text
 
-# What is shown of one mask; each is a template.
+# Pieces shown of one mask, each a template.
 PIECES = ("choices", "bars", "stats", "candidates", "scored", "details")
 _WELCOME = "Write a sentence, or start from an example."
 _CSV_COLUMNS = (
@@ -35,7 +35,7 @@ _CSV_COLUMNS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """The contents of the tab at one moment; empty where there is nothing to show."""
+    """The contents of the tab; empty where there is nothing to show."""
 
     kind: Literal["none", "hint", "error"]  # of the notice
     notice: str = ""  # a message to the reader
@@ -43,13 +43,13 @@ class Answer:
     model: str = ""  # name and precision of the model that answered
     filling: Filling | None = None  # all figures, for the downloads
     selected: int = 0  # number of the mask shown, from 0
-    hidden: ScoredWord | None = None  # the word behind that mask, where it is known
+    hidden: ScoredWord | None = None  # the word behind that mask, if known
     loss: LossPoint | None = None  # of that mask, on the curve of losses
-    measurable: bool = False  # whether it is a sentence without a mask that can be measured
+    measurable: bool = False  # whether it can be measured, without a mask
     html: Mapping[str, str] = field(default_factory=dict)  # `strip`, and `PIECES` of the mask
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values, as the browser takes them."""
+        """JSON-ready values for the browser."""
         mask = self.filling.masks[self.selected] if self.filling else None
         return {
             "kind": self.kind,
@@ -93,7 +93,7 @@ class Answer:
 
 
 def sendable(text: str) -> str:
-    r"""A text without halves of characters, which no JSON can carry.
+    r"""A text without lone surrogates, which JSON cannot carry.
 
     >>> sendable("half \ud800 😀")
     'half � 😀'
@@ -102,7 +102,7 @@ def sendable(text: str) -> str:
 
 
 def answer(session: Session, question: Question) -> Answer:
-    """What to show; what is wrong with the inputs is said in the answer, never raised."""
+    """What to show; problems with the inputs are reported in the answer, never raised."""
     if not question.text.strip():
         return Answer("hint", _WELCOME)
     try:
@@ -128,19 +128,19 @@ def answer(session: Session, question: Question) -> Answer:
 
 
 def model_name(model: MaskedLM) -> str:
-    """Of the model that answered, with its precision."""
+    """Name and precision of a model."""
     return f"{model.signature.name} · {model.signature.precision}"
 
 
 def current_draft(question: Question, model: MaskedLM) -> Draft:
-    """The text of the sentence box with the words behind its masks, as far as they are known."""
+    """The text of the sentence box, with the words known behind its masks."""
     return carried(question.draft, question.text, model.vocabulary.mask_token)
 
 
 def unknown_words(encoding: Encoding, model: MaskedLM) -> str:
-    """A warning where the model can read less than half of the words; blank where it can.
+    """A warning if the model knows less than half of the words; else blank.
 
-    What it would answer rests on hardly anything but the number of words.
+    Its predictions would rest on hardly more than the number of words.
     """
     words = text_words(encoding, model.vocabulary)
     words = tuple(w for w in words if any(c.isalnum() for c in w.text))
@@ -156,7 +156,7 @@ def unknown_words(encoding: Encoding, model: MaskedLM) -> str:
 
 
 def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
-    """The answer without the strip; the question's draft is that of its text."""
+    """The answer without the strip; the question's draft is already that of its text."""
     draft, words, notice = question.draft, split_words(question.words), ""
     try:
         check_text(draft.text, words)
@@ -165,13 +165,13 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         notice = " ".join(f"{problem[:1].upper() + problem[1:]}." for problem in problems.values())
         filling = session.fill(model, draft.text, top_k=question.top_k, words=words, joint=0)
     except OptionError as error:
-        # Words that cannot be scored must not hide what can be predicted.
+        # Predictions are shown even if some words cannot be scored.
         notice = error_message(error)
         filling = session.fill(model, draft.text, top_k=question.top_k, joint=0)
     selected = question.selected if 0 <= question.selected < len(filling.masks) else 0
     hidden = None
     if (word := draft.word(selected)) is not None:
-        # It may have no tokens or too many, or make the text too long once the mask has widened.
+        # It may have no tokens, or more than the model or the text's limit allows.
         with contextlib.suppress(OptionError, TextError):
             hidden = session.score_at(model, draft.text, word, selected)
     html = mask_html(
@@ -198,7 +198,7 @@ def mask_names(draft: Draft) -> tuple[str, ...]:
 
 
 def joint_html(filling: Filling, unit: str) -> str:
-    """The joint fillings of a text as a table; nothing where there are none."""
+    """The joint fillings of a text as a table; blank if there are none."""
     version = version_of(filling.encoding.text)
     return render("page/joint.html", filling=filling, unit=unit, version=version)
 
@@ -214,7 +214,7 @@ def mask_html(
 ) -> dict[str, str]:
     """One mask of a text as `PIECES` of HTML.
 
-    `hidden` is the word behind the mask where that is known, `names` are those of all masks.
+    `hidden` is the word behind the mask, if known; `names` are those of all masks.
     """
     mask = filling.masks[selected]
     signature = filling.signature
@@ -236,7 +236,7 @@ def mask_html(
 
 
 def filling_csv(filling: Filling) -> str:
-    """All candidates of all masks, one per line, numbers unrounded."""
+    """All candidates of all masks, one per line, unrounded."""
     out = io.StringIO()
     writer = csv.DictWriter(out, _CSV_COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -248,24 +248,24 @@ def filling_csv(filling: Filling) -> str:
     return out.getvalue()
 
 
-# Each further one may cost a pass of the model.
+# Each one may take a pass of the model.
 MAX_POINTS = 8
 
 
 @dataclass(frozen=True)
 class LossPoint:
-    """The hidden word of a mask on the curve, or its first candidate where none is known."""
+    """The hidden word of a mask on the loss curve, or its first candidate if unknown."""
 
     mask: int  # its number, from 0
     word: str
     hidden: bool  # whether it is the hidden word
     probability: float
     nll_nats: float  # infinite for an impossible word
-    texts: tuple[str, str]  # probability and loss as they are read
+    texts: tuple[str, str]  # probability and loss, formatted
 
 
 def loss_point(filling: Filling, mask: int, hidden: ScoredWord | None, unit: str) -> LossPoint:
-    """The point of one mask; `hidden` is its word where that is known and can be scored."""
+    """The point of one mask; `hidden` is its word if known and scorable."""
     best = filling.masks[mask].candidates[0]
     own = hidden or best
     word = own.word.strip() or best.token
@@ -276,12 +276,12 @@ def loss_point(filling: Filling, mask: int, hidden: ScoredWord | None, unit: str
 def loss_points(
     session: Session, model: MaskedLM, filling: Filling, words: Sequence[str | None], unit: str
 ) -> list[LossPoint]:
-    """A point for each of the first masks; `words` are what they hide, one entry per mask."""
+    """A point for each of the first masks; `words` are the hidden ones, one per mask."""
     points = []
     for mask, word in enumerate(words[:MAX_POINTS]):
         scored: ScoredWord | None = None
         if word is not None:
-            # What cannot be scored has no loss; then the point is of the first candidate.
+            # An unscorable word has no loss: use the first candidate.
             with contextlib.suppress(OptionError, TextError):
                 scored = session.score_at(model, filling.encoding.text, word, mask)
         points.append(loss_point(filling, mask, scored, unit))
@@ -289,5 +289,5 @@ def loss_points(
 
 
 def points_json(points: Sequence[LossPoint]) -> list[dict[str, Any]]:
-    """Points as the browser takes them; an infinite loss becomes null."""
+    """Points as JSON; an infinite loss becomes null."""
     return [finite(asdict(point)) for point in points]

@@ -1,4 +1,4 @@
-"""Presenting: the sentences that arrow keys go through. All else is `static/present.js`."""
+"""The sentences of a presentation; the rest is in `static/present.js`."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,7 @@ from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS
 
 
 def build(examples: Sequence[str]) -> gr.HTML:
-    """The panel "Your sentences", which never leaves the browser.
-
-    Args:
-        examples: presented where the reader gives no sentences.
-    """
+    """The panel "Your sentences", which stay in the browser; `examples` replace a blank list."""
     panel = render(
         "page/present.html", examples=list(examples), most_characters=MAX_TEXT_CHARACTERS
     )

@@ -1,7 +1,7 @@
 """A token of a run in the Explore tab: as the run saw it, or with nothing else hidden.
 
-As the run saw it the model reads the very ids that it was measured on, other masks and planted
-words included, and the figures are those of the run. With nothing else hidden it is any sentence.
+As the run saw it, the model reads the ids that were measured, other masks and replaced words
+included, and the figures are the run's. With nothing else hidden it is any other sentence.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fillmask_ui.ui.run_tokens import (
 )
 from fillmask_ui.ui.session import Session
 
-# Of a longer text so many tokens on each side are shown.
+# Tokens shown on each side in a longer text.
 _AROUND = 150
 
 
@@ -48,17 +48,17 @@ class _Opened:
     """A token of a run, its model loaded."""
 
     token: MeasuredToken
-    met: Sequence[MeasuredToken | None]  # by A and by B, where there is one
-    side: int  # which of them it is
+    met: Sequence[MeasuredToken | None]  # by A, and by B if there is one
+    side: int  # index of `token` in `met`
     again: Replayed
-    sole: Alone  # the same sentence with this one token hidden
+    sole: Alone  # the sentence with only this token hidden
 
 
 def answer(session: Session, question: Question, place: TokenPlace) -> dict[str, Any]:
-    """What the tab is to show for a token of a run, as `serve.answer` gives it.
+    """The contents of the tab for a token of a run, in the form of `explore_modes.answer`.
 
-    In `set` stands what the controls are to hold with it. Where the run or its model is gone the
-    answer says so above that of the sentence.
+    `set` has the values for the controls. If the run or its model is gone, the answer is that of
+    the sentence, with an error.
     """
     try:
         met = measured_tokens(runs_of(session, question.visitor), place)
@@ -89,14 +89,14 @@ def answer(session: Session, question: Question, place: TokenPlace) -> dict[str,
 
 
 def runs_of(session: Session, visitor: str) -> RunStore:
-    """The stored runs that a visitor may see; a `DataError` where there are none."""
+    """The stored runs that a visitor may see; a `DataError` if the page keeps none."""
     if session.stored_runs is None:
         raise DataError("this page keeps no runs")
     return session.stored_runs(visitor)
 
 
 def _draft(sole: Alone) -> Draft:
-    """The sentence with one mask more, and what that one hides."""
+    """The sentence with one more mask, and the word behind that mask."""
     return Draft(sole.text, (*[None] * sole.number, sole.hidden or None))
 
 
@@ -104,7 +104,7 @@ def _as_run(session: Session, question: Question, opened: _Opened) -> Answer:
     again, sole, model = opened.again, opened.sole, opened.again.model
     (true,) = again.mask.scored
     mask = replace(again.mask, scored=())
-    # A click on a candidate writes it into the sentence where only this token is hidden.
+    # A click writes a candidate into the sentence with only this token hidden.
     encoding = model.vocabulary.encode(sole.text)
     filling = Filling(encoding, model.signature, (mask,) * (sole.number + 1))
     html = prediction_view.mask_html(filling, model, sole.number, question=question, hidden=true)
@@ -137,7 +137,7 @@ def _alone(session: Session, question: Question, opened: _Opened) -> Answer:
 
 
 def _values(session: Session, question: Question, opened: _Opened) -> dict[str, Any]:
-    """What the templates show beside the reading."""
+    """Values that the templates show beside the reading."""
     token, again = opened.token, opened.again
     ids = token.row.ids.copy()
     ids[again.reading.position] = again.model.vocabulary.mask_id
@@ -145,7 +145,7 @@ def _values(session: Session, question: Question, opened: _Opened) -> dict[str, 
     alone_nats = None
     if question.alone and not same:
         alone_nats = _loss_alone(session, again.model, ids.tolist(), again)
-    # How many threads measured changes nothing that a model says.
+    # The number of threads changes no prediction.
     options = {} if session.public else replace(token.choice, threads=None).given()
     made = [f"{name.replace('_', '-')} {value}" for name, value in options.items()]
     return {
@@ -161,7 +161,7 @@ def _values(session: Session, question: Question, opened: _Opened) -> dict[str, 
 
 
 def _sides(session: Session, question: Question, opened: _Opened) -> list[dict[str, Any]]:
-    """The models that met the token, where there are two to choose from."""
+    """The models that saw the token, if there are two."""
     found = []
     for side, token in enumerate(opened.met):
         if token is None:
@@ -182,7 +182,7 @@ def _sides(session: Session, question: Question, opened: _Opened) -> list[dict[s
 
 
 def reference_of(session: Session, token: MeasuredToken) -> str:
-    """By which the page's controls name the model of a token; blank where the run does not say."""
+    """The reference of a token's model in the page's controls; blank if the run has none."""
     try:
         return token.choice.reference.strip() or session.default_model
     except DataError:
@@ -190,7 +190,7 @@ def reference_of(session: Session, token: MeasuredToken) -> str:
 
 
 def _loss_alone(session: Session, model: MaskedLM, ids: list[int], again: Replayed) -> float:
-    """Of the hidden word where nothing else is hidden, by the model of the run; in nats."""
+    """Loss in nats of the hidden word under the run's model, with nothing else hidden."""
     reading = again.reading
     found = session.fill_at(model, tuple(ids), reading.position, reading.true_id, top_k=1)
     return found.scored[0].nll_nats
@@ -202,9 +202,9 @@ _NOT_COMPARED = (
 
 
 def compared(session: Session, question: Question, place: TokenPlace) -> Json:
-    """As `model_contrast_view.compared`, of a token in the very input that both models read.
+    """`model_contrast_view.compared` for a token in the input that both models read.
 
-    The figures of the hidden token are those of the run's rows.
+    The figures of the hidden token are those stored in the run.
     """
     met = measured_tokens(runs_of(session, question.visitor), place)
     token, other = met[place.side], met[1 - place.side] if len(met) > 1 else None
@@ -214,12 +214,12 @@ def compared(session: Session, question: Question, place: TokenPlace) -> Json:
         if (waiting := _loading(session, own)) is not None:
             message = waiting.message or "Loading the second model…"
             return {"kind": "busy", "notice": message, "fraction": waiting.fraction}
-    # A and B are those of the run, whichever of them is picked.
+    # A and B are the run's models, whichever is picked.
     both = (other, token) if place.side else (token, other)
     first, second = (replayed(session, own, top_k=question.top_k) for own in both)
     mask = compared_readings(session, first, second)
     models = first.model, second.model
-    # A click on a word writes it into the sentence where this token alone is hidden.
+    # A click writes a word into the sentence with only this token hidden.
     sole = alone(token, models[place.side].vocabulary.mask_token)
     hidden = first.mask.scored[0].word
     pair = model_contrast_view.Pair(question, models, sole.text, sole.number, hidden, (), ())
@@ -228,7 +228,7 @@ def compared(session: Session, question: Question, place: TokenPlace) -> Json:
 
 
 def _loading(session: Session, token: MeasuredToken) -> Waiting | None:
-    """How far its model is, None once it is there."""
+    """The progress of loading its model; None once it is loaded."""
     try:
         state = session.model_soon(token.choice)
     except FillmaskError as error:

@@ -1,4 +1,4 @@
-"""Two sentences beside each other: the same candidates at a mask of either."""
+"""Two sentences side by side: the same candidates at a mask of each."""
 
 import re
 from collections.abc import Mapping
@@ -13,17 +13,14 @@ from fillmask_ui.ui.explore import attribution_view
 from fillmask_ui.ui.explore.attribution_view import Json
 from fillmask_ui.ui.session import Session, check_text
 
-# Bars of two are drawn for so many words; the table has them all.
+# Words with paired bars; the table has them all.
 MAX_ROWS = 10
-# What names a sentence by the words in which it differs.
+# Longest name of a sentence by the words in which it differs.
 _MAX_NAME = 28
 
 
 def contrast_sentences(session: Session, values: Mapping[str, Any]) -> Json:
-    """The sentence beside the second one, `other`: `html`, or a `hint` at what is missing.
-
-    Where it cannot be had, an `error` says why.
-    """
+    """The sentence beside the second one, `other`: `html`, or a `hint`, or an `error`."""
     asked = attribution_view.read_asked(session, values)
     check_text(asked.question.other)
     mask_token = asked.model.vocabulary.mask_token
@@ -65,7 +62,7 @@ def contrast_sentences(session: Session, values: Mapping[str, Any]) -> Json:
 
 
 def _missing(first: str, second: str, mask_token: str) -> str:
-    """What the second sentence lacks to be compared, as a hint; blank for nothing."""
+    """A hint at what the second sentence lacks; blank if it can be compared."""
     wanted, there = first.count(mask_token), second.count(mask_token)
     if not second.strip():
         return f"Write the second sentence, with {mask_token} in it."
@@ -88,7 +85,7 @@ def _masks(count: int) -> str:
 
 
 def differing_words(first: str, second: str) -> tuple[str, str]:
-    """Short names of two sentences: the words in which they differ, where these are few.
+    """Short names of two sentences: the words in which they differ, if these are few.
 
     >>> differing_words("The nurse said [MASK].", "The doctor said [MASK].")
     ('nurse', 'doctor')

@@ -1,4 +1,4 @@
-"""The sentence as a strip: its words, each a button, and its masks."""
+"""The sentence as a strip of buttons for its words and masks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fillmask_ui.records import Encoding, Filling
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 
-# A longer text is read in the box, not as a thousand buttons.
+# A longer text gets no buttons.
 MAX_STRIP_TOKENS = 600
 
 
@@ -23,16 +23,16 @@ class Item:
     """A word, a mask or a special token of the strip."""
 
     kind: str  # `word`, `mask` or `special`
-    shown: str  # as it reads; of a special token its own name
-    token: int  # index of its first token; of a mask its number
-    about: str = ""  # the tokens that a word is made of
-    pieces: tuple[str, ...] = ()  # of a word: the stretches of it that its tokens stand for
-    joined: bool = False  # whether it follows without a blank
-    unknown: bool = False  # whether the model knows no token for a part of it
+    shown: str  # text, or the name of a special token
+    token: int  # index of its first token, or number of a mask
+    about: str = ""  # the tokens of a word
+    pieces: tuple[str, ...] = ()  # of a word: the text of each of its tokens
+    joined: bool = False  # whether no space precedes it
+    unknown: bool = False  # whether the vocabulary lacks a part of it
 
 
 def version_of(text: str) -> str:
-    """Short name of a text, so that a click on what showed an older text is recognised."""
+    """Short hash of a text, to recognise clicks on an outdated one."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -43,7 +43,7 @@ def strip_html(
     filling: Filling | None = None,
     selected: int = 0,
 ) -> str:
-    """The words of the sentence, each a button, and its masks; nothing for a long text.
+    """The buttons of the words and masks; blank for a long text.
 
     `encoding` is that of the draft's text; a `filling` gives each mask its best guess.
     """
@@ -98,20 +98,20 @@ class Draft:
     """A text and what its masks hide."""
 
     text: str = ""  # masks written as the model's own
-    # one entry per mask, from left to right; None where no word is known
+    # one per mask, from left to right; None if unknown
     hidden: tuple[str | None, ...] = ()
 
     def word(self, mask: int) -> str | None:
-        """What a mask hides, counted from the left, from 0; None where that is not known."""
+        """The word behind a mask, counted from 0; None if unknown."""
         return self.hidden[mask] if 0 <= mask < len(self.hidden) else None
 
     def words(self, masks: int) -> list[str | None]:
-        """The same for all masks of the text, however many of them are known."""
+        """The words behind the first `masks` masks."""
         return [self.word(mask) for mask in range(masks)]
 
 
 def pieces(text: str, mask_token: str) -> list[str]:
-    """Words, blanks, signs and masks, which joined give the text again.
+    """Words, blanks, signs and masks; joined, they give the text again.
 
     >>> pieces("A cat's [MASK].", "[MASK]")
     ['A', ' ', 'cat', "'", 's', ' ', '[MASK]', '.']
@@ -120,17 +120,17 @@ def pieces(text: str, mask_token: str) -> list[str]:
 
 
 def carried(draft: Draft, text: str, mask_token: str) -> Draft:
-    """The draft of an edited text: masks that the edit left alone keep their words.
+    """The draft of an edited text: masks outside the edit keep their words.
 
-    An edit is taken to be one stretch of text, the one between what start and end have in
-    common. Where it replaces words by one mask, these are what the mask hides.
+    The edit is the one stretch between the common start and end. If it replaces words by one mask,
+    the mask hides those words.
 
     >>> before = Draft("The [MASK] sat on the mat.", ("cat",))
     >>> carried(before, "The [MASK] sat on the ___.", "[MASK]").hidden
     ('cat', 'mat')
     """
     text = normalise_masks(text, mask_token)
-    # A change of model changes how masks are written, not what they hide.
+    # Another model writes masks differently.
     old = pieces(normalise_masks(draft.text, mask_token), mask_token)
     new = pieces(text, mask_token)
     start = common_length(old, new)
@@ -138,7 +138,7 @@ def carried(draft: Draft, text: str, mask_token: str) -> Draft:
     old_tail, new_tail = len(old) - end, len(new) - end
     kept = _count_words([*old[:start], *old[old_tail:]], mask_token)
     hidden: list[str | None] = [None] * new.count(mask_token)
-    # Of another sentence that merely ends alike nothing is known.
+    # An unrelated sentence with the same ending keeps no words.
     if 2 * kept >= _count_words(old, mask_token):
         before, after = old[:start].count(mask_token), old[old_tail:].count(mask_token)
         known = draft.words(old.count(mask_token))
@@ -151,7 +151,7 @@ def carried(draft: Draft, text: str, mask_token: str) -> Draft:
 
 
 def common_length(left: Sequence[str], right: Sequence[str]) -> int:
-    """How many pieces two texts have in common at their start.
+    """The number of pieces that two texts share at their start.
 
     >>> common_length("mask", "mast")
     3
@@ -165,9 +165,9 @@ def _count_words(parts: list[str], mask_token: str) -> int:
 
 
 def hide(draft: Draft, vocabulary: Vocabulary, token: int) -> Draft:
-    """Put a mask in place of the word that a token belongs to.
+    """Put a mask in place of the word of a token of the encoded text.
 
-    The token counts in the encoded text; special tokens and masks do not change the draft.
+    Special tokens and masks do not change the draft.
     """
     encoding = vocabulary.encode(draft.text)
     word = next((w for w in text_words(encoding, vocabulary) if token in w.tokens), None)
@@ -181,7 +181,7 @@ def hide(draft: Draft, vocabulary: Vocabulary, token: int) -> Draft:
 
 
 def restore(draft: Draft, vocabulary: Vocabulary, mask: int) -> Draft:
-    """Bring back the word behind a mask, counted from 0; where none is known nothing changes."""
+    """Put back the word behind a mask, counted from 0; does nothing if it is unknown."""
     word = draft.word(mask)
     if word is None:
         return draft
@@ -191,9 +191,9 @@ def restore(draft: Draft, vocabulary: Vocabulary, mask: int) -> Draft:
 
 
 def fill_in(draft: Draft, vocabulary: Vocabulary, mask: int, token_id: int) -> Draft:
-    """Write a token in place of a mask, with the blanks that make the model see just that token.
+    """Write a token in place of a mask, with the spaces that make the model see that token.
 
-    Masks count from the left, from 0; another number does not change the draft.
+    Masks count from 0; an invalid number does not change the draft.
     """
     encoding = vocabulary.encode(draft.text)
     hidden = draft.words(len(mask_positions(encoding, vocabulary)))

@@ -1,6 +1,6 @@
-"""The Explore tab: its components and how they are wired.
+"""The Explore tab: its components and their wiring.
 
-The components hold what is typed and picked; the state of the tab lies in the browser
+The components hold what is typed and picked; the tab's state is in the browser
 (`static/explore.js`), which calls the functions of `SERVED` and shows their answers.
 """
 
@@ -81,7 +81,7 @@ def build(session: Session) -> None:
             )
     components.html_block(render("page/explore/tables.html", downloads=list(DOWNLOADS)))
 
-    # In the browser alone: what is typed goes to the state, what a click makes of it comes back.
+    # In the browser only: input goes to the state, the result of a click comes back.
     names = ", ".join(inputs)
     typed = f"({names}) => {{ window.fillmask.explore.typed({{ {names} }}); }}"
     gr.on([part.change for part in inputs.values()], None, [*inputs.values()], js=typed)
