@@ -66,6 +66,10 @@ SLOW_PLACES = (
     "ui/test_evaluate_jobs.py",
     "ui/test_evaluate_plots.py",
     "ui/test_evaluate_result.py",
+    "ui/test_replicas.py",
+    "ui/test_visitors.py",
+    "ui/test_answers.py",
+    "test_variants_measure.py",
 )
 
 

@@ -219,7 +219,7 @@ class Session:
         Args:
             model: as `model` gives it.
             question: cache key, beside the model.
-            start: number of the first word wanted, from 0; words up to it are computed.
+            start: number of the first word wanted, from 0; unless known, computes more words.
             grow: model, answer so far (None at first) -> the answer with more words.
         """
         key = self._key(model, question)
