@@ -24,16 +24,16 @@ def export(
     The folder loads by its name; further variants of `fillmask-ui quantize` go beside it.
     """
     steps = exports(ModelChoice(reference, threads=threads), output, force=force, load=load)
+    made: list[Variant] = []
     try:
         with closing(steps), step_bar() as show:
-            made: list[Variant] = []
             for step in steps:
                 if isinstance(step, Variant):
                     made.append(step)
                 else:
                     show(step)
     except KeyboardInterrupt:
-        tell(kept_note([], output))
+        tell(kept_note(made, output))
         raise
     for variant in made:
         if as_json:
