@@ -31,7 +31,7 @@ EXPLANATIONS = {
 
 
 def sent(state):
-    """What `static/explore.js` asks with for the fields of its state."""
+    """What `explore.js` asks with for the fields of its state."""
     asked = {name: own for name, own in state.items() if name not in _OF_STATE}
     if "base" in state:
         asked["draft"] = {"text": state["base"], "hidden": state.get("hidden", [])}

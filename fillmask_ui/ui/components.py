@@ -31,8 +31,8 @@ Served = Callable[[Session, dict[str, Any]], dict[str, Any]]
 
 
 def static(name: str) -> str:
-    """A script or style sheet that ships with the package."""
-    return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
+    """A script that a component runs once it is on the page."""
+    return (Path(__file__).parent / "static" / "on_load" / name).read_text(encoding="utf-8")
 
 
 def page() -> gr.Blocks:
@@ -101,7 +101,7 @@ def clickable_table(value: str = "", **options: Any) -> gr.HTML:
 
 
 def bridge(script: str, value: str = "", **names: str) -> gr.HTML:
-    """An invisible script from `static/`, whose triggers become events of the component.
+    """An invisible script from `static/on_load/`, whose triggers become events of the component.
 
     `names` replace the words in capitals in the script.
     """

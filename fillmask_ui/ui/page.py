@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,21 +37,6 @@ TABS = (
 )
 # Not on a public page: they write files and keep the processor busy.
 PRIVATE = ("quantize",)
-
-# What every page loads, in this order.
-STYLES = (
-    *("page.css", "explore.css", "lenses.css", "apart.css", "guess.css", "present.css", "tour.css"),
-    *("evaluate.css", "examples.css", "guide.css", "replay.css", "parting.css"),
-    *("learn.css", "lesson_loss.css", "lesson_sides.css", "lesson_masking.css"),
-    *("lesson_accuracy.css", "lesson_senses.css", "exercises.css", "unmask.css"),
-    *("compare.css", "quantize.css", "diagnose.css"),
-)
-SCRIPTS = (
-    *("page.js", "explore.js", "strip.js", "joint.js", "explain.js", "loss.js"),
-    *("lenses.js", "parting.js", "guess.js", "present.js", "tour.js", "replay.js", "evaluate.js"),
-    *("figures.js", "learn.js", "projector.js", "lesson_save.js", "exercises.js", "unmask.js"),
-    *("compare.js", "quantize.js"),
-)
 
 
 def build_app(
@@ -123,6 +108,17 @@ def tab_of(name: str, *, public: bool = False) -> str:
     return name if name in {known for known, _, _ in tabs_of(public)} else TABS[0][0]
 
 
+def _sources(ending: str) -> Iterator[str]:
+    """The scripts or style sheets of the page, then those in the folder of each tab."""
+    here = Path(__file__).parent
+    for folder in (here / "static", *(here / name for name, _, _ in TABS)):
+        first = {f"page.{ending}", f"{folder.name}.{ending}"}
+        for path in sorted(
+            folder.glob(f"*.{ending}"), key=lambda path: (path.name not in first, path.name)
+        ):
+            yield path.read_text(encoding="utf-8")
+
+
 def launch_options(public: bool = False, host: str | None = None) -> dict[str, Any]:
     """Arguments for `demo.launch`.
 
@@ -134,8 +130,8 @@ def launch_options(public: bool = False, host: str | None = None) -> dict[str, A
         "server_name": host,
         "app_kwargs": {"middleware": middleware(host, public=public)},
         "theme": theme(),
-        "css": "".join(components.static(name) for name in STYLES),
-        "head": f"<script>{''.join(components.static(name) for name in SCRIPTS)}</script>",
+        "css": "".join(_sources("css")),
+        "head": f"<script>{''.join(_sources('js'))}</script>",
         "run_history": False,
         "ssr_mode": False,
         "enable_monitoring": False,

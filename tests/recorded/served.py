@@ -81,7 +81,7 @@ class Page:
 
 
 def _sent(state: Mapping[str, Any]) -> Json:
-    """What `static/explore.js` sends for the fields of its state."""
+    """What `explore.js` sends for the fields of its state."""
     asked = {name: own for name, own in state.items() if name not in ("base", "hidden")}
     if "base" in state:
         asked["draft"] = {"text": state["base"], "hidden": state.get("hidden", [])}

@@ -1,7 +1,7 @@
 """The jobs and stored runs behind the Evaluate tab: `PageJobs` for each open page.
 
 The browser keeps an id for the visitor, and one for each page that survives a reload
-(`static/visitor.js`), so a reloaded page finds its job again.
+(`static/on_load/visitor.js`), so a reloaded page finds its job again.
 """
 
 from __future__ import annotations

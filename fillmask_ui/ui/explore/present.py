@@ -1,4 +1,4 @@
-"""The sentences of a presentation; the rest is in `static/present.js`."""
+"""The sentences of a presentation; the rest is in `present.js`."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 """The Explore tab: its components and their wiring.
 
 The components hold what is typed and picked; the tab's state is in the browser
-(`static/explore.js`), which calls the functions of `SERVED` and shows their answers.
+(`explore.js`), which calls the functions of `SERVED` and shows their answers.
 """
 
 import json

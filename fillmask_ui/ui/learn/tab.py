@@ -2,7 +2,7 @@
 
 The texts are Gradio's Markdown, whose KaTeX sets the formulas; figures are forms of the page's own
 that ask Python for what they show. The chapter and step that are open lie in the browser
-(`static/learn.js`).
+(`learn.js`).
 """
 
 import gradio as gr
