@@ -63,7 +63,8 @@ class Said:
 
     @classmethod
     def of(cls, own: Distribution, ids: Ids | None) -> "Said":
-        if ids is None:
+        width = own.values.shifted.shape[-1]
+        if ids is None or any(token_id >= width for token_id in ids):  # the other may be padded
             return cls()
         found = own.score(ids)
         token_id = ids[0] if len(ids) == 1 else None
