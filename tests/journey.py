@@ -84,6 +84,10 @@ class Explore(Visitor):
         self.versus = page.locator("#versus")
         self.replay = page.locator("#replay")
 
+    def mode(self, name: str) -> Any:
+        """The choice of a way to look at the sentence."""
+        return self.page.get_by_role("radio", name=name, exact=True)
+
     def word(self, name: str) -> Any:
         return self.page.get_by_role("button", name=f"{name} – hide it", exact=True)
 

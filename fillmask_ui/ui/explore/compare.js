@@ -58,7 +58,8 @@
   document.addEventListener("fillmask:answer", ({ detail: answer }) => {
     turn += 1;
     if (answer.kind === "error" && !answer.mask) return; // what stood there before stays
-    if (page.explore.state.compare && answer.mask) ask(turn);
+    const { compare } = page.explore.state;
+    if (page.explore.mode() === "models" && compare && answer.mask) ask(turn);
     else show({});
   });
 })();

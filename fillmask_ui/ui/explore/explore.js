@@ -8,15 +8,15 @@
   // Field of the state -> parameter of a link.
   const LINK = {
     ...{ text: "text", model: "model", compare: "compare", top_k: "k", words: "words", unit: "unit" },
-    ...{ hidden: "hidden", selected: "mask", zoom: "zoom", other: "with", lens: "lens", tint: "tint" },
+    ...{ hidden: "hidden", selected: "mask", zoom: "zoom", other: "with", mode: "mode", tint: "tint" },
     ...{ run: "run", run_b: "run_b", example: "example", token: "token", side: "side", alone: "alone" },
   };
   // Without a token of a run: what another sentence or model has none of.
   const NO_RUN = { run: "", run_b: "", example: "", token: "", side: "", alone: "" };
   // What these fields may be; a link that says something else says nothing.
   const KNOWN = {
-    ...{ unit: ["nats", "bits"], zoom: [1, 10, 100] },
-    ...{ lens: ["", "mattered"], tint: ["difference", "a", "b"] },
+    ...{ unit: ["nats", "bits"], zoom: [1, 10, 100], tint: ["difference", "a", "b"] },
+    mode: ["", "mattered", "sentences", "models", "guess"],
   };
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
   const PIECES = ["replay", "strip", "choices", "bars", "stats", "candidates", "scored", "details"];
@@ -35,6 +35,7 @@
   let shown = 0; // number of the question whose answer stands on the page
   let failed = 0; // questions in a row that nobody answered
   let typed_at = 0;
+  let hidden_word = false; // whether the sentence on the page has one
   let stepped_at = 0; // when the latest step of the history was made
   const clicks = [];
 
@@ -50,7 +51,10 @@
     const fresh = "text" in changes && changes.text !== explore.state.text;
     const words = fresh ? { base: changes.text, hidden: [] } : {};
     const run = "text" in changes || "run" in changes ? NO_RUN : {};
-    Object.assign(explore.state, words, run, changes);
+    const { mode } = explore.state;
+    const other = "other" in changes && (changes.other || mode === "sentences");
+    const shown = other ? { mode: changes.other ? "sentences" : "" } : {};
+    Object.assign(explore.state, words, run, shown, changes);
   }
 
   // A whole number within bounds; `otherwise` for what is none.
@@ -73,6 +77,8 @@
       if (!Array.isArray(found.hidden)) delete found.hidden;
       else found.hidden = found.hidden.map((word) => (typeof word === "string" && word ? word : null));
     }
+    // A link that names no mode has that of what it brings.
+    found.mode ??= found.compare ? "models" : found.other ? "sentences" : parameters.lens;
     if ("selected" in found) found.selected = whole(found.selected, 1, 1_000_000, 1) - 1;
     if ("top_k" in found) found.top_k = whole(found.top_k, 1, 100, plain.top_k);
     if ("zoom" in found) found.zoom = Number(found.zoom);
@@ -83,13 +89,20 @@
     return found;
   }
 
+  // The fields that belong to one mode are blank in the others, which keep them for a return.
+  const of_mode = ({ mode, compare, other }) => ({
+    compare: mode === "models" ? compare?.trim() ?? "" : "",
+    other: mode === "sentences" ? other : "",
+  });
+
   function to_link(state) {
     const link = {};
     for (const [field, name] of Object.entries(LINK)) link[name] = String(state[field] ?? "");
     link.hidden = state.hidden?.some(Boolean) ? JSON.stringify(state.hidden) : "";
     link.mask = state.selected ? String(state.selected + 1) : "";
     link.zoom = state.zoom > 1 ? String(state.zoom) : "";
-    return link;
+    const { compare, other } = of_mode(state);
+    return { ...link, compare, with: other };
   }
 
   function remember(push) {
@@ -140,14 +153,14 @@
 
   // The state as the server reads it.
   function question() {
-    const { base, hidden, model, compare, top_k, ...state } = { ...explore.state, ...explore.overrides };
+    const { base, hidden, model, top_k, ...state } = { ...explore.state, ...explore.overrides };
     const { run, run_b, example, token, side, alone, ...others } = state;
     const numbers = [example, token].every((number) => /^\d{1,9}$/.test(number));
     const place = { run, other: run_b, example: Number(example), position: Number(token) };
     return {
       ...others,
+      ...of_mode(state),
       model: model?.trim() ?? "",
-      compare: compare?.trim() ?? "",
       top_k: whole(top_k || plain.top_k, 1, 100, plain.top_k),
       draft: { text: base ?? "", hidden: hidden ?? [] },
       run: run && numbers ? { ...place, side: side === "B" ? 1 : 0 } : null,
@@ -256,13 +269,74 @@
       if (piece === "bars") bars(html ?? "");
       else place(piece).innerHTML = html ?? "";
     }
-    if (!kept) byId("tables").hidden = !answer.mask;
+    if (!kept) {
+      hidden_word = Boolean(answer.mask);
+      byId("tables").hidden = !hidden_word;
+    }
     stage.classList.toggle("fm-stale", dirty || kept);
     stage.setAttribute("aria-busy", String(dirty));
     stage.dataset.model = answer.model;
+    show_mode();
     document.dispatchEvent(new CustomEvent("fillmask:answer", { detail: answer }));
     if (!held?.isConnected) focus?.()?.focus({ preventScroll: true });
   }
+
+  // ---- Modes: one is chosen, and its pane shown
+
+  // What a run saw is another text than the one in the box.
+  explore.replayed = () => Boolean(explore.state.run && !explore.state.alone);
+
+  const modes = () => [...byId("modes").children];
+  const possible = ({ dataset }) => {
+    const masked = hidden_word && !explore.replayed();
+    return masked || (!("needsMask" in dataset) && !(explore.replayed() && dataset.mode === "sentences"));
+  };
+
+  // The mode shown: the one chosen, or the first where that one needs a hidden word.
+  explore.mode = () => {
+    const chosen = modes().find(({ dataset }) => dataset.mode === explore.state.mode);
+    return chosen && possible(chosen) ? explore.state.mode : "";
+  };
+
+  function show_mode() {
+    const mode = explore.mode();
+    stage.dataset.mode = mode;
+    for (const button of modes()) {
+      const here = button.dataset.mode === mode;
+      button.setAttribute("aria-checked", String(here));
+      button.setAttribute("aria-disabled", String(!possible(button)));
+      button.tabIndex = here ? 0 : -1;
+    }
+    for (const pane of stage.querySelectorAll("[data-pane]")) pane.hidden = pane.dataset.pane !== mode;
+    document.dispatchEvent(new CustomEvent("fillmask:mode", { detail: mode }));
+  }
+
+  function choose(button) {
+    if (!possible(button)) return;
+    const { mode } = button.dataset;
+    // A second sentence begins as the first, to change a word of it.
+    const begun = {
+      sentences: { other: explore.state.other || explore.answer?.base || "" },
+      models: { compare: explore.state.compare || stage.dataset.second },
+    };
+    explore.change({ mode, ...begun[mode] }, { push: true });
+    show_mode();
+    button.focus();
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("#modes [role=radio]");
+    if (button) choose(button);
+  });
+
+  document.addEventListener("keydown", (event) => {
+    if (!event.target.matches?.("#modes [role=radio]")) return;
+    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    const all = modes().filter(possible);
+    choose(all.at((all.indexOf(event.target) + by) % all.length));
+  });
 
   // Bars of words that stay move from their old length to the new one.
   function bars(html) {
@@ -352,7 +426,7 @@
   explore.begin = (element, functions) => {
     stage = element;
     server = functions;
-    plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", lens: "", tint: "difference", ...NO_RUN };
+    plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", mode: "", tint: "difference", ...NO_RUN };
     const link = from_link(Object.fromEntries(new URLSearchParams(window.location.search)));
     explore.state = { ...plain, base: "", ...(history.state?.explore ?? {}), ...link };
     if (link.hidden) explore.state.base = explore.state.text;

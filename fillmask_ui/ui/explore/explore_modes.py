@@ -6,7 +6,7 @@ the browser ignores answers that come too late.
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fillmask_ui.errors import FillmaskError, OptionError, unknown
@@ -42,6 +42,25 @@ DOWNLOADS = {
 }
 
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way to look at the sentence; the page shows one at a time, in `data-pane` of its name."""
+
+    name: str  # in the browser's state and in links; blank for the first
+    label: str
+    about: str
+    needs_mask: bool = False
+
+
+MODES = (
+    Mode("", "Predict", "which words the model expects, or how surprising each word is"),
+    Mode("mattered", "What mattered", "hides each other word in turn", needs_mask=True),
+    Mode("sentences", "Two sentences", "the same model on a second sentence"),
+    Mode("models", "Two models", "a second model on the same sentence"),
+    Mode("guess", "Guess first", "the class guesses before the model tells", needs_mask=True),
+)
 
 
 def answer(session: Session, values: Mapping[str, Any]) -> Json:

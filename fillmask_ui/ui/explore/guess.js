@@ -6,7 +6,7 @@
   const blank = () => ({ guesses: [], percent: false, truth: "", revealed: false });
 
   // `masks` has the guesses for each mask of one sentence, by the number of the mask.
-  const guessing = { on: false, sentence: "", masks: {} };
+  const guessing = { sentence: "", masks: {} };
   const concealed = new Map(); // elements that name the hidden word -> how to make them do so again
   let work = Promise.resolve(); // what was typed is read in the order in which it was typed
 
@@ -98,18 +98,13 @@
 
   function show() {
     const stage = byId("stage");
-    // What a run saw is no sentence of ours to guess at.
-    const { run, alone } = page.explore.state;
-    const possible = Boolean(answer?.mask) && !(run && !alone);
-    const on = guessing.on && possible;
+    const on = page.explore.mode() === "guess";
     const record = here();
     const hides = on && !record.revealed;
     for (const bring_back of concealed.values()) bring_back();
     concealed.clear();
     stage.classList.toggle("fm-guessing", hides);
     stage.classList.toggle("fm-revealed", on && record.revealed);
-    byId("guess-first").hidden = !possible;
-    byId("guess-first").setAttribute("aria-pressed", String(guessing.on));
     panel(".fm-guess-panel").hidden = !on;
     if (!on) return;
     panel(".fm-guess-entry").hidden = record.revealed;
@@ -138,8 +133,11 @@
       error("");
     }
     show();
-    if (guessing.on && answer.mask && here().revealed) reveal();
+    if (page.explore.mode() === "guess" && here().revealed) reveal();
   });
+
+  // Nothing may be read between the choice of this mode and the next answer.
+  document.addEventListener("fillmask:mode", () => answer && show());
 
   // ---- Clicks and keys
 
@@ -173,12 +171,8 @@
   };
 
   document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("#guess button[data-guess], #guess-first");
-    if (!button) return;
-    if (button.id !== "guess-first") return acts[button.dataset.guess](button);
-    guessing.on = !guessing.on;
-    show();
-    if (guessing.on) panel('[name="word"]').focus();
+    const button = event.target.closest?.("#guess button[data-guess]");
+    if (button) acts[button.dataset.guess](button);
   });
 
   document.addEventListener("submit", (event) => {

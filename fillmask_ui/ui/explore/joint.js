@@ -11,7 +11,8 @@
 
   document.addEventListener("fillmask:answer", ({ detail: answer }) => {
     clearTimeout(timer);
-    const { unit, run, compare } = page.explore.state;
+    const { unit, run } = page.explore.state;
+    const compare = page.explore.mode() === "models" && page.explore.state.compare;
     const wanted = answer.mask && !run && answer.masks > 1 && answer.masks <= MOST_MASKS;
     const question = JSON.stringify([answer.version, answer.model, unit, compare]);
     if (wanted && question === shown) return;

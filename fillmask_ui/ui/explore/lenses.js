@@ -8,17 +8,14 @@
 
   let turn = 0; // number of the latest answer or question; what began before gives up
   let seen = null; // what the lens has shown: { key, next, words: token -> { tint, html } }
-  let comparing = false; // whether the second sentence has its box
 
   // ---- Words, some at a time
 
   function lens_of(answer) {
-    if (answer.measurable) return state().compare ? "apart" : "surprise";
-    return answer.mask && !replayed() && state().lens === "mattered" ? "mattered" : "";
+    const mode = page.explore.mode();
+    if (answer.measurable) return mode === "models" && state().compare ? "apart" : mode ? "" : "surprise";
+    return mode === "mattered" ? "mattered" : "";
   }
-
-  // What a run saw is another text than the one in the box.
-  const replayed = () => Boolean(state().run && !state().alone);
 
   function clear() {
     seen = null;
@@ -194,11 +191,9 @@
 
   async function compare() {
     const own = turn;
-    byId("pair").hidden = !comparing;
-    byId("compare").setAttribute("aria-expanded", String(comparing));
     const box = byId("other");
     if (box !== document.activeElement) box.value = state().other;
-    if (!comparing) return show_pair({});
+    if (page.explore.mode() !== "sentences") return show_pair({});
     let found;
     try {
       found = await page.explore.call("pair");
@@ -214,30 +209,17 @@
     const zoom = view.contains(document.activeElement) && document.activeElement.dataset.zoom;
     view.innerHTML = html;
     if (zoom) view.querySelector(`[data-zoom="${zoom}"]`)?.focus({ preventScroll: true });
-    byId("stage").classList.toggle("fm-paired", html !== "");
   }
 
   document.addEventListener("click", (event) => {
     const zoom = event.target.closest?.("#pair-view [data-zoom]")?.dataset.zoom;
     const tint = event.target.closest?.("#apart-tints [data-tint]")?.dataset.tint;
-    const { id } = event.target.closest?.("#mattered, #compare") ?? {};
     if (tint) page.explore.change({ tint }, { push: true });
     if (zoom) page.explore.change({ zoom: Number(zoom) });
-    if (id === "mattered") {
-      page.explore.change({ lens: state().lens ? "" : "mattered" }, { push: true });
-    } else if (id === "compare") {
-      comparing = !comparing;
-      // One begins with the same sentence, to change a word of it.
-      const other = comparing ? state().other || page.explore.answer.base : "";
-      byId("other").value = other;
-      byId("pair").hidden = !comparing;
-      if (comparing) byId("other").focus();
-      page.explore.change({ other }, { push: true });
-    }
   });
 
   document.addEventListener("input", (event) => {
-    if (event.target.id === "other") page.explore.change({ other: event.target.value });
+    if (event.target.id === "other") page.explore.change({ other: event.target.value, mode: "sentences" });
   });
 
   // ---- Answers
@@ -253,11 +235,6 @@
     const lens = lens_of(answer);
     if (lens) look(lens, answer);
     else clear();
-    byId("mattered").setAttribute("aria-pressed", String(lens === "mattered"));
-    comparing = state().other !== "" || (comparing && document.activeElement === byId("other"));
-    comparing &&= !replayed();
-    byId("lens-tools").hidden = (!answer.mask && !comparing) || replayed();
-    byId("mattered").hidden = !answer.mask;
     compare();
   });
 })();

@@ -182,7 +182,7 @@
   document.addEventListener("fillmask:answer", () => {
     if (key() !== pair) reset();
     pair = key();
-    const compared = Boolean(state().compare) && !(state().run && !state().alone);
+    const compared = Boolean(state().compare) && !page.explore.replayed();
     byId("parting-open").hidden = !compared;
     show(compared && !byId("parting").hidden);
     mark();

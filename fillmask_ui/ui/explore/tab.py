@@ -16,7 +16,7 @@ from fillmask_ui.ui import components
 from fillmask_ui.ui.components import QUIET
 from fillmask_ui.ui.explore import present
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
-from fillmask_ui.ui.explore.explore_modes import DOWNLOADS, SERVED
+from fillmask_ui.ui.explore.explore_modes import DOWNLOADS, MODES, SERVED
 from fillmask_ui.ui.session import Session
 
 
@@ -62,7 +62,13 @@ def build(session: Session) -> None:
             present.build([example.text for example in EXAMPLES])
         with gr.Column(elem_classes="fm-result", min_width=280):
             components.html_block(
-                render("page/explore/stage.html", plain=json.dumps(plain), parting_words=WORDS),
+                render(
+                    "page/explore/stage.html",
+                    plain=json.dumps(plain),
+                    modes=MODES,
+                    second=_second(session),
+                    parting_words=WORDS,
+                ),
                 js_on_load=components.static("stage.js"),
                 server_functions=[components.served(session, *item) for item in SERVED.items()],
             )
@@ -88,3 +94,9 @@ def build(session: Session) -> None:
     controls = components.bridge("controls.js")
     read = f"() => window.fillmask.explore.controls({json.dumps([*inputs])})"
     controls.apply(None, None, [*inputs.values()], js=read, **QUIET)
+
+
+def _second(session: Session) -> str:
+    """The model that a comparison begins with: the next one at hand, or the same."""
+    references = [reference for _, reference in components.model_choices(session)]
+    return references[min(1, len(references) - 1)]

@@ -49,7 +49,7 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     expected = surprisal(model, MOON)
     explore = Explore(page := visit({"text": MOON}, color_scheme="dark")).see(MOON)
     beside, moon = page.get_by_role("tooltip"), expected.summary.most
-    attributed = page.get_by_role("button", name="Which words mattered?")
+    attributed = explore.mode("What mattered")
     expect(explore.story).to_have_text(
         f"The model was most surprised by “moon”: loss {moon.nll_nats:.2f} nats; "
         f"it wanted sofa ({100 * moon.wanted[0].probability:.1f}%)."
@@ -57,7 +57,7 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     wanted = [min(1, own.nll_nats / 10) for own in expected.words]
     assert explore.tints() == pytest.approx(wanted, abs=1e-4)
     expect(explore.losses).to_have_count(7)
-    expect(attributed).to_be_hidden()
+    expect(attributed).to_be_disabled()
     # What the model wanted stands beside a word, by pointer and by keyboard.
     explore.words.nth(5).hover()
     for own in moon.wanted:
@@ -98,19 +98,22 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
         "“Paris” mattered most: without it, france (the hidden word) goes from "
         f"{100 * found.target.probability:.1f}% to {100 * paris.probability:.1f}%."
     )
-    expect(attributed).to_have_attribute("aria-pressed", "true")
+    expect(attributed).to_be_checked()
     assert explore.tints() == pytest.approx([min(1, own.kl_nats) for own in found.words], abs=1e-4)
     explore.words.first.hover()
     expect(beside).to_contain_text(f"{paris.kl_nats:.3f} nats (KL)")
-    assert explore.address()["lens"] == "mattered"
+    assert explore.address()["mode"] == "mattered"
     readable_on_every_tint(explore)
     # It stays on for the next answer, of another mask.
     explore.words.nth(3).click()
     expect(page.get_by_role("button", name=re.compile("show its candidates"))).to_have_count(2)
     expect(explore.story).to_contain_text("mattered most")
     accessible(page)
-    attributed.click()
+    explore.mode("Predict").click()
     expect(explore.story).to_have_count(0)
+    # Links of earlier versions name it otherwise.
+    explore.open(text=PARIS, lens="mattered").see(PARIS)
+    expect(attributed).to_be_checked()
 
 
 def test_a_long_text_comes_as_it_is_computed_and_can_be_stopped(visit):
@@ -140,8 +143,9 @@ def test_two_sentences_under_one_model(visit, served):
     explore = Explore(page := visit({"text": KING}, color_scheme="dark")).see(KING)
     other, hint = page.get_by_label("Second sentence"), page.locator("#pair-hint")
     view = page.locator("#pair-view")
-    explore.press("Compare two sentences")
-    expect(other).to_be_focused()
+    explore.mode("Predict").press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(explore.mode("Two sentences")).to_be_focused()
     expect(other).to_have_value(KING)
     expect(hint).to_have_text("Both sentences are the same: change a word in the second.")
     other.fill("The queen said that he was tired.")
@@ -168,7 +172,7 @@ def test_two_sentences_under_one_model(visit, served):
     expect(other).to_have_value(QUEEN)
     expect(view).to_contain_text("Largest difference")
     accessible(page)
-    explore.press("Compare two sentences")
+    explore.mode("Predict").click()
     expect(other).to_be_hidden()
     expect(explore.bars).to_be_visible()
     assert "with" not in explore.address()
@@ -229,11 +233,9 @@ def test_two_models_at_a_mask_and_on_a_sentence(visit, served):
     explore.words.nth(5).click()
     expect(explore.sentence).to_have_value("The cat sat on the [MASK].")
     expect(both.get_by_role("alert")).to_contain_text("no/such.onnx")
-    expect(explore.bars).to_be_visible()
     expect(lines).to_have_count(0)
-    page.get_by_role("combobox", name="Compare with").click()
-    page.get_by_role("option", name="no other model").click()
-    expect(both.get_by_role("alert")).to_have_count(0)
+    explore.mode("Predict").click()
+    expect(explore.bars).to_be_visible()
     page.wait_for_url(lambda url: "compare=" not in url)
 
 
@@ -248,7 +250,7 @@ def test_the_sentences_on_which_two_models_differ_most(visit, served):
     explore = Explore(page).see(text)
     opener = page.get_by_role("button", name="Where do they part?")
     expect(opener).to_be_hidden()
-    explore.pick("Compare with", "embedded:int8")
+    explore.mode("Two models").click()
     opener.click()
     panel = page.get_by_role("region", name="Where do the two models part?")
     status = panel.get_by_role("status")

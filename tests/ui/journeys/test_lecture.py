@@ -111,7 +111,7 @@ class Guessing:
 
     def __init__(self, page):
         self.page, self.explore = page, Explore(page)
-        self.toggle = page.get_by_role("button", name="Guess first")
+        self.toggle = self.explore.mode("Guess first")
         self.panel = page.get_by_role("region", name="Guesses of the class")
         self.word = self.panel.get_by_role("textbox", name="Word", exact=True)
         self.reveal = self.panel.get_by_role("button", name="Reveal")
@@ -157,8 +157,7 @@ def test_a_class_guesses_before_the_model(visit):
     expect(explore.curve).to_be_visible()
     best, truth = explore.state("answer.mask.candidates[0].word"), explore.state("answer.truth")
     guessing.toggle.click()
-    expect(guessing.toggle).to_have_attribute("aria-pressed", "true")
-    expect(guessing.word).to_be_focused()
+    expect(guessing.toggle).to_be_checked()
     # Neither the model's words nor the hidden one are anywhere until they are revealed.
     tree = page.locator("main").first.aria_snapshot()
     assert best not in tree and '"mat' not in tree
@@ -185,7 +184,6 @@ def test_a_class_guesses_before_the_model(visit):
     assert list(bars)[:2] == ["mat", "floor"]
     assert bars["mat"] == pytest.approx([0.6, truth["probability"]], abs=0.005)
     assert sum(model for _, model in bars.values()) == pytest.approx(1, abs=0.02)
-    expect(explore.table).to_be_visible()
     # A model that cannot be had reveals nothing.
     guessing.again.click()
     guessing.change(model="/no/such/model")
@@ -229,7 +227,7 @@ def test_a_class_guesses_before_the_model(visit):
     guessing.see().add("rug").see("rug 1")
     choices.nth(0).click()
     guessing.see("dog 1")
-    guessing.toggle.click()
+    explore.mode("Predict").click()
     expect(choices).to_have_text(["1 cat", "2 mat"])
 
 
