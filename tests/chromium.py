@@ -51,18 +51,3 @@ def chromium() -> Iterator[Any]:
             yield running
         finally:
             running.close()
-
-
-def visitor(browser: Any, *, first_visit: bool = False, **options: Any) -> Any:
-    """A browser context of somebody who has seen the page's tour, or who comes for the first time.
-
-    Args:
-        browser: of `chromium()`.
-        first_visit: whether the tour comes up.
-        options: of Playwright's `new_context`.
-    """
-    context = browser.new_context(**options)
-    if not first_visit:
-        # Not every document may store anything.
-        context.add_init_script("try { localStorage['fillmask-tour'] = 'yes'; } catch {}")
-    return context

@@ -206,7 +206,7 @@ def on_link(
     """Handle links: the page's address when it opens, later those from other tabs.
 
     Args:
-        tab: its name in links; blank for links to any tab.
+        tab: its name in links.
         take: parameters of a link -> updates of the outputs.
         outputs: components that a link sets.
 

@@ -5,21 +5,23 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from gradio.themes.utils import fonts
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import api, components, guide
-from fillmask_ui.ui.components import on_link
 from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.memory import share_heaps
+from fillmask_ui.ui.page_files import PageFiles
 from fillmask_ui.ui.quantize import tab as quantize
 from fillmask_ui.ui.request_guard import UPLOAD_SECONDS, middleware
 from fillmask_ui.ui.session import Session
@@ -56,9 +58,6 @@ def build_app(
     share_heaps()
     session = Session(store or ModelStore(), default_model, public=public)
 
-    def selected(link: Mapping[str, str]) -> Any:
-        return gr.Tabs(selected=tab_of(link.get("tab", ""), public=public))
-
     kept = (60, UPLOAD_SECONDS) if public else (3600, 3600)
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False
@@ -67,15 +66,15 @@ def build_app(
         header = render("page/header.html", title=TITLE)
         components.html_block(header, js_on_load=components.static("header.js"), elem_id="header")
         guide.build_tour()
-        with gr.Tabs(elem_id="tabs") as tabs:
+        with gr.Tabs(elem_id="tabs", overflow_behavior="wrap"):
             for name, label, build in tabs_of(public):
                 with gr.Tab(label, id=name) as tab:
+                    if public and name == TABS[0][0]:
+                        _name_private_tabs()
                     build(session)
                 # The tab that is open stands in the address, but for the first.
                 remember = f"window.fillmask.remember_tab('{name}', '{TABS[0][0]}')"
                 tab.select(None, js=f"() => {{ {remember}; }}")
-        opened = on_link("", selected, [tabs])
-        opened.then(None, js="() => { window.fillmask.loaded = true; }")
 
     # Only once the page answers: until then the two would hold each other up.
     demo.extra_startup_events.append(session.preload)
@@ -94,29 +93,19 @@ def _received() -> Path:
     return folder
 
 
+def _name_private_tabs() -> None:
+    """Notices for links to the tabs that a public page leaves out; a style shows the one asked."""
+    for name, label, _ in TABS:
+        if name in PRIVATE:
+            text = f"{label} is not offered on a public page. Start the page on your own machine."
+            components.html_block(
+                components.notice_html("hint", text), elem_id=f"not-offered-{name}"
+            )
+
+
 def tabs_of(public: bool) -> list[tuple[str, str, Callable[[Session], None]]]:
     """The rows of `TABS` on a page."""
     return [row for row in TABS if not (public and row[0] in PRIVATE)]
-
-
-def tab_of(name: str, *, public: bool = False) -> str:
-    """The tab that an address names; the first tab for an unknown name.
-
-    >>> tab_of("guide"), tab_of("<script>"), tab_of("quantize", public=True)
-    ('guide', 'explore', 'explore')
-    """
-    return name if name in {known for known, _, _ in tabs_of(public)} else TABS[0][0]
-
-
-def _sources(ending: str) -> Iterator[str]:
-    """The scripts or style sheets of the page, then those in the folder of each tab."""
-    here = Path(__file__).parent
-    for folder in (here / "static", *(here / name for name, _, _ in TABS)):
-        first = {f"page.{ending}", f"{folder.name}.{ending}"}
-        for path in sorted(
-            folder.glob(f"*.{ending}"), key=lambda path: (path.name not in first, path.name)
-        ):
-            yield path.read_text(encoding="utf-8")
 
 
 def launch_options(public: bool = False, host: str | None = None) -> dict[str, Any]:
@@ -126,12 +115,12 @@ def launch_options(public: bool = False, host: str | None = None) -> dict[str, A
         public: for a page that strangers can reach.
         host: to listen on; None for `GRADIO_SERVER_NAME`, else 127.0.0.1.
     """
+    packed = Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=5)
+    files = Middleware(PageFiles, folders=("static", *(name for name, _, _ in TABS)))
     return {
         "server_name": host,
-        "app_kwargs": {"middleware": middleware(host, public=public)},
+        "app_kwargs": {"middleware": [*middleware(host, public=public), packed, files]},
         "theme": theme(),
-        "css": "".join(_sources("css")),
-        "head": f"<script>{''.join(_sources('js'))}</script>",
         "run_history": False,
         "ssr_mode": False,
         "enable_monitoring": False,

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from chromium import chromium, faults_of, visitor
+from chromium import chromium, faults_of
 from evaluate_page import HeldModel, rows_of
 from serving import serving
 from table_model import TableModel
@@ -118,7 +118,7 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
         script: str = "",
         **options: Any,
     ) -> Any:
-        context = visitor(browser, viewport={"width": width, "height": height}, **options)
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
         context.set_default_timeout(60_000)
         context.on("request", lambda request: hosts.add(urlsplit(request.url).hostname or ""))
         if script:
@@ -127,7 +127,7 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
         faults.append(faults_of(context))
         page = context.new_page()
         page.goto(f"{url}?{urlencode(parameters or {})}")
-        page.wait_for_function("window.fillmask?.loaded")
+        page.wait_for_selector("[role=tabpanel]")
         return page
 
     yield opened

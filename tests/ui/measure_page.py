@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from chromium import chromium, visitor
+from chromium import chromium
 from serving import serving
 
 from fillmask_ui.ui.page import build_app
@@ -56,7 +56,7 @@ def click(page: Any, turn: int) -> float:
 
 def load(page: Any, _turn: int) -> float:
     """Milliseconds from the address to the first bars, in a browser that has nothing stored."""
-    fresh = visitor(page.context.browser, viewport=page.viewport_size).new_page()
+    fresh = page.context.browser.new_context(viewport=page.viewport_size).new_page()
     started = time.perf_counter()
     fresh.goto(page.url)
     fresh.wait_for_function("() => document.querySelector('#bars .fm-bar')", polling=5)
@@ -76,7 +76,7 @@ def measure(page: Any, what: str, once: Callable[[Any, int], float]) -> None:
 def main(url: str | None) -> None:
     """Measure the page at an address, or one that is served for this."""
     with nullcontext(url) if url else serving(build_app()) as address, chromium() as browser:
-        page = visitor(browser, viewport={"width": 1280, "height": 800}).new_page()
+        page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
         page.goto(address)
         page.wait_for_function(ANSWERED)
         measure(page, "last key to new bars", last_key)

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlencode
 
-from chromium import chromium, visitor
+from chromium import chromium
 from PIL import Image
 from serving import serving
 
@@ -118,7 +118,7 @@ def main(names: list[str]) -> None:
             if names and Path(picture.name).name not in names:
                 continue
             size = {"width": picture.width, "height": picture.height}
-            page = visitor(browser, viewport=size).new_page()
+            page = browser.new_context(viewport=size).new_page()
             page.set_default_timeout(120_000)
             page.goto(f"{url}?{urlencode(picture.state)}")
             page.wait_for_function(ANSWERED)

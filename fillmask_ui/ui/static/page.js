@@ -27,25 +27,31 @@
     change(kept, state, push);
   };
 
-  // Opening a page selects its first tab, before the one asked for is known.
   page.remember_tab = (tab, plain) => {
-    if (page.loaded) change({ tab: tab === plain ? null : tab });
+    change({ tab: tab === plain ? null : tab });
     document.dispatchEvent(new CustomEvent("fillmask:tab", { detail: tab }));
   };
 
-  // A link inside the page goes to the tab that it names and to whoever hears of all (""). A tab
-  // that was never open takes it up once it is there.
+  // The page opens at the tab that its address names: Gradio has not read its plan yet.
+  const asked = new URL(window.location.href).searchParams.get("tab");
+  const plan = window.gradio_config?.components ?? [];
+  const tabs = plan.find(({ type }) => type === "tabs");
+  if (plan.some(({ type, props }) => type === "tabitem" && props.id === asked)) tabs.props.selected = asked;
+  else document.documentElement.dataset.asked = asked;
+
+  page.select_tab = ({ tab }) => document.querySelector(`#tabs [data-tab-id="${tab}"]`)?.click();
+
+  // A link inside the page goes to the tab that it names. A tab that was never open takes it up
+  // once it is there.
   const takers = {};
   const waiting = {};
   page.follow = (link) => {
     const parameters = Object.fromEntries(new URLSearchParams(link));
-    for (const tab of ["", parameters.tab]) {
-      if (takers[tab]) takers[tab](parameters);
-      else waiting[tab] = parameters;
-    }
+    page.select_tab(parameters);
+    if (takers[parameters.tab]) takers[parameters.tab](parameters);
+    else waiting[parameters.tab] = parameters;
     window.scrollTo(0, 0);
   };
-  page.select_tab = (parameters) => takers[""]?.(parameters);
   page.take_links = (tab, take) => {
     takers[tab] = take;
     if (waiting[tab]) take(waiting[tab]);
@@ -53,13 +59,7 @@
   };
 
   // Who asks, as the Evaluate tab is told; blank where nothing can be kept.
-  page.visitor = () => {
-    try {
-      return localStorage.getItem("fillmask-visitor") ?? "";
-    } catch {
-      return "";
-    }
-  };
+  page.visitor = () => page.recall("fillmask-visitor") ?? "";
 
   page.save = (name, type, content) => {
     const link = document.createElement("a");

@@ -1,8 +1,7 @@
-// A tour of five steps: a card beside what it is about, on the first visit and from any button
-// with `data-tour`. It is no modal: the page goes on working beneath it.
+// A tour of five steps: a card beside what it is about, from any button with `data-tour`. It is not
+// modal: the page goes on working beneath it.
 (() => {
   const page = (window.fillmask ??= {});
-  const SEEN = "fillmask-tour";
   const GAP = 14;
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const narrow = matchMedia("(max-width: 620px)");
@@ -105,7 +104,6 @@
       return;
     }
     if (!exploring()) return;
-    page.keep(SEEN, "yes");
     show(0, true);
     card.focus({ preventScroll: true });
   }
@@ -135,21 +133,10 @@
   window.addEventListener("resize", place);
   window.addEventListener("scroll", () => narrow.matches && place(), { passive: true });
 
-  // The first visit shows it beside the work and leaves the focus where it is. It starts with the
-  // first answer, once there is something to speak of.
-  function greet() {
-    const asked = new URL(location.href).searchParams;
-    if (step >= 0 || page.recall(SEEN) || asked.get("present") || !exploring()) return;
-    page.keep(SEEN, "yes");
-    show(0, false);
-  }
-
   page.tour = {
     mount(element) {
       card = element.querySelector(".fm-tour");
       new ResizeObserver(place).observe(document.body);
-      if (page.explore.answer) greet();
-      else document.addEventListener("fillmask:answer", greet, { once: true });
     },
   };
 })();

@@ -31,10 +31,9 @@ MEET = """([a, b]) => {
 
 
 @pytest.mark.parametrize(("width", "height", "dark"), [(1280, 800, False), (390, 844, True)])
-def test_the_tour_of_a_first_visit(visit, width, height, dark):
+def test_the_tour(visit, width, height, dark):
     explore = Explore(
         page := visit(
-            first_visit=True,
             width=width,
             height=height,
             reduced_motion="reduce",
@@ -42,9 +41,10 @@ def test_the_tour_of_a_first_visit(visit, width, height, dark):
         )
     )
     card = page.get_by_role("dialog", name="Tour of the page")
-    expect(card).to_be_visible()
-    # It blocks nothing, and the focus stays with the reader.
-    assert page.evaluate("document.activeElement === document.body")
+    expect(explore.bars.first).to_be_visible()
+    expect(card).to_be_hidden()  # it never opens by itself
+    explore.press("show me around")
+    expect(card).to_be_focused()  # and blocks nothing
     explore.write("Paris is in [MASK].")
     explore.word("Paris").click()
     explore.see("[MASK] is in [MASK].")
@@ -77,33 +77,20 @@ def test_the_tour_of_a_first_visit(visit, width, height, dark):
         (card.get_by_role("button", name="Done") if step is STEPS[-1] else onward).click()
     expect(card).to_be_hidden()
     expect(target).to_have_count(0)
-    page.reload()
-    explore.ready()
-    expect(explore.strip).to_be_visible()
-    expect(card).to_be_hidden()
 
 
-def test_the_tour_interrupts_no_lecture_and_needs_no_storage(visit):
-    page = visit({"present": "1"}, first_visit=True)
-    card = page.get_by_role("dialog", name="Tour of the page")
-    expect(page.locator(".fm-present-count")).to_be_visible()
-    expect(card).to_be_hidden()
-    page.keyboard.press("Escape")
-    Explore(page).words.first.click()
-    expect(card).to_be_hidden()
-    explore = Explore(other := visit(first_visit=True, script=NO_STORAGE))
-    card = other.get_by_role("dialog", name="Tour of the page")
-    card.get_by_role("button", name="Skip").click()
-    expect(explore.sentence).to_be_focused()
+def test_a_browser_that_keeps_nothing(visit):
+    explore = Explore(page := visit(script=NO_STORAGE))
+    explore.press("show me around")
+    page.get_by_role("dialog", name="Tour of the page").get_by_role("button", name="Skip").click()
     # A list of sentences lasts as long as the page.
-    other.get_by_text("Your sentences").click()
-    other.get_by_label("One sentence per line").fill(OWN[0])
-    expect(other.locator("#fm-own-said")).to_contain_text("This browser keeps nothing")
-    other.get_by_label("One sentence per line").blur()
-    other.keyboard.press("p")
-    other.keyboard.press("ArrowRight")
+    page.get_by_text("Your sentences").click()
+    page.get_by_label("One sentence per line").fill(OWN[0])
+    expect(page.locator("#fm-own-said")).to_contain_text("This browser keeps nothing")
+    page.get_by_label("One sentence per line").blur()
+    page.keyboard.press("p")
+    page.keyboard.press("ArrowRight")
     explore.see(OWN[0])
-    expect(card).to_be_hidden()
 
 
 class Guessing:

@@ -2,9 +2,9 @@
 const button = element.querySelector("[aria-label='dark theme']");
 
 function show() {
-  const other = window.fillmask.dark() ? "Light" : "Dark";
-  button.setAttribute("aria-label", `${other.toLowerCase()} theme`);
-  button.querySelector("span").textContent = other;
+  const label = `${window.fillmask.dark() ? "light" : "dark"} theme`;
+  button.setAttribute("aria-label", label);
+  button.title = label;
 }
 
 button.addEventListener("click", () => {
