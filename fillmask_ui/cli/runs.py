@@ -43,17 +43,17 @@ def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
 def print_figures(summary: Summary, info: RunInfo) -> None:
     """The tables of figures, the verdict, notes and the signature."""
     from fillmask_ui.evaluation.catalogue import SPLITS
-    from fillmask_ui.show.figures import comparison_table, figures_table, groups_table
+    from fillmask_ui.show.figures import ROLES, comparison_table, figures_table, groups_table
     from fillmask_ui.show.sentences import comparison_lines
 
-    names = ("Value", "Baseline value")
+    names = ROLES if summary.baseline is not None else ("Value",)
     print_table(figures_table(summary, names, summary.metric_name).headed("Metric"))
     for split in ("by_kind", "by_part"):
         groups = groups_table([summary.model], split)
         if len(groups.rows) > 1:
             print_table(groups.headed("Tokens that are", f"By {SPLITS[split]}"))
     if summary.comparison is not None:
-        print_table(comparison_table(summary).headed("Model and baseline"))
+        print_table(comparison_table(summary).headed("Candidate and reference"))
     notes = (f"Note: {note}" for note in (*info.notes, *summary.alarms))
     for line in (*comparison_lines(summary), *notes):
         print_line(line)

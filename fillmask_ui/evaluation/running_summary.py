@@ -340,7 +340,7 @@ def _calibration(tally: ModelTally) -> Iterable[CalibrationBin]:
 
 @dataclass(frozen=True)
 class MeanSoFar:
-    """The mean loss after some of the texts, one entry per model."""
+    """The mean loss after some of the texts: of the model, or of reference and candidate."""
 
     texts: int  # measured so far
     means: tuple[float, ...]  # mean NLL in nats
@@ -360,7 +360,7 @@ class History:
         if isinstance(row, SkippedText):
             return
         other = row.other.scores if row.other is not None else row.baseline
-        scores = [row.scores] if other is None else [row.scores, other]
+        scores = [row.scores] if other is None else [other, row.scores]
         self._moments = self._moments or [RatioMoments() for _ in scores]
         for moments, own in zip(self._moments, scores, strict=True):
             moments.add(float(own.nll_nats.sum()), len(own.nll_nats))

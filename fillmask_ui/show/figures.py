@@ -17,16 +17,21 @@ from fillmask_ui.evaluation.catalogue import (
 )
 from fillmask_ui.show.table import Table
 
-# What tables and charts call one model or two.
+# What tables and charts call one model, or the reference and the candidate.
 Names = tuple[str, ...]
-NAMES: Names = ("model", "baseline")
+ROLES: Names = ("reference", "candidate")
 INTERVAL = "95 % interval"
 
 
 def models_of(summary: Summary) -> tuple[ModelFigures, ...]:
-    """Figures of the model, and of the baseline if there is one."""
-    both = (summary.model, summary.baseline)
+    """Figures of the model alone, or of the reference and the candidate."""
+    both = (summary.baseline, summary.model)
     return tuple(figures for figures in both if figures is not None)
+
+
+def roles_of(summary: Summary) -> Names:
+    """What its models are called where their names would be too long."""
+    return ("model",) if summary.baseline is None else ROLES
 
 
 def headings(labels: Sequence[str], names: Names) -> tuple[str, ...]:
@@ -45,14 +50,14 @@ def interval_heading(summary: Summary) -> str:
     return f"provisional {INTERVAL}" if summary.provisional else INTERVAL
 
 
-def figures_table(summary: Summary, names: Names = NAMES, metric_label: str = "") -> Table:
+def figures_table(summary: Summary, names: Names = (), metric_label: str = "") -> Table:
     """A row per figure, the metric's own first: value and interval of each model.
 
     The last rows count the texts. `metric_label` replaces the metric's own label.
     """
     models, metric = models_of(summary), summary.metric_figure
     span = interval_heading(summary)
-    columns = [heading for name in names[: len(models)] for heading in (name, span)]
+    columns = [heading for name in names or roles_of(summary) for heading in (name, span)]
     counts = {"texts": summary.texts}
     counts |= {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
     padding = (None,) * (len(columns) - 1)
@@ -78,7 +83,7 @@ def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
         yield figure.interval_of(record)
 
 
-def groups_table(models: Sequence[ModelFigures], split: str, names: Names = NAMES) -> Table:
+def groups_table(models: Sequence[ModelFigures], split: str, names: Names = ROLES) -> Table:
     """Figures of each group of tokens, a row per group; `split` is a key of `SPLITS`."""
     by_name = [{(group.name,): group for group in getattr(model, split)} for model in models]
     keys = [(name,) for name in group_names(models, split)]

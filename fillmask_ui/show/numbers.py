@@ -25,17 +25,25 @@ def signed_percent(value: float) -> str:
     return "unknown" if math.isnan(value) else f"{value:+.2%}"
 
 
-def percent(probability: float) -> str:
-    """A probability; a very small one as a plain number.
+_LEAST_PERCENT = 1e-6  # with digits of its own
 
-    >>> percent(0.4127), percent(0.00034), percent(0.000056), percent(2e-9), percent(0.0)
-    ('41.3%', '0.034%', '0.0056%', '2.0e-09', '0')
+
+def percent(probability: float) -> str:
+    """A probability or another share.
+
+    >>> percent(0.4127), percent(0.00034), percent(0.000056), percent(3.4e-8), percent(2e-9)
+    ('41.3%', '0.034%', '0.0056%', '0.0000034%', '< 0.000001%')
+    >>> percent(1), percent(0), percent(math.nan)
+    ('100.0%', '0%', '')
     """
     value = 100 * probability
-    for least, digits in ((1.0, 1), (0.1, 2), (0.01, 3), (0.001, 4)):
-        if value >= least:
-            return f"{value:.{digits}f}%"
-    return f"{probability:.1e}" if probability else "0"
+    if 0 < value < _LEAST_PERCENT:
+        return f"< {_LEAST_PERCENT:.6f}%"
+    if not value or math.isnan(value):
+        return "0%" if value == 0 else ""
+    # Two digits that count, one behind the point from 1 % on.
+    digits = 1 if value >= 1 else 1 - math.floor(math.log10(value))
+    return f"{value:.{digits}f}%"
 
 
 def in_unit(nats: float, unit: str) -> float:

@@ -9,9 +9,14 @@ from fillmask_ui.files import write_text
 from fillmask_ui.runs import Run, compare
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.show.charts import chart_library, charts
-from fillmask_ui.show.figures import comparison_table, figures_table
+from fillmask_ui.show.figures import ROLES, comparison_table, figures_table
 from fillmask_ui.show.render import render
-from fillmask_ui.show.sentences import change_text, engines_text, outlook_text
+from fillmask_ui.show.sentences import (
+    change_text,
+    conclusion_text,
+    engines_text,
+    outlook_text,
+)
 
 SHOWN_TOKENS = 40
 
@@ -25,8 +30,9 @@ def write_report(run: Run, target: Path, other: Run | None = None) -> None:
         summary, info = run.summary(), run.info
     else:
         summary, info = compare(run, other), compared_info(run, other)
-    names = (info.model["name"], info.baseline["name"] if info.baseline else "baseline")
-    parts = {"model": info.model, "baseline": info.baseline, "texts": info.texts}
+    names = tuple(model["name"] for model in (info.baseline, info.model) if model)
+    roles = ROLES if info.baseline else ("", "model")
+    parts = {roles[0]: info.baseline, roles[1]: info.model, "texts": info.texts}
     page = render(
         "report.html",
         summary=summary,
@@ -36,6 +42,7 @@ def write_report(run: Run, target: Path, other: Run | None = None) -> None:
         names=names,
         figures=figures_table(summary, names),
         differences=comparison_table(summary),
+        conclusion=conclusion_text(summary),
         change=change_text(summary),
         outlook=outlook_text(summary),
         charts=charts(summary, names=names),

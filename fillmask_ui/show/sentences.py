@@ -6,9 +6,8 @@ from typing import Any
 
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.metrics.metric import exp
-from fillmask_ui.evaluation.summary import Comparison
 from fillmask_ui.runs import RunInfo
-from fillmask_ui.show.figures import INTERVAL, interval_heading
+from fillmask_ui.show.figures import interval_heading
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent, three_digits
 
 Engines = Iterable[Mapping[str, Any]]  # `RunInfo.engines`
@@ -65,8 +64,51 @@ def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
+def conclusion_text(summary: Summary) -> str:
+    """What the comparison of two models shows, as one sentence; blank without a second model.
+
+    The words and the numbers rest on one interval: of the difference of the mean losses in nats,
+    or of the relative change where the metric is no plain mean of them.
+    """
+    pair = summary.comparison
+    if pair is None:
+        return ""
+    if not math.isfinite(pair.difference_nats):
+        if pair.difference_nats == math.inf:
+            return "The candidate is worse: it gave a hidden word no chance at all."
+        return "The two cannot be compared: a mean loss is infinite."
+    if summary.metric.scaled:
+        name, change, span = summary.compared_metric, pair.relative_change, pair.interval
+        size, ends = f"{abs(change):.2%}", interval_text(span, signed_percent)
+    else:
+        name = "loss" if pair.unit == "token" else f"loss per {pair.unit}"
+        change, span = pair.difference_nats, pair.difference_interval
+        size, ends = f"{_size(change)} nats", interval_text(span, _signed_size)
+    if change == 0:
+        return f"No difference: both have the same {name}."
+    said = f"{name} is {size} {'higher' if change > 0 else 'lower'}"
+    if span is None:
+        return f"Too few texts to tell: the candidate's {said}."
+    said = f"{said}, {interval_heading(summary)} {ends}."
+    if span.low <= 0 <= span.high and pair.verdict.label not in ("AT_RISK", "REGRESSION"):
+        yet = " yet" if pair.verdict.label == "INCONCLUSIVE" else ""
+        return f"No difference seen{yet}: the candidate's {said}"
+    if change < 0:
+        return f"The candidate is better: its {said}"
+    return f"The candidate {_WORSE[pair.verdict.label]}: its {said}"
+
+
+# What a candidate is whose interval lies above no change, by its verdict.
+_WORSE = {
+    "PASS": "is slightly worse, within the limit",
+    "AT_RISK": "is at risk",
+    "REGRESSION": "is worse",
+    "INCONCLUSIVE": "is worse, by how much is not settled",
+}
+
+
 def change_text(summary: Summary) -> str:
-    """By how much the metric changes; blank without a second model."""
+    """By how much the metric changes, which the verdict is of; blank without a second model."""
     pair = summary.comparison
     if pair is None:
         return ""
@@ -86,22 +128,23 @@ def outlook_text(summary: Summary) -> str:
 
 
 def comparison_lines(summary: Summary) -> Iterator[str]:
-    """The verdict and the differences of two models, for the shell."""
+    """The conclusion, the verdict and the differences of two models, for the shell."""
     pair = summary.comparison
     if pair is None:
         return
+    yield conclusion_text(summary)
     yield f"Verdict: {pair.verdict.label} ({change_text(summary)})"
     if outlook := outlook_text(summary):
         yield outlook
     if pair.agreement is not None:
         yield (
             f"Same best guess for {pair.agreement:.2%} of the tokens; {pair.flips:,} flipped "
-            f"({pair.lost:,} right only in the baseline, {pair.won:,} right only in the model)"
+            f"({pair.lost:,} right only in the reference, {pair.won:,} right only in the candidate)"
         )
     if pair.mean_kl_nats is not None:
         yield (
-            f"KL divergence {pair.mean_kl_nats:.6f} nats "
-            f"(reverse {pair.mean_kl_reverse_nats:.6f}); |logit difference| mean "
+            f"KL(candidate || reference) {pair.mean_kl_nats:.6f} nats, "
+            f"KL(reference || candidate) {pair.mean_kl_reverse_nats:.6f}; |logit difference| mean "
             f"{pair.mean_abs_logit_difference:.6f}, largest {pair.max_abs_logit_difference:.6f}"
         )
 
@@ -118,23 +161,27 @@ def model_label(model: Mapping[str, Any]) -> str:
     return f"{model['name']} · {model['precision']}"
 
 
-def story_text(summary: Summary, labels: tuple[str, ...], *, final: bool = True) -> str:
-    """How good the model is, or which of two is better, by how much, and whether that is chance.
+def story_text(summary: Summary, label: str, *, final: bool = True) -> str:
+    """How good the model called `label` is; of two, what each gave the hidden words.
 
-    `labels` are the names of the one or two models, `final` says whether all texts are measured.
+    `final` says whether all texts are measured.
     """
     texts = f"{summary.texts:,} text{'s' if summary.texts != 1 else ''}"
     on = f"On {texts}," if final else f"So far, on {texts},"
-    return f"{on} {_alone(summary, labels[0]) if len(labels) == 1 else _pair(summary, labels)}"
-
-
-def _alone(summary: Summary, label: str) -> str:
-    mean = summary.model.mean_nll_nats
+    own, base = summary.model, summary.baseline
+    mean = own.mean_nll_nats
+    hidden = f"the {own.tokens:,} {_HIDDEN}"
+    if base is not None:
+        shares = [percent(exp(-figures.mean_nll_nats)) for figures in (base, own)]
+        return (
+            f"{on} the reference gave {hidden} {shares[0]} on average (the geometric mean), the "
+            f"candidate {shares[1]}."
+        )
     if not math.isfinite(mean):
-        return f"{label} gave one of the {_HIDDEN} no chance at all: its mean loss is infinite."
+        return f"{on} {label} gave one of {hidden} no chance at all: its mean loss is infinite."
     return (
-        f"{label} gave the {summary.model.tokens:,} {_HIDDEN} {percent(exp(-mean))} on average "
-        f"(the geometric mean): a loss of {mean:.2f} nats, as unsure as among {among(mean)}."
+        f"{on} {label} gave {hidden} {percent(exp(-mean))} on average (the geometric mean): a loss "
+        f"of {mean:.2f} nats, as unsure as among {among(mean)}."
     )
 
 
@@ -148,43 +195,19 @@ def among(nats: float) -> str:
     return f"{count:,.1f} equal words" if count < 10 else f"{count:,.0f} equal words"
 
 
-def _pair(summary: Summary, labels: tuple[str, ...]) -> str:
-    pair, base = summary.comparison, summary.baseline
-    first, second = labels
-    if pair is None or base is None or not math.isfinite(pair.difference_nats):
-        return f"{first} and {second} cannot be compared: a mean loss is infinite."
-    gap, loss = pair.difference_nats, summary.model.mean_nll_nats
-    if summary.metric.scaled:  # the verdict is about the metric, not about the mean
-        loss = summary.model.metric
-        gap = loss - base.metric
-    if gap == 0:
-        return f"{first} and {second} have the same loss."
-    which, size = ("worse", "larger") if gap > 0 else ("better", "smaller")
-    said = f"{first} is {which} than {second}: its loss"
-    chance = chance_text(pair, interval_heading(summary))
-    if pair.unit != "token":
-        return f"{said} is {_size(gap)} nats a {pair.unit} {size}. {chance}"
-    own, other = summary.model.mean_nll_nats, base.mean_nll_nats
-    return (
-        f"{said} of {loss:.3f} nats is {_size(gap)} {size}. {chance} It gave the "
-        f"{summary.model.tokens:,} {_HIDDEN} {percent(exp(-own))} on average (the geometric mean), "
-        f"the other {percent(exp(-other))}."
-    )
-
-
-def chance_text(pair: Comparison, named: str = INTERVAL) -> str:
-    """Whether the change between two models can be chance; `named` is its interval."""
-    span = pair.interval
-    if span is None:
-        return "With so few texts, nobody can say whether that is chance."
-    if span.low <= 0 <= span.high:
-        return f"That can be chance: the {named} includes no change at all."
-    return f"That is hardly chance: the {named} leaves out 0."
-
-
 def _size(difference: float) -> str:
+    """A difference without its sign: to three decimals, or the first digit that counts.
+
+    >>> _size(-0.0043), _size(0.00002), _size(3e-9)
+    ('0.004', '0.00002', '0.000000003')
+    """
     size = abs(difference)
-    return f"{size:.3f}" if size >= 0.001 else f"{size:.1e}"
+    digits = 3 if size >= 0.001 or not size else -math.floor(math.log10(size))
+    return f"{size:,.{digits}f}"
+
+
+def _signed_size(difference: float) -> str:
+    return f"{'-' if difference < 0 else '+'}{_size(difference)}"
 
 
 def as_unsure(perplexity: float) -> str:

@@ -9,7 +9,12 @@ from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.catalogue import COMPARISON_FIGURES, GROUP_FIGURES, MODEL_FIGURES
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.show import figures
-from fillmask_ui.show.sentences import change_text, comparison_lines, outlook_text
+from fillmask_ui.show.sentences import (
+    change_text,
+    comparison_lines,
+    conclusion_text,
+    outlook_text,
+)
 
 PSEUDO = EvaluationConfig("pseudo-perplexity")
 TEXTS = ["", *sample_texts(40, seed=3)]
@@ -22,8 +27,9 @@ def pair():
 
 
 def test_every_figure_has_a_row_and_the_metric_comes_first(pair):
-    table = figures.figures_table(pair, ("A", "B"))
-    assert table.headings == ("figure", "A", "95 % interval", "B", "95 % interval")
+    table = figures.figures_table(pair)
+    span = "95 % interval"
+    assert table.headings == ("figure", "reference", span, "candidate", span)
     labels = [row[0] for row in table.rows]
     assert labels[0] == "Pseudo-perplexity"
     named = figures.figures_table(pair, metric_label=pair.metric_name)
@@ -32,14 +38,14 @@ def test_every_figure_has_a_row_and_the_metric_comes_first(pair):
     assert labels[-2:] == ["texts", "skipped: empty or blank"]
     own, baseline = pair.model, pair.baseline
     assert table.rows[0][1:] == (
-        *(own.metric, own.metric_interval, baseline.metric, baseline.metric_interval),
+        *(baseline.metric, baseline.metric_interval, own.metric, own.metric_interval),
     )
     assert table.rows[-2][1:] == (40, None, None, None)
     assert table.rows[-1][1:] == (1, None, None, None)
     interval, row = own.interval, labels.index("mean NLL (nats)")
     mean = (f"{own.mean_nll_nats:.4f}", f"{interval.low:.4f} to {interval.high:.4f}")
-    assert tuple(table.texts()[row][1:3]) == mean
-    assert table.rows[row][1] == own.mean_nll_nats
+    assert tuple(table.texts()[row][3:5]) == mean
+    assert table.rows[row][3] == own.mean_nll_nats
     assert table.right == (False, True, True, True, True)
 
 
@@ -47,7 +53,7 @@ def test_one_model_has_two_columns_and_no_comparison():
     alone = summarize(evaluate(TableModel(1), TEXTS))
     assert figures.figures_table(alone).headings == ("figure", "model", "95 % interval")
     assert figures.comparison_table(alone).rows == ()
-    assert change_text(alone) == outlook_text(alone) == ""
+    assert change_text(alone) == outlook_text(alone) == conclusion_text(alone) == ""
     assert list(comparison_lines(alone)) == []
 
 
@@ -59,8 +65,8 @@ def test_a_comparison_has_what_is_known_of_it(pair):
     row = table.rows[labels.index("difference of the mean NLL (nats)")]
     assert row[1:] == (pair.comparison.difference_nats, pair.comparison.difference_interval)
     stored = replace(pair, comparison=replace(pair.comparison, mean_kl_nats=None))
-    assert "KL(model || baseline) (nats)" not in str(figures.comparison_table(stored))
-    assert not any("KL divergence" in line for line in comparison_lines(stored))
+    assert "KL(candidate || reference) (nats)" not in str(figures.comparison_table(stored))
+    assert not any("KL(" in line for line in comparison_lines(stored))
 
 
 def test_groups_that_one_model_lacks_stand_in_their_order():
@@ -82,12 +88,12 @@ def test_the_verdict_in_words(pair):
         return list(comparison_lines(replace(pair, comparison=comparison)))
 
     said = lines(Verdict("INCONCLUSIVE", 1200), Interval(-0.01, 0.3, "bootstrap-t"))
-    assert said[0] == (
+    assert said[1] == (
         "Verdict: INCONCLUSIVE (pseudo perplexity changes by +10.00%, "
         "95 % interval -1.00% to +30.00%)"
     )
-    assert said[1] == "About 1,200 more texts of this kind settle it four times in five."
+    assert said[2] == "About 1,200 more texts of this kind settle it four times in five."
     said = lines(Verdict("INCONCLUSIVE"), None)
-    assert said[0].endswith("+10.00%)")
-    assert said[1] == "This many texts cannot say how many more would settle it."
-    assert lines(Verdict("PASS"), None)[1].startswith("Same best guess")
+    assert said[1].endswith("+10.00%)")
+    assert said[2] == "This many texts cannot say how many more would settle it."
+    assert lines(Verdict("PASS"), None)[2].startswith("Same best guess")

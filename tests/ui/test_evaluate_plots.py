@@ -46,7 +46,7 @@ def test_each_chart_has_a_table_and_words_and_can_be_sent(pair):
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_histogram_counts_every_token_as_numpy_does(pair, which):
     found = chart(pair, "loss-histogram", names=("A", "B"))
-    own = losses(pair, ("scores", "baseline")[which])
+    own = losses(pair, ("baseline", "scores")[which])
     edges = np.array([row[0] for row in found.table.rows] + [found.table.rows[-1][1]])
     edges[[0, -1]] = -np.inf, np.inf
     # A loss on an edge of the fine bins may fall on either side by rounding: none does here.
@@ -73,7 +73,7 @@ def test_a_click_on_a_bar_finds_what_the_bar_counts():
 
 def test_the_distribution_function_is_that_of_the_sorted_losses(pair):
     found = chart(pair, "loss-distribution", names=("A", "B"))
-    own = np.sort(losses(pair))
+    own = np.sort(losses(pair, "baseline"))
     line = found.figure.data[0]
     for x, y in zip(line.x[1:], line.y[1:], strict=True):
         assert y == pytest.approx((own < x).mean(), abs=1.01 / len(own))
@@ -87,9 +87,9 @@ def test_violins_stand_for_the_whole_of_each_kind(pair):
     summary = summarize(pair)
     figure = chart(pair, "loss-by-kind").figure
     kinds = np.concatenate([row.kinds for row in pair])
-    for number, group in enumerate(summary.model.by_kind):
+    for number, group in enumerate(summary.baseline.by_kind):
         violin = next(t for t in figure.data if t.x[0] == group.name)
-        own = losses(pair)[kinds == number]
+        own = losses(pair, "baseline")[kinds == number]
         assert len(violin.y) <= 400
         for share in (0.25, 0.5, 0.75):
             expected = np.quantile(own, share, method="inverted_cdf")
@@ -105,11 +105,11 @@ def test_groups_have_their_means_and_intervals(pair):
         inside = (cols >= int(low)) & (cols <= int(high or low))
         cells = dict(zip(found.table.headings, row, strict=True))
         assert cells["tokens, A"] == inside.sum()
-        assert cells["mean NLL (nats), A"] == pytest.approx(losses(pair)[inside].mean())
+        assert cells["mean NLL (nats), A"] == pytest.approx(losses(pair, "baseline")[inside].mean())
         interval = cells["95 % interval, A"]
         if interval is not None:
             assert interval.low < cells["mean NLL (nats), A"] < interval.high
-        own = losses(pair, "baseline")[inside].mean()
+        own = losses(pair)[inside].mean()
         assert cells["mean NLL (nats), B"] == pytest.approx(own)
     line = found.figure.data[0]
     drawn = dict(zip(line.x, zip(line.y, line.error_y.array, strict=True), strict=True))
@@ -139,8 +139,8 @@ def test_a_group_that_one_model_lacks_is_empty_for_it():
 
 def test_calibration_is_stated_against_right(pair):
     found = chart(pair, "calibration", names=("A", "B"))
-    stated = np.concatenate([row.scores.top_probabilities for row in pair])
-    right = np.concatenate([row.scores.ranks for row in pair]) == 1
+    stated = np.concatenate([row.baseline.top_probabilities for row in pair])
+    right = np.concatenate([row.baseline.ranks for row in pair]) == 1
     for low, high, tokens, mean, share, *_ in found.table.rows:
         inside = (stated >= low) & (stated < high)
         assert tokens == inside.sum()

@@ -26,7 +26,7 @@ from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import prepare_info
 from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.render import render
-from fillmask_ui.show.sentences import story_text
+from fillmask_ui.show.sentences import conclusion_text, story_text
 from fillmask_ui.show.words import TokenNames
 from fillmask_ui.ui.evaluate import result_view, tab, tokens, view
 from fillmask_ui.ui.evaluate.evaluation_jobs import Listing, Selection
@@ -189,49 +189,67 @@ def test_what_the_histogram_sends_is_a_range():
     assert tab.chosen_range(SimpleNamespace(low="<b>", high=[])) == (None, None)
 
 
-NAMES = ("A", "B")
-
-
 def test_one_model_in_a_sentence():
     """Two texts; the geometric mean of 1/4 and 1/9 is 1/6, by hand."""
     summary = summarize(rows_of())
     model = replace(summary.model, tokens=2, mean_nll_nats=-math.log(1 / 4 * 1 / 9) / 2)
-    assert story_text(replace(summary, texts=2, model=model), ("A",)) == (
+    assert story_text(replace(summary, texts=2, model=model), "A") == (
         "On 2 texts, A gave the 2 hidden words and word parts 16.7% on average (the geometric "
         "mean): a loss of 1.79 nats, as unsure as among 6.0 equal words."
     )
 
 
-def test_which_of_two_is_better_and_by_how_much(pair):
-    summary = summarize(pair)
+def test_what_each_of_two_gave_the_hidden_words(pair):
     own, base = (
         np.concatenate([getattr(row, which).nll_nats for row in pair])
         for which in ("scores", "baseline")
     )
-    gap = own.mean() - base.mean()
-    told = story_text(summary, NAMES)
-    assert f"A is {'worse' if gap > 0 else 'better'} than B" in told
-    assert f"loss of {own.mean():.3f} nats is {abs(gap):.3f} " in told
-    shares = [100 * np.exp(-losses.mean()) for losses in (own, base)]
+    told = story_text(summarize(pair), "table")
     told_shares = map(float, re.findall(r"([\d.]+)%", told))
+    shares = [100 * np.exp(-losses.mean()) for losses in (base, own)]
     assert [*told_shares] == pytest.approx(shares, rel=0.05)
 
 
 @pytest.mark.parametrize(
-    ("change", "interval", "said"),
+    ("change", "ends", "verdict", "said"),
     [
-        (0.02, Interval(0.01, 0.03, "t"), "A is worse than B: .* larger. That is hardly chance"),
-        (-0.02, Interval(-0.03, -0.01, "t"), "A is better than B: .* smaller. That is hardly"),
-        (0.02, Interval(-0.01, 0.05, "t"), "That can be chance: .* includes no change at all"),
-        (0.02, None, "With so few texts, nobody can say"),
-        (0.0, Interval(0.0, 0.0, "t"), "A and B have the same loss"),
-        (math.nan, None, "a mean loss is infinite"),
+        (0.4, (0.3, 0.5), "REGRESSION", "The candidate is worse: its loss is 0.400 nats higher, "),
+        (0.2, (0.1, 0.3), "AT_RISK", "The candidate is at risk: its loss is 0.200 nats higher, "),
+        (0.01, (0.004, 0.03), "PASS", "The candidate is slightly worse, within the limit: its "),
+        (0.3, (0.01, 0.5), "INCONCLUSIVE", "The candidate is worse, by how much is not settled: "),
+        (-0.02, (-0.03, -0.01), "PASS", "The candidate is better: its loss is 0.020 nats lower, "),
+        (0.3, (-0.1, 0.5), "INCONCLUSIVE", "No difference seen yet: the candidate's loss is 0.300"),
+        (0.02, None, "INCONCLUSIVE", "Too few texts to tell: the candidate's loss is 0.020 nats"),
+        (0.0, (0.0, 0.0), "PASS", "No difference: both have the same loss."),
+        (math.inf, None, "REGRESSION", "The candidate is worse: it gave a hidden word no chance"),
+        (math.nan, None, "INCONCLUSIVE", "The two cannot be compared: a mean loss is infinite."),
     ],
 )
-def test_a_difference_that_can_be_chance_is_called_so(pair, change, interval, said):
+def test_a_conclusion_comes_first_and_never_takes_chance_for_a_difference(
+    pair, change, ends, verdict, said
+):
     summary = summarize(pair)
-    comparison = replace(summary.comparison, difference_nats=change, interval=interval)
-    assert re.search(said, story_text(replace(summary, comparison=comparison), NAMES))
+    comparison = replace(
+        summary.comparison,
+        difference_nats=change,
+        difference_interval=ends and Interval(*ends, "t"),
+        verdict=Verdict(verdict),
+    )
+    assert conclusion_text(replace(summary, comparison=comparison)).startswith(said)
+
+
+def test_a_conclusion_ends_with_its_interval(pair):
+    summary = summarize(pair)
+    comparison = replace(
+        summary.comparison,
+        difference_nats=0.0043,
+        difference_interval=Interval(-0.0031, 0.0114, "t"),
+        verdict=Verdict("PASS"),
+    )
+    assert conclusion_text(replace(summary, comparison=comparison)) == (
+        "No difference seen: the candidate's loss is 0.004 nats higher, 95 % interval -0.003 to "
+        "+0.011."
+    )
 
 
 def test_endings_have_one_name_and_show_their_token():

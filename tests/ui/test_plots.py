@@ -15,6 +15,6 @@ def test_colours_can_be_seen_on_both_backgrounds(ratio):
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     background = luminance({"light": "#fafaf9", "dark": "#171513"}[ratio])
-    for colour in (plots.ACCENT, plots.SECOND, plots.MUTED):
+    for colour in (plots.REFERENCE, plots.CANDIDATE, plots.LOSS, plots.MUTED):
         high, low = sorted((luminance(colour), background), reverse=True)
         assert (high + 0.05) / (low + 0.05) >= 3

@@ -12,7 +12,7 @@ from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.files import printable
 from fillmask_ui.show.charts import loss_charts
 from fillmask_ui.show.charts.chart import Chart, Subject
-from fillmask_ui.show.figures import NAMES, Names
+from fillmask_ui.show.figures import Names, roles_of
 
 __all__ = ["CHARTS", "Chart", "chart_library", "charts"]
 
@@ -21,7 +21,7 @@ __all__ = ["CHARTS", "Chart", "chart_library", "charts"]
 class ChartKind:
     draw: Callable[[Subject], Chart | None]  # None if there is nothing to draw
     title: str
-    note: str  # how to read it; `{first}` names the first model, `{sample}` counts points
+    note: str  # how to read it; `{candidate}` names it, `{sample}` counts points
     live: bool = False  # whether it is drawn while an evaluation runs
 
 
@@ -43,13 +43,13 @@ CHARTS = {
     "scatter": ChartKind(
         loss_charts.scatter,
         "Loss of a token under both models",
-        "Below the dashed line {first} is worse. A fair sample of {sample:,} tokens (at most "
+        "Above the dashed line {candidate} is worse. A fair sample of {sample:,} tokens (at most "
         f"{loss_charts.MAX_POINTS:,}); the table gathers it in bands.",
     ),
     "differences": ChartKind(
         loss_charts.differences,
         "Difference of the loss of a token",
-        "Right of zero {first} is worse. The first and last bar also hold what lies beyond.",
+        "Right of zero {candidate} lost more. The first and last bar also hold what lies beyond.",
         live=True,
     ),
     "loss-distribution": ChartKind(
@@ -96,22 +96,22 @@ def chart_library() -> str:
 
 
 def charts(
-    summary: Summary, *, names: Names = NAMES, history: Sequence[MeanSoFar] = (), live: bool = False
+    summary: Summary, *, names: Names = (), history: Sequence[MeanSoFar] = (), live: bool = False
 ) -> tuple[Chart, ...]:
     """All charts that there are figures for.
 
     Args:
         summary: of the texts so far, or of all.
-        names: of the models.
+        names: of the model, or of reference and candidate.
         history: the mean after ever more texts.
         live: draw only those that are drawn while an evaluation runs.
     """
-    names = tuple(map(printable, names))  # plotly takes UTF-8 alone
+    names = tuple(map(printable, names or roles_of(summary)))  # plotly takes UTF-8 alone
     subject = Subject(summary, names, history)
     sample = min(summary.points.shape[1], loss_charts.MAX_POINTS)
     found = []
     for name, kind in CHARTS.items():
         if (kind.live or not live) and (drawn := kind.draw(subject)):
-            note = kind.note.format(first=names[0], sample=sample)
+            note = kind.note.format(candidate=names[-1], sample=sample)
             found.append(replace(drawn, name=name, title=kind.title, note=note))
     return tuple(found)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 # Mid-tones that keep a contrast of 3 to 1 or more on white and on near black.
-ACCENT = "#0d9488"
-SECOND = "#d97706"
+REFERENCE = "#0d9488"  # or the only model
+CANDIDATE = "#7c3aed"
+LOSS = "#cc3a55"  # a mark on the losses of the only model
 MUTED = "#8b8680"
 _LABEL_CHARACTERS = 22
 _TITLE_CHARACTERS = 32  # of a model's name in a legend
@@ -61,7 +62,7 @@ class Style:
 
 
 class Subject:
-    """What charts are drawn of: the records of one or two models, their names and styles."""
+    """What charts are drawn of: the model, or reference and candidate, their names and styles."""
 
     def __init__(self, summary: Summary, names: Names, history: Sequence[MeanSoFar]) -> None:
         self.summary, self.history = summary, history
@@ -69,7 +70,7 @@ class Subject:
         self.two = len(self.models) > 1
         self.names = names[: len(self.models)]
         labels = [label(name, _TITLE_CHARACTERS) for name in self.names]
-        self.styles = tuple(map(Style, labels, (ACCENT, SECOND), ("solid", "dash")))
+        self.styles = tuple(map(Style, labels, (REFERENCE, CANDIDATE), ("solid", "dash")))
 
 
 @dataclass(frozen=True, eq=False)

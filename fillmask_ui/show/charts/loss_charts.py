@@ -10,7 +10,15 @@ import numpy as np
 
 from fillmask_ui.evaluation.catalogue import SPLITS, Figure
 from fillmask_ui.evaluation.summary import Histogram
-from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, Chart, Subject, new_figure
+from fillmask_ui.show.charts.chart import (
+    CANDIDATE,
+    LOSS,
+    MUTED,
+    REFERENCE,
+    Chart,
+    Subject,
+    new_figure,
+)
 from fillmask_ui.show.figures import Names, group_names, groups_table, headings, records_table
 from fillmask_ui.show.table import Table
 
@@ -118,7 +126,7 @@ def loss_histogram(subject: Subject) -> Chart:
             showlegend=two,
             customdata=bars.ranges(),
         )
-        colour, own = (style.colour, f"{style.name}: ") if two else (SECOND, "")
+        colour, own = (style.colour, f"{style.name}: ") if two else (LOSS, "")
         centres = {"mean": (model.mean_nll_nats, "solid"), "median": (model.median_nll_nats, "dot")}
         for what, (value, dash) in centres.items():
             line = {"color": colour, "width": 2, "dash": dash}
@@ -191,66 +199,68 @@ def loss_by_kind(subject: Subject) -> Chart:
 
 
 def scatter(subject: Subject) -> Chart | None:
-    """The loss of each token under one model against its loss under the other."""
+    """The loss of each token under the candidate against its loss under the reference."""
     # A fair sample in random order: the first of it are one as well.
     drawn = subject.summary.points[:, :MAX_POINTS]
     if len(drawn) < 2:
         return None
-    first, second = subject.names
+    reference, candidate = subject.names
+    own, other = drawn
     end = float(drawn.max()) * 1.03
-    worse = float((drawn[0] > drawn[1]).mean())
     figure = new_figure(
-        f"Scatter of the losses of {drawn.shape[1]:,} tokens under both models; "
-        f"{worse:.0%} lie below the diagonal, where {first} is worse.",
-        f"loss under {first} (nats)",
-        f"loss under {second} (nats)",
+        f"Scatter of the losses of {len(own):,} tokens under both models; "
+        f"{float((own > other).mean()):.0%} lie above the diagonal, where {candidate} is worse.",
+        f"loss under {reference} (nats)",
+        f"loss under {candidate} (nats)",
         diagonal=end,
         xaxis_range=[-end / 60, end],
         yaxis_range=[-end / 60, end],
     )
     figure.add_scatter(
-        x=drawn[0],
-        y=drawn[1],
+        x=other,
+        y=own,
         mode="markers",
-        marker={"color": ACCENT, "size": 5, "opacity": 0.45},
+        marker={"color": CANDIDATE, "size": 5, "opacity": 0.45},
         hovertemplate="%{x:.3f} and %{y:.3f} nats<extra></extra>",
     )
     columns = (
-        *(f"loss from, {first} (nats)", "to (nats)", "tokens of the sample"),
-        *(f"mean loss, {first} (nats)", f"mean loss, {second} (nats)"),
-        f"share where {first} is worse",
+        *(f"loss from, {reference} (nats)", "to (nats)", "tokens of the sample"),
+        *(f"mean loss, {reference} (nats)", f"mean loss, {candidate} (nats)"),
+        f"share where {candidate} is worse",
     )
     rows = []
-    for low, high in pairwise(_BANDS):  # of the first model's loss; the last has no upper end
-        own, other = drawn[:, (drawn[0] >= low) & (drawn[0] < high)]
-        if len(own):
-            means = (float(own.mean()), float(other.mean()), float((own > other).mean()))
-            rows.append((low, high if math.isfinite(high) else None, len(own), *means))
+    for low, high in pairwise(_BANDS):  # of the reference's loss; the last has no upper end
+        inside = (other >= low) & (other < high)
+        if inside.any():
+            means = (other[inside].mean(), own[inside].mean(), (own > other)[inside].mean())
+            upper = high if math.isfinite(high) else None
+            rows.append((low, upper, int(inside.sum()), *map(float, means)))
     return Chart(figure, Table.of(columns, rows))
 
 
 def differences(subject: Subject) -> Chart | None:
-    """Histogram of the loss of a token under the first model minus that under the second."""
+    """Histogram of the loss of a token under the candidate minus that under the reference."""
     pair = subject.summary.comparison
     if pair is None or pair.histogram is None:  # by character there are no pairs of tokens
         return None
-    first, second = subject.names
+    reference, candidate = subject.names
     bars, mean = bars_of([pair.histogram]), pair.difference_nats
     figure = new_figure(
-        f"Histogram of the difference of the loss of a token, {first} less {second}; "
+        f"Histogram of the difference of the loss of a token, {candidate} less {reference}; "
         f"mean {mean:+.4f} nats.",
-        f"loss under {first} less loss under {second} (nats)",
+        f"loss under {candidate} less loss under {reference} (nats)",
         "tokens",
         legend=True,
         bargap=0.06,
         yaxis_rangemode="tozero",
     )
-    # Half of a bar's tokens may be exactly 0: a bar holds its left edge.
-    colours = [SECOND if left >= 0 else ACCENT for left in bars.edges[:-1]]
+    # In the colour of the model that lost more. Half of a bar's tokens may be exactly 0: a bar
+    # holds its left edge.
+    colours = [CANDIDATE if left >= 0 else REFERENCE for left in bars.edges[:-1]]
     figure.add_bar(**bars.places(), y=bars.counts[0], marker={"color": colours}, showlegend=False)
     line = {"color": MUTED, "width": 2}
     figure.add_vline(mean, line=line, showlegend=True, name=f"mean {mean:+.4f}")
-    return Chart(figure, bars.table(subject.names[:1]))
+    return Chart(figure, bars.table(subject.names[1:]))
 
 
 def loss_by_group(subject: Subject, split: str) -> Chart:

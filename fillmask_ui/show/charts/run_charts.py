@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fillmask_ui.bench.rounds import Report, Row
 from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
-from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, Chart, label, new_figure
+from fillmask_ui.show.charts.chart import CANDIDATE, MUTED, REFERENCE, Chart, label, new_figure
 from fillmask_ui.show.figures import INTERVAL
 from fillmask_ui.show.table import Table
 
@@ -101,29 +101,28 @@ def _variants_chart(
     most = max(row.figures.speedup for row in rows)
     across, up = _with_room(places, 0.18), _with_room([e for row in rows for e in row.ends], 0.3)
     sides = _sides(places, rows, across, up)
-    for kind, symbol, colour in (
-        ("on the frontier", "circle", ACCENT),
-        ("beaten in both", "circle-open", SECOND),
-    ):
+    for kind, symbol in (("on the frontier", "circle"), ("beaten in both", "circle-open")):
         own = [p for p in range(len(rows)) if (p in best) == (symbol == "circle")]
         if not own:
             continue
+        # A baseline is the reference of the others; it has no interval to be drawn.
+        colours = [CANDIDATE if rows[p].figures.verdict else REFERENCE for p in own]
         figure.add_scatter(
             x=[places[p] for p in own],
             y=[losses[p] for p in own],
             error_y={
                 "array": [rows[p].ends[1] - losses[p] for p in own],
                 "arrayminus": [losses[p] - rows[p].ends[0] for p in own],
-                "color": colour,
+                "color": CANDIDATE,
                 "thickness": 1.2,
                 "width": 4,
             },
             mode="markers+text",
             marker={
                 "symbol": symbol,
-                "color": colour,
+                "color": colours,
                 "size": [_LARGEST * (rows[p].figures.speedup / most) ** 0.5 for p in own],
-                "line": {"width": 2, "color": colour},
+                "line": {"width": 2, "color": colours},
             },
             text=[label(rows[p].name, _LABEL_CHARACTERS) for p in own],
             textposition=[sides[p] for p in own],
@@ -242,7 +241,7 @@ def bench_chart(rows: Sequence[Row], name: str) -> Chart:
         y=[label(row.subject, _SUBJECT_CHARACTERS) for row in rows],
         error_x={"array": half, "arrayminus": below, "thickness": 1.2, "width": 3},
         orientation="h",
-        marker={"color": [SECOND if row.peer else ACCENT for row in rows]},
+        marker={"color": [MUTED if row.peer else REFERENCE for row in rows]},
         hovertemplate="%{y}: %{x:,.4r} " + unit + "<extra></extra>",
     )
     columns = ("subject", f"median ({unit})", "spread", "loss (nats)", "failed")
@@ -263,7 +262,7 @@ def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
     )
     for name, attribute, mode, colour, width in (
         ("training, at the training share", "train_nll_nats", "lines", MUTED, 1),
-        ("validation, 15 % hidden", "validation_nll_nats", "lines+markers", ACCENT, 3),
+        ("validation, 15 % hidden", "validation_nll_nats", "lines+markers", REFERENCE, 3),
     ):
         known = [row for row in rows if getattr(row, attribute) is not None]
         figure.add_scatter(

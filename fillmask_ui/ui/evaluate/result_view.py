@@ -9,16 +9,17 @@ from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.runs import Run, RunInfo, compare
 from fillmask_ui.runs.compare import ONE_RUN_ONLY, compared_info
 from fillmask_ui.show.figures import (
-    Names,
     comparison_table,
     figures_table,
     interval_heading,
     models_of,
+    roles_of,
 )
 from fillmask_ui.show.numbers import duration
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import (
     change_text,
+    conclusion_text,
     engines_text,
     model_label,
     outlook_text,
@@ -34,11 +35,6 @@ WORST_SHOWN = 3
 _CONTEXT = 60
 
 
-def names_of(summary: Summary) -> Names:
-    """The models' names in charts and tables."""
-    return ("A",) if summary.baseline is None else ("A", "B")
-
-
 def figures_html(
     summary: Summary, info: RunInfo, *, final: bool = True, so_far: str = "", link: str = ""
 ) -> str:
@@ -47,10 +43,9 @@ def figures_html(
     `so_far` from `so_far_text` qualifies the verdict of an unfinished run; `link` opens the page
     with this result, blank for none.
     """
-    names = names_of(summary)
-    models = [model for model in (info.model, info.baseline) if model is not None]
-    labels = [model_label(model) for model in models[: len(names)]]
-    called = labels if len(names) == 1 else map("{} ({})".format, names, labels)
+    names = roles_of(summary)
+    models = [model for model in (info.baseline, info.model) if model is not None]
+    labels = [model_label(model) for model in models[-len(names) :]]
     kinds = {group.name: group for group in summary.model.by_kind}
     return render(
         "page/evaluate/figures.html",
@@ -58,11 +53,12 @@ def figures_html(
         models=models_of(summary),
         names=names,
         labels=labels,
-        story=story_text(summary, tuple(called), final=final and not so_far),
+        story=story_text(summary, labels[-1], final=final and not so_far),
         link=link,
         final=final,
         so_far=so_far,
         masked=kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None,
+        conclusion=conclusion_text(summary),
         change=change_text(summary),
         outlook=outlook_text(summary),
         interval=interval_heading(summary),
@@ -83,7 +79,7 @@ def _of(expected: int | None) -> str:
 
 def all_figures_html(summary: Summary, info: RunInfo) -> str:
     """Every figure in tables, and the signature of the run."""
-    tables = [figures_table(summary, names_of(summary)), comparison_table(summary)]
+    tables = [figures_table(summary), comparison_table(summary)]
     unchanged = UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else ""
     return render(
         "page/evaluate/all_figures.html",

@@ -21,7 +21,6 @@ from fillmask_ui.ui.evaluate.job import Job, JobStatus, follow
 from fillmask_ui.ui.evaluate.result_view import (
     all_figures_html,
     figures_html,
-    names_of,
     progress_html,
     so_far_text,
     worst_html,
@@ -231,7 +230,7 @@ def linked(link: Mapping[str, str]) -> Selection:
 def _charts(
     summary: Summary, history: Sequence[MeanSoFar], *, live: bool = False
 ) -> dict[str, Chart]:
-    found = charts(summary, names=names_of(summary), history=history, live=live)
+    found = charts(summary, history=history, live=live)
     return {chart.name: chart for chart in found}
 
 
