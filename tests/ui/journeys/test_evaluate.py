@@ -126,7 +126,7 @@ def axis(chart):
 def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
     bench = Evaluate(page := visit({"tab": "evaluate"}, color_scheme="dark"))
     bench.texts(upload(tmp_path), a="table", b="noisy").measure()
-    expect(page.locator(".fm-verdict")).to_contain_text("A against B")
+    expect(page.locator(".fm-verdict")).to_contain_text("candidate")
     for name in ("More charts", "All figures", "All tokens"):
         bench.unfold(name)
     expect(page.locator("#plot-scatter .js-plotly-plot")).to_be_visible()
