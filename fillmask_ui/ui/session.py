@@ -5,6 +5,7 @@ Every tab calls its models through here, within the same limits.
 """
 
 import contextlib
+import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from fillmask_ui.comparing import Comparison, Contrast, compare, pair_masks
+from fillmask_ui.comparing import Comparison, compare, pair_masks
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
 from fillmask_ui.filling import fill, fill_at, score_candidate_at, score_candidates
 from fillmask_ui.filling.words import raw_logits_at
@@ -23,7 +24,6 @@ from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_store import SharedModel
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Filling, MaskFilling, ScoredWord
 from fillmask_ui.runs import RunStore
 from fillmask_ui.show.charts.chart import new_figure
 from fillmask_ui.ui.background import Done, Report, Tasks, TasksInTurn, Waiting
@@ -110,102 +110,58 @@ class Session:
         """`model` without waiting for a load: callers poll until it is `Done`."""
         return self._loading.wait(choice, lambda report: self.model(choice, report))
 
-    def fill(
+    def ask(
         self,
-        model: MaskedLM,
-        text: str,
-        *,
-        top_k: int | None,
-        words: Sequence[str] = (),
-        joint: int = 5,
-    ) -> Filling:
-        """`fill` within the page's limits, cached: another unit or mask costs no model call."""
-        check_text(text, words)
+        models: MaskedLM | tuple[MaskedLM, MaskedLM],
+        function: Callable[..., Kept],
+        *arguments: Any,
+        **options: Any,
+    ) -> Kept:
+        """A function of one or two models, as `model` gives them, and its answer cached.
 
-        def make() -> Filling:
-            return fill(
-                self._sharing(model),
-                text,
-                top_k=top_k,
-                candidates=words,
-                joint=joint,
-                most_work=MAX_WORK,
-            )
+        It runs within the page's limits: texts (strings) and words (`candidates`, `words`) are
+        bounded, and so is its `most_work`, if it takes one. Calls of several visitors may share a
+        batch of the model. Arguments are hashable; `top_k=None`, whole vocabularies, is not kept.
 
-        def size(filling: Filling) -> int:
-            return sum(len(mask.candidates) + len(mask.scored) for mask in filling.masks)
-
-        if top_k is None:  # whole vocabularies are too large to keep
-            return make()
-        return self._remembered(model, (text, top_k, tuple(words), joint), make, size)
-
-    def score(
-        self, model: MaskedLM, text: str, words: Sequence[str]
-    ) -> tuple[tuple[ScoredWord, ...], ...]:
-        """`score_candidates` within the page's limits."""
-        check_text(text, words)
-        return score_candidates(self._sharing(model), text, words, most_work=MAX_WORK)
-
-    def score_at(self, model: MaskedLM, text: str, word: str, mask: int) -> ScoredWord:
-        """`score_candidate_at` within the page's limits, cached for each mask."""
-        check_text(text)
-        return self._remembered(
-            model,
-            (text, word, mask),
-            lambda: score_candidate_at(self._sharing(model), text, word, mask, most_work=MAX_WORK),
-            lambda _: 1,
-        )
-
-    def pair(
-        self,
-        model: MaskedLM,
-        texts: tuple[str, str],
-        *,
-        mask: int,
-        top_k: int,
-        words: Sequence[str] = (),
-    ) -> Contrast:
-        """`pair_masks` for the mask of one number in both texts, within the page's limits."""
-        for text in texts:
+        Raises:
+            TextError, OptionError: as of `check_text` and the function.
+        """
+        both = models if isinstance(models, tuple) else (models,)
+        words = (*options.get("candidates", ()), *options.get("words", ()))
+        for text in (own for own in arguments if isinstance(own, str)):
             check_text(text, words)
-        return self._remembered(
-            model,
-            (pair_masks, texts, mask, top_k, tuple(words)),
-            lambda: pair_masks(
-                self._sharing(model),
-                *texts,
-                masks=(mask, mask),
-                top_k=top_k,
-                words=words,
-                most_work=MAX_WORK,
-            ),
-            lambda pair: len(pair.candidates),
-        )
+        key = self._key(both, (function, arguments, tuple(options.items())))
+        if (known := self._answers.get(key)) is not None:
+            return known
+        if "most_work" in inspect.signature(function).parameters:
+            options |= {"most_work": MAX_WORK}
+        answer = function(*map(self._sharing, both), *arguments, **options)
+        if options.get("top_k", 1) is not None:
+            self._answers.keep(key, answer, _candidates(answer))
+        return answer
 
-    def compare(
-        self,
-        models: tuple[MaskedLM, MaskedLM],
-        text: str,
-        *,
-        top_k: int | None,
-        words: Sequence[str] = (),
-        joint: int = 5,
-    ) -> Comparison:
-        """`compare` within the page's limits, cached like `fill`."""
-        check_text(text, words)
-        one, two = (self._sharing(model) for model in models)
-        choices: dict[str, Any] = {"top_k": top_k, "candidates": tuple(words), "joint": joint}
+    # To be replaced by `ask` where they are called
+    def fill(self, model, text, *, top_k, words=(), joint=5):  # type: ignore[no-untyped-def]
+        return self.ask(model, fill, text, top_k=top_k, candidates=tuple(words), joint=joint)
 
-        def make() -> Comparison:
-            return compare(one, two, text, most_work=MAX_WORK, **choices)
+    def score(self, model, text, words):  # type: ignore[no-untyped-def]
+        return self.ask(model, score_candidates, text, words=tuple(words))
 
-        def size(found: Comparison) -> int:
-            return 4 * sum(len(mask.candidates) for mask in found.masks)
+    def score_at(self, model, text, word, mask):  # type: ignore[no-untyped-def]
+        return self.ask(model, score_candidate_at, text, word, mask)
 
-        if top_k is None:
-            return make()
-        question = self._key(models[1], (compare, text, *choices.values()))
-        return self._remembered(models[0], question, make, size)
+    def pair(self, model, texts, *, mask, top_k, words=()):  # type: ignore[no-untyped-def]
+        masks, words = (mask, mask), tuple(words)
+        return self.ask(model, pair_masks, *texts, masks=masks, top_k=top_k, words=words)
+
+    def compare(self, models, text, *, top_k, words=(), joint=5):  # type: ignore[no-untyped-def]
+        return self.ask(models, compare, text, top_k=top_k, candidates=tuple(words), joint=joint)
+
+    def fill_at(self, model, ids, position, target, *, top_k):  # type: ignore[no-untyped-def]
+        return self.ask(model, fill_at, ids, position, target, top_k=top_k)
+
+    def logits_at(self, model, ids, position):  # type: ignore[no-untyped-def]
+        return self.ask(model, raw_logits_at, (ids,), (position,))[0]
 
     def further(
         self,
@@ -222,7 +178,7 @@ class Session:
             start: number of the first word wanted, from 0; unless known, computes more words.
             grow: model, answer so far (None at first) -> the answer with more words.
         """
-        key = self._key(model, question)
+        key = self._key((model,), question)
         known = self._answers.get(key)
         if known is None or len(known.words) <= start:
             known = grow(self._sharing(model), known)
@@ -245,7 +201,7 @@ class Session:
             work: takes a callback for its progress; runs once for all visitors with one question.
             size: of the answer, in candidates that take about the same memory.
         """
-        key = self._key(model, question)
+        key = self._key((model,), question)
         if (known := self._answers.get(key)) is not None:
             return Done(known)
 
@@ -256,26 +212,6 @@ class Session:
 
         return self._working.wait(key, compute)
 
-    def fill_at(
-        self, model: MaskedLM, ids: tuple[int, ...], position: int, target: int, *, top_k: int
-    ) -> MaskFilling:
-        """`fill_at`, cached; its ids come from a run, so they are within the model's limits."""
-        return self._remembered(
-            model,
-            (ids, position, target, top_k),
-            lambda: fill_at(self._sharing(model), ids, position, target, top_k=top_k),
-            lambda mask: len(mask.candidates),
-        )
-
-    def logits_at(self, model: MaskedLM, ids: tuple[int, ...], position: int) -> np.ndarray:
-        """Raw logits at one position of T token ids: float32 [V], cached."""
-        return self._remembered(
-            model,
-            ("logits", ids, position),
-            lambda: raw_logits_at(self._sharing(model), [ids], [position])[0],
-            lambda logits: len(logits) // 50,  # a candidate takes as much memory as 50 numbers
-        )
-
     def _sharing(self, model: MaskedLM) -> MaskedLM:
         """The model of a call; predictions of several visitors may share a batch."""
         with self._lock:
@@ -283,22 +219,8 @@ class Session:
             self._shared[id(model)] = shared
         return shared
 
-    def _remembered(
-        self,
-        model: MaskedLM,
-        question: tuple,
-        make: Callable[[], Kept],
-        size: Callable[[Kept], int],
-    ) -> Kept:
-        key = self._key(model, question)
-        if (known := self._answers.get(key)) is not None:
-            return known
-        answer = make()
-        self._answers.keep(key, answer, size(answer))
-        return answer
-
-    def _key(self, model: MaskedLM, question: tuple) -> tuple:
-        return (str(model.signature), id(model), *question)
+    def _key(self, models: Sequence[MaskedLM], question: tuple) -> tuple:
+        return (*((str(model.signature), id(model)) for model in models), *question)
 
 
 def check_text(text: str, words: Sequence[str] = ()) -> None:
@@ -355,6 +277,19 @@ class Answers:
 
     def _total(self) -> int:
         return sum(size for _, size in self._answers.values())
+
+
+def _candidates(answer: Any) -> int:
+    """The memory of an answer, in candidates."""
+    if isinstance(answer, np.ndarray):
+        return len(answer) // 50  # as many numbers take as much memory
+    if isinstance(answer, tuple):
+        return sum(map(_candidates, answer))
+    parts = getattr(answer, "masks", (answer,))
+    of_each = (
+        len(getattr(own, "candidates", ())) + len(getattr(own, "scored", ())) for own in parts
+    )
+    return max(1, sum(of_each) * (4 if isinstance(answer, Comparison) else 1))
 
 
 def _characters(part: Any) -> int:
