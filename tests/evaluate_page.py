@@ -13,10 +13,9 @@ from table_model import TableModel, letter_vocabulary, sample_texts
 from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.evaluate import controls
+from fillmask_ui.ui.evaluate import controls, view
 from fillmask_ui.ui.evaluate.evaluate_form import UPLOAD
 from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs
-from fillmask_ui.ui.evaluate.job import follow
 from fillmask_ui.ui.session import Session
 
 VISITOR = "visitor1"
@@ -99,8 +98,19 @@ def uploaded(folder, **choices):
 
 
 def finish(job):
-    """Every status of a job."""
-    return list(follow(job))
+    """The last status of a job, as its page sees it."""
+    until(lambda: job.poll().ended)
+    return job.poll()
+
+
+def shown(page_jobs):
+    """Every update of a page until its job has ended."""
+    ended = False
+    while not ended:
+        if status := page_jobs.news():
+            ended = status.ended
+            yield view.told(page_jobs, status)
+        time.sleep(0.005)
 
 
 def until(condition, seconds=30.0):

@@ -33,7 +33,6 @@ from fillmask_ui.ui.evaluate.evaluate_form import (
     plan_of,
 )
 from fillmask_ui.ui.evaluate.uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload, pasted_text
-from fillmask_ui.ui.page import build_app, launch_options
 from fillmask_ui.unmasking import UnmaskingOptions
 
 
@@ -329,15 +328,3 @@ def test_a_new_metric_has_its_controls_by_its_row_alone(tmp_path, monkeypatch):
     assert metric == Middle(recipe=MaskRecipe(0.5), middle_tokens=6)
     with pytest.raises(OptionError, match="the tokens in the middle must be a whole number, 2"):
         plan_of(asked | {"middle_tokens": 1}, tmp_path)
-
-
-def test_jobs_do_not_hold_up_explore(tmp_path, monkeypatch):
-    """They wait for one another in a queue of their own, and leave most threads to the rest."""
-    monkeypatch.setenv("FILLMASK_UI_RUNS", str(tmp_path))
-    page = build_app(evaluation_jobs(tmp_path).session.store, "table")
-    jobs = [f for f in page.fns.values() if f.concurrency_id == "evaluate"]
-    assert len(jobs) == 3
-    threads = launch_options(public=True)["max_threads"]
-    assert all(job.concurrency_limit <= threads // 2 for job in jobs)
-    others = [f for f in page.fns.values() if f.concurrency_id != "evaluate" and f.queue]
-    assert others

@@ -18,6 +18,7 @@ from evaluate_page import (
     form,
     models,
     own_page_jobs,
+    shown,
     until,
     upload,
     uploaded,
@@ -30,8 +31,8 @@ from fillmask_ui.evaluation import EvaluationConfig, History, evaluate
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import prepare_info, start
 from fillmask_ui.texts import TextSource
-from fillmask_ui.ui.evaluate import controls, view
-from fillmask_ui.ui.evaluate import job as jobs
+from fillmask_ui.ui import job as jobs
+from fillmask_ui.ui.evaluate import controls, measuring
 from fillmask_ui.ui.evaluate.evaluate_form import engine_of
 from fillmask_ui.ui.evaluate.evaluation_jobs import Selection
 
@@ -58,7 +59,7 @@ def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digit
     job = begun(page_jobs, tmp_path, **PSEUDO)
     assert known["table"].reached.wait(30)
     page_jobs.cancel()
-    last = finish(job)[-1]  # a model that hung to its end would make the job fail
+    last = finish(job)  # a model that hung to its end would make the job fail
     assert last.state == "stopped"
     (run,) = page_jobs.runs().runs
     assert run.row_count < len(TEXTS)
@@ -66,18 +67,18 @@ def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digit
     job = page_jobs.resume(run.info.name)
     until(lambda: "before to stop" in job.status.message)
     go_on(known)
-    resumed = finish(job)[-1]
+    resumed = finish(job)
     assert resumed.state == "done"
     config = EvaluationConfig("pseudo-perplexity")
-    assert resumed.summary.to_dict() == direct(config).to_dict()
-    assert resumed.history[-1].texts == resumed.summary.texts
+    assert resumed.so_far.summary.to_dict() == direct(config).to_dict()
+    assert resumed.so_far.history[-1].texts == resumed.so_far.summary.texts
 
 
-def test_a_job_that_nobody_watches_stops_by_itself(tmp_path, known, monkeypatch):
-    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
-    begun(page_jobs, tmp_path, **PSEUDO)
-    assert known["table"].reached.wait(30)
+def test_on_a_public_page_a_job_that_nobody_watches_stops_by_itself(tmp_path, known, monkeypatch):
     monkeypatch.setattr(jobs, "ABANDONED_SECONDS", 0.05)
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known, public=True)
+    job = begun(page_jobs, tmp_path, **PSEUDO, **PUBLIC)
+    until(lambda: known["table"].reached.is_set() or job.poll().ended)
     time.sleep(0.1)
     known["table"].open.set()
     (run,) = page_jobs.runs().runs
@@ -93,10 +94,10 @@ def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path, known):
     second = two.begin(uploaded(tmp_path, **PUBLIC))
     until(lambda: "Waiting" in second.status.message)
     two.cancel()
-    assert finish(second)[-1].state == "stopped"
+    assert finish(second).state == "stopped"
     assert two.runs().runs == []
     go_on(known)
-    assert finish(first)[-1].state == "done"
+    assert finish(first).state == "done"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_bad_input_is_said_and_leaves_nothing_behind(tmp_path, texts, choices, s
     page_jobs = own_page_jobs(tmp_path / "runs")
     choices = {"upload": upload(tmp_path, texts, "bad.txt")} | choices
     try:
-        last = finish(begun(page_jobs, tmp_path, **choices))[-1]
+        last = finish(begun(page_jobs, tmp_path, **choices))
     except FillmaskError as error:
         message = str(error)
     else:
@@ -139,10 +140,10 @@ def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
     info = prepare_info(EvaluationConfig(), session_model, texts=texts, choices=choices)
     with start(page_jobs.store, info) as recorder:
         name = recorder.name
-    last = finish(page_jobs.resume(name))[-1]
+    last = finish(page_jobs.resume(name))
     assert last.state == "done"
     assert asked == [ModelChoice("table", runtime="torch", threads=2)]
-    assert last.summary.model.mean_nll_nats == direct().model.mean_nll_nats
+    assert last.so_far.summary.model.mean_nll_nats == direct().model.mean_nll_nats
 
 
 def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatch):
@@ -152,7 +153,7 @@ def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatc
 
     monkeypatch.setattr("threading.excepthook", lambda _: None)  # the log of the server
     page_jobs = own_page_jobs(tmp_path / "runs", known={"table": Broken(1)})
-    last = finish(begun(page_jobs, tmp_path))[-1]
+    last = finish(begun(page_jobs, tmp_path))
     assert last.state == "failed"
     assert "this is a bug of fillmask-ui: ZeroDivisionError" in last.message
     assert [run.state for run in page_jobs.runs().runs] == ["stopped"]
@@ -179,7 +180,7 @@ TWO = {"engine": "ray", "workers": 2}
 @pytest.fixture
 def engine(monkeypatch):
     made = BlockEngine()
-    monkeypatch.setattr(jobs, "open_engine", made)
+    monkeypatch.setattr(measuring, "open_engine", made)
     return made
 
 
@@ -218,7 +219,7 @@ def test_cancel_while_ray_starts_leaves_nothing_behind(tmp_path, engine):
     assert started.wait(30)
     assert job.status.message == "Starting Ray…"
     page_jobs.cancel()
-    assert finish(job)[-1].state == "stopped"  # though it still starts
+    assert finish(job).state == "stopped"  # though it still starts
     go_on.set()
     until(lambda: job.ended)
     assert engine.open == 0
@@ -235,21 +236,22 @@ def test_a_cancelled_run_goes_on_with_the_engine_that_the_controls_say(tmp_path,
     assert engine.open == 0
     (run,) = page_jobs.runs().runs
     assert (run.state, run.row_count < len(TEXTS)) == ("stopped", True)
-    resumed = finish(page_jobs.resume(run.info.name, form(engine="ray", workers=3)))[-1]
+    resumed = finish(page_jobs.resume(run.info.name, form(engine="ray", workers=3)))
     assert resumed.state == "done"
     assert engine.opened[-1] == EngineChoice("ray", workers=3)
     config = EvaluationConfig("pseudo-perplexity")
-    assert resumed.summary.to_dict() == direct(config).to_dict()
+    assert resumed.so_far.summary.to_dict() == direct(config).to_dict()
 
 
 def test_a_job_that_ended_while_the_page_was_away_is_shown(tmp_path):
     all_jobs = evaluation_jobs(tmp_path / "runs")
     job = begun(all_jobs.arrive("before", "ann", "tab1"), tmp_path)
     until(lambda: job.ended)
-    *_, last = view.taken_up(all_jobs.arrive("after", "ann", "tab1"))
-    assert last.selection == Selection(job.status.info.name)
-    other = next(view.taken_up(all_jobs.arrive("other", "ann", "tab2")))
-    assert other.selection is None
+    after = all_jobs.arrive("after", "ann", "tab1")
+    assert after.take_up() is job
+    *_, last = shown(after)
+    assert last.selection == Selection(job.status.so_far.info.name)
+    assert all_jobs.arrive("other", "ann", "tab2").take_up() is None
 
 
 def test_a_new_page_takes_up_what_no_page_shows(tmp_path, known, monkeypatch):
@@ -258,14 +260,14 @@ def test_a_new_page_takes_up_what_no_page_shows(tmp_path, known, monkeypatch):
     assert known["table"].reached.wait(30)
     assert job.followed
     assert all_jobs.arrive("second", "bob", "tab2").take_up() is None
-    monkeypatch.setattr(jobs, "_FOLLOWED_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "FOLLOWED_SECONDS", 0.0)
     assert all_jobs.arrive("third", "bob", "tab3").take_up() is job
     go_on(known)
-    assert finish(job)[-1].state == "done"
+    assert finish(job).state == "done"
 
 
 def test_on_a_public_page_a_stranger_finds_nothing(tmp_path, known, monkeypatch):
-    monkeypatch.setattr(jobs, "_FOLLOWED_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "FOLLOWED_SECONDS", 0.0)
     all_jobs = evaluation_jobs(tmp_path / "runs", public=True, known=known)
     ann = all_jobs.arrive("ann1", "ann", "tab1")
     job = ann.begin(uploaded(tmp_path, **PUBLIC, **PSEUDO))
@@ -280,4 +282,4 @@ def test_on_a_public_page_a_stranger_finds_nothing(tmp_path, known, monkeypatch)
     assert ann_later.take_up() is job
     assert len(ann_later.runs().runs) == 1
     go_on(known)
-    assert finish(job)[-1].state == "done"
+    assert finish(job).state == "done"

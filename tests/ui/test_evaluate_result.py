@@ -13,6 +13,7 @@ from evaluate_page import (
     finish,
     own_page_jobs,
     rows_of,
+    shown,
     uploaded,
 )
 from page_tags import Tags
@@ -30,7 +31,6 @@ from fillmask_ui.show.sentences import conclusion_text, story_text
 from fillmask_ui.show.words import TokenNames
 from fillmask_ui.ui.evaluate import result_view, tab, tokens, view
 from fillmask_ui.ui.evaluate.evaluation_jobs import Listing, Selection
-from fillmask_ui.ui.evaluate.job import JobStatus
 from fillmask_ui.ui.evaluate.tokens import (
     DIFFERENT,
     FLIPPED,
@@ -39,6 +39,7 @@ from fillmask_ui.ui.evaluate.tokens import (
     find_tokens,
     tokens_html,
 )
+from fillmask_ui.ui.job import Status
 from fillmask_ui.ui.session import Session
 
 EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
@@ -73,9 +74,8 @@ def test_text_of_others_is_never_markup():
         tokens.tokens_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
         result_view.worst_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
         tokens.side_by_side_html(session, [evil_token(model, rows[0])]),
-        result_view.progress_html(JobStatus("failed", EVIL, info=info)),
-        result_view.progress_html(JobStatus("waiting", EVIL)),
-        result_view.progress_html(JobStatus("stopped", info=info)),
+        result_view.ending_html(Status(EVIL, state="failed"), None),
+        view.told(SimpleNamespace(taken_up=False), Status(EVIL)).notice,
         render("page/evaluate/runs.html", listing=Listing([], {EVIL: EVIL}), chosen=""),
     ]
     for chart in view._charts(summary, ()).values():
@@ -111,7 +111,8 @@ def done(tmp_path):
     """Jobs of a page with one run of two models, and the last update of the page."""
     page_jobs = own_page_jobs(tmp_path / "runs")
     choices = uploaded(tmp_path, baseline="noisy")
-    *_, last = view.job_updates(page_jobs, lambda: page_jobs.begin(choices))
+    page_jobs.begin(choices)
+    *_, last = shown(page_jobs)
     return page_jobs, last
 
 
@@ -142,7 +143,7 @@ def test_a_model_that_is_gone_is_said_in_place(done):
 def test_runs_that_do_not_compare_are_said_and_nothing_is_lost(tmp_path):
     page_jobs = own_page_jobs(tmp_path / "runs")
     names = [
-        finish(page_jobs.begin(uploaded(tmp_path, seed=seed)))[-1].info.name for seed in (1, 2)
+        finish(page_jobs.begin(uploaded(tmp_path, seed=seed))).so_far.info.name for seed in (1, 2)
     ]
     page = view.stored(page_jobs, Selection(*names))
     assert "measured different things" in page.notice
@@ -154,7 +155,7 @@ def test_runs_that_do_not_compare_are_said_and_nothing_is_lost(tmp_path):
 def test_a_run_that_failed_later_says_why(tmp_path):
     """Its figures were shown, and kept, while it was only stopped."""
     page_jobs = own_page_jobs(tmp_path / "runs")
-    name = finish(page_jobs.begin(uploaded(tmp_path)))[-1].info.name
+    name = finish(page_jobs.begin(uploaded(tmp_path))).so_far.info.name
     path = tmp_path / "runs" / name / "run.json"
     for state, error, said in (
         ("stopped", None, "was stopped"),
@@ -167,14 +168,11 @@ def test_a_run_that_failed_later_says_why(tmp_path):
 
 def test_charts_are_drawn_once_for_the_same_figures(done):
     page_jobs, page = done
-    summaries = [page_jobs.result(page.selection).summary]
-    summaries.append(replace(summaries[0]))
-    info = page_jobs.store.open(page.selection.run).info
-    running = JobStatus("running", info=info, expected=60)
-    seen = [summaries[0]] * 3 + [summaries[1]] * 2
-    told = [running, *(replace(running, seen=n, summary=s) for n, s in enumerate(seen))]
+    result = page_jobs.result(page.selection)
+    results = [replace(result, done=False), replace(result, summary=replace(result.summary))]
     drawn = []
-    for update in view.followed(page_jobs, told):
+    for known in (replace(result, summary=None), *results[:1] * 3, *results[1:] * 2):
+        update = view.told(page_jobs, Status("12 texts", so_far=known))
         assert update.busy
         assert (update.figures is None) == (update.charts is None) == (update.selection is None)
         drawn.append(update.charts is not None)
@@ -271,7 +269,7 @@ def test_endings_have_one_name_and_show_their_token():
 def stored(tmp_path):
     page_jobs = own_page_jobs(tmp_path / "runs")
     names = [
-        finish(page_jobs.begin(uploaded(tmp_path, model=m)))[-1].info.name
+        finish(page_jobs.begin(uploaded(tmp_path, model=m))).so_far.info.name
         for m in ("table", "noisy")
     ]
     return page_jobs, names

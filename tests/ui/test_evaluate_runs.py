@@ -13,6 +13,7 @@ from evaluate_page import (
     finish,
     models,
     own_page_jobs,
+    shown,
     upload,
     uploaded,
 )
@@ -21,8 +22,7 @@ from table_model import TableModel
 from fillmask_ui.errors import DataError
 from fillmask_ui.runs import compare
 from fillmask_ui.ui.evaluate import evaluation_jobs as pages
-from fillmask_ui.ui.evaluate import job as jobs
-from fillmask_ui.ui.evaluate import view
+from fillmask_ui.ui.evaluate import measuring, view
 from fillmask_ui.ui.evaluate.evaluate_form import PUBLIC_TOKENS
 from fillmask_ui.ui.evaluate.evaluation_jobs import LEFT_SECONDS, Selection
 
@@ -32,7 +32,7 @@ PSEUDO = {"metric": "pseudo-perplexity"}
 def test_two_stored_runs_are_compared(tmp_path):
     page_jobs = own_page_jobs(tmp_path / "runs")
     names = [
-        finish(begun(page_jobs, tmp_path, model=model))[-1].info.name
+        finish(begun(page_jobs, tmp_path, model=model)).so_far.info.name
         for model in ("table", "noisy")
     ]
     result = page_jobs.result(Selection(*names))
@@ -44,7 +44,7 @@ def test_two_stored_runs_are_compared(tmp_path):
 
 def test_deleting_a_run_takes_its_upload_and_not_that_of_another(tmp_path):
     page_jobs = own_page_jobs(tmp_path / "runs")
-    first, second = (finish(begun(page_jobs, tmp_path))[-1].info.name for _ in range(2))
+    first, second = (finish(begun(page_jobs, tmp_path)).so_far.info.name for _ in range(2))
     uploads = tmp_path / "runs" / "uploads"
     assert page_jobs.delete(first) == first
     assert len(list(uploads.iterdir())) == 1
@@ -57,7 +57,7 @@ def test_an_upload_stays_for_runs_that_are_not_listed(tmp_path, monkeypatch):
     """Those of another version, and those beyond the newest."""
     monkeypatch.setattr(pages, "LISTED_RUNS", 1)
     page_jobs = own_page_jobs(tmp_path / "runs")
-    first, second = (finish(begun(page_jobs, tmp_path))[-1].info.name for _ in range(2))
+    first, second = (finish(begun(page_jobs, tmp_path)).so_far.info.name for _ in range(2))
     other = upload(tmp_path, TEXTS[:9], "other.txt")
     finish(begun(page_jobs, tmp_path, upload=other))
     kept = tmp_path / "runs" / "uploads"
@@ -68,7 +68,7 @@ def test_an_upload_stays_for_runs_that_are_not_listed(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "LISTED_RUNS", 9)  # it is listed with its reason
     assert "format 99" in page_jobs.runs().unreadable[first]
     assert first in view.run_list(page_jobs).names
-    page_jobs.delete(finish(begun(page_jobs, tmp_path))[-1].info.name)
+    page_jobs.delete(finish(begun(page_jobs, tmp_path)).so_far.info.name)
     assert len(list(kept.iterdir())) == 2
 
 
@@ -77,7 +77,7 @@ def test_an_upload_stays_for_a_job_that_has_no_run_yet(tmp_path, monkeypatch):
     known = models()
     all_jobs = evaluation_jobs(tmp_path / "runs", known=known)
     page_jobs = arrived(all_jobs)
-    name = finish(begun(page_jobs, tmp_path))[-1].info.name
+    name = finish(begun(page_jobs, tmp_path)).so_far.info.name
     known["table"].free_calls = len(known["table"].calls)
     other = upload(tmp_path, ["a cat sat on the mat"] * 9, "other.txt")
     first = arrived(all_jobs, "one").begin(uploaded(tmp_path, upload=other))
@@ -85,19 +85,19 @@ def test_an_upload_stays_for_a_job_that_has_no_run_yet(tmp_path, monkeypatch):
     waiting = arrived(all_jobs, "two").begin(uploaded(tmp_path))
     page_jobs.delete(name)
     known["table"].open.set()
-    assert [finish(job)[-1].state for job in (first, waiting)] == ["done", "done"]
-    page_jobs.delete(waiting.status.info.name)
+    assert [finish(job).state for job in (first, waiting)] == ["done", "done"]
+    page_jobs.delete(waiting.status.so_far.info.name)
     assert [path.name[13:] for path in (tmp_path / "runs" / "uploads").iterdir()] == ["other.txt"]
 
 
 def test_files_to_download_do_not_pile_up(tmp_path):
     all_jobs = evaluation_jobs(tmp_path / "runs")
     page_jobs = arrived(all_jobs)
-    name = finish(begun(page_jobs, tmp_path))[-1].info.name
+    name = finish(begun(page_jobs, tmp_path)).so_far.info.name
     table = page_jobs.download(Selection(name), "csv")
     files = [page_jobs.download(Selection(name), "json") for _ in range(3)]
     assert [path.exists() for path in (table, *files)] == [True, False, False, True]
-    page_jobs.clear()
+    page_jobs.close()
     assert not table.exists()
     assert not files[-1].exists()
 
@@ -105,7 +105,7 @@ def test_files_to_download_do_not_pile_up(tmp_path):
 def test_visitors_of_a_public_page_do_not_see_each_other(tmp_path):
     all_jobs = evaluation_jobs(tmp_path / "runs", public=True)
     choices = uploaded(tmp_path, samples=10, max_tokens=PUBLIC_TOKENS // 2)
-    name = finish(arrived(all_jobs, "one").begin(choices))[-1].info.name
+    name = finish(arrived(all_jobs, "one").begin(choices)).so_far.info.name
     assert [run.info.name for run in arrived(all_jobs, "one").runs().runs] == [name]
     assert arrived(all_jobs, "two").runs().runs == []
     with pytest.raises(DataError):
@@ -133,12 +133,13 @@ def verdict(page):
 
 
 def test_a_verdict_that_grows_says_of_how_many_texts_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs, "STATUS_SECONDS", 0.0)
+    monkeypatch.setattr(measuring, "FIGURES_SECONDS", 0.0)
     known = models()
     known["noisy"].free_calls = 12
     page_jobs = own_page_jobs(tmp_path / "runs", known=known)
     choices = uploaded(tmp_path, baseline="noisy", **PSEUDO)
-    updates = view.job_updates(page_jobs, lambda: page_jobs.begin(choices))
+    page_jobs.begin(choices)
+    updates = shown(page_jobs)
     page = next(update for update in updates if update.figures)
     assert re.search(r" so far, \d+ of 60 texts:", verdict(page))
     known["noisy"].open.set()

@@ -1,8 +1,4 @@
-"""The jobs and stored runs behind the Evaluate tab: `PageJobs` for each open page.
-
-The browser keeps an id for the visitor, and one for each page that survives a reload
-(`static/on_load/visitor.js`), so a reloaded page finds its job again.
-"""
+"""The jobs and stored runs behind the Evaluate tab: `PageJobs` for each open page."""
 
 from __future__ import annotations
 
@@ -33,12 +29,13 @@ from fillmask_ui.ui.evaluate.evaluate_form import (
     engine_of,
     plan_of,
 )
-from fillmask_ui.ui.evaluate.job import Job, Measure
-from fillmask_ui.ui.evaluate.result_view import Result, stored_result
+from fillmask_ui.ui.evaluate.measuring import Measure, Result, measuring, stored_result
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, find_tokens
 from fillmask_ui.ui.evaluate.uploads import drop_upload
+from fillmask_ui.ui.job import Job, Jobs, Page
 
 if TYPE_CHECKING:
+    from fillmask_ui.evaluation import Summary
     from fillmask_ui.ui.session import Session
 
 
@@ -67,7 +64,7 @@ class Listing:
     unreadable: dict[str, str]
 
 
-class EvaluationJobs:
+class EvaluationJobs(Jobs["PageJobs"]):
     """State shared by all visitors of a page.
 
     Args:
@@ -76,6 +73,8 @@ class EvaluationJobs:
     """
 
     def __init__(self, session: Session, root: Path | None = None) -> None:
+        slots = PUBLIC_SLOTS if session.public else SLOTS
+        super().__init__(slots, public=session.public, new_page=PageJobs)
         self.session = session
         # Downloads and the runs of a public page; removed when the server ends.
         self.scratch = Path(tempfile.mkdtemp(prefix="fillmask-ui-"))
@@ -83,19 +82,10 @@ class EvaluationJobs:
         if root is None:
             root = self.scratch / "visitors" if session.public else user_folder("runs")
         self.root = root
-        self.slots = threading.Semaphore(PUBLIC_SLOTS if session.public else SLOTS)
         # A process has one connection to Ray.
         self.ray_slot = threading.Semaphore(1)
         # A change of view reads nothing again.
         self.result = functools.lru_cache(_KEPT_RESULTS)(stored_result)
-        self._pages: dict[str, PageJobs] = {}
-        self._jobs: list[Job] = []  # running or recently ended, the newest last
-        self._lock = threading.Lock()
-
-    def page_jobs(self, opened: str) -> PageJobs:
-        """The state of an open page, by its session."""
-        with self._lock:
-            return self._pages.setdefault(opened, PageJobs(self))
 
     def store(self, visitor: str) -> RunStore:
         """`PageJobs.store`, for callers without a page."""
@@ -104,36 +94,6 @@ class EvaluationJobs:
         if not re.fullmatch(r"[0-9A-Za-z]{1,64}", visitor):
             raise DataError("this page does not know who is asking: reload it")
         return RunStore(self.root / visitor)
-
-    def arrive(self, opened: str, visitor: str, page: str) -> PageJobs:
-        """Register an opened page under the ids of its visitor and page."""
-        page_jobs = self.page_jobs(opened)
-        page_jobs.visitor, page_jobs.page = visitor, page
-        return page_jobs
-
-    def forget(self, opened: str) -> None:
-        """A page was closed or reloaded: its job continues for a while, its downloads go."""
-        with self._lock:
-            page_jobs = self._pages.pop(opened, None)
-        if page_jobs is not None:
-            page_jobs.clear()
-
-    def add_job(self, job: Job) -> None:
-        with self._lock:
-            self._jobs = [*(own for own in self._jobs if not own.ended or own.news), job]
-
-    def news(self, visitor: str, page: str) -> Job | None:
-        """The job for an opening page to show: its own, or one that no page follows."""
-        with self._lock:
-            found = [job for job in self._jobs if job.visitor == visitor and job.news]
-        own = [job for job in found if job.page == page]
-        left = [job for job in found if not job.ended and not job.followed]
-        return next(reversed(own or left), None)
-
-    def files_in_use(self) -> list[str]:
-        """Paths that jobs read or will read."""
-        with self._lock:
-            return [job.reads for job in self._jobs]
 
     def sweep(self) -> None:
         """Remove visitors' folders after some hours, so that strangers cannot fill the disk."""
@@ -145,16 +105,15 @@ class EvaluationJobs:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-class PageJobs:
+class PageJobs(Page):
     """The job of one open page, and the runs of its visitor."""
 
-    def __init__(self, all_jobs: EvaluationJobs) -> None:
-        self.session = all_jobs.session
-        self.job: Job | None = None
-        self.visitor = self.page = ""  # unknown until the page sends them
-        self._all = all_jobs
-        self._downloads = Downloads(all_jobs.scratch)
-        self._lock = threading.Lock()
+    def __init__(self, jobs: EvaluationJobs) -> None:
+        super().__init__(jobs)
+        self.session = jobs.session
+        self.drawn: Summary | None = None  # the figures on the page, while they grow
+        self.taken_up = False  # whether its job was begun by the page before a reload
+        self._downloads = Downloads(jobs.scratch)
 
     @property
     def store(self) -> RunStore:
@@ -163,7 +122,7 @@ class PageJobs:
         Raises:
             DataError: on a public page, if the visitor has no valid id.
         """
-        return self._all.store(self.visitor)
+        return self.jobs.store(self.visitor)
 
     def begin(self, values: Values) -> Job:
         """Start the evaluation that the controls describe; stops the page's running job.
@@ -173,11 +132,11 @@ class PageJobs:
         """
         store, session, engine = self.store, self.session, engine_of(values)
         if session.public:
-            self._all.sweep()
+            self.jobs.sweep()
         plan = plan_of(
             values, store.root, default_model=session.default_model, public=session.public
         )
-        return self._start(partial(perform, plan, store), engine, reads=plan.source.where)
+        return self._measure(partial(perform, plan, store), engine, reads=plan.source.where)
 
     def resume(self, name: str, values: Values | None = None) -> Job:
         """Resume a stopped run on the engine that the controls name.
@@ -190,46 +149,20 @@ class PageJobs:
         if run.state == "done":
             raise DataError(f"run {run.info.name} is done: nothing is left to measure")
         measure = partial(perform_rest, run.info.name, self.store)
-        return self._start(measure, engine_of(values or {}))
+        return self._measure(measure, engine_of(values or {}))
 
-    def _start(self, measure: Measure, engine: EngineChoice, reads: str = "") -> Job:
-        all_jobs = self._all
-        job = Job(
-            self.session,
-            self.store,
-            [all_jobs.slots] if engine.engine == LOCAL else [all_jobs.ray_slot, all_jobs.slots],
-            measure,
-            engine,
-            reads,
-            visitor=self._owner,
-            page=self.page,
-        )
-        with self._lock:
-            before, self.job = self.job, job
-        if before is not None:
-            before.cancel()
-        all_jobs.add_job(job)
-        job.begin(after=before)
-        return job
-
-    @property
-    def _owner(self) -> str:
-        """Whose jobs the page may show; blank for everybody's."""
-        return self.visitor if self.session.public else ""
+    def _measure(self, measure: Measure, engine: EngineChoice, reads: str = "") -> Job:
+        self.taken_up = False
+        jobs: EvaluationJobs = self.jobs
+        slots = [jobs.slots] if engine.engine == LOCAL else [jobs.ray_slot, jobs.slots]
+        return self.start(measuring(self.session, self.store, measure, engine), slots, reads=reads)
 
     def take_up(self) -> Job | None:
-        """The job that the page showed before a reload, or one that no page follows."""
-        job = self._all.news(self._owner, self.page)
-        if job is not None:
-            job.page, self.job = self.page, job
+        self.drawn, job = None, super().take_up()
+        self.taken_up = job is not None
         return job
 
-    def cancel(self) -> None:
-        """Stop the page's job, if any."""
-        if self.job is not None:
-            self.job.cancel()
-
-    def clear(self) -> None:
+    def close(self) -> None:
         """Remove the downloads."""
         self._downloads.clear()
 
@@ -251,9 +184,9 @@ class PageJobs:
         """
         run, other = self.store.open(selection.run), self._other(selection)
         if other is None:
-            found = self._all.result(run.folder, run.row_count)
+            found = self.jobs.result(run.folder, run.row_count)
         else:
-            found = self._all.result(run.folder, run.row_count, other.folder, other.row_count)
+            found = self.jobs.result(run.folder, run.row_count, other.folder, other.row_count)
         both = [run] if other is None else [run, other]
         return replace(
             found,
@@ -292,7 +225,7 @@ class PageJobs:
         except DataError:
             texts = {}  # broken; or unknown, which the next line reports
         gone = store.delete(name)
-        drop_upload(texts, store, self._all.files_in_use())
+        drop_upload(texts, store, self.jobs.files_in_use())
         return gone
 
     def download(self, selection: Selection, file_format: str) -> Path:

@@ -1,13 +1,11 @@
 """The figures, the worst tokens and the progress of an evaluation, as HTML."""
 
 import math
-from dataclasses import dataclass
-from pathlib import Path
 
-from fillmask_ui.evaluation import History, MeanSoFar, RunningSummary, Summary, TokenExample
+from fillmask_ui.evaluation import Summary, TokenExample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
-from fillmask_ui.runs import Run, RunInfo, compare
-from fillmask_ui.runs.compare import ONE_RUN_ONLY, compared_info
+from fillmask_ui.runs import Run, RunInfo
+from fillmask_ui.runs.compare import ONE_RUN_ONLY
 from fillmask_ui.show.figures import (
     comparison_table,
     figures_table,
@@ -15,7 +13,6 @@ from fillmask_ui.show.figures import (
     models_of,
     roles_of,
 )
-from fillmask_ui.show.numbers import duration
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import (
     change_text,
@@ -23,12 +20,11 @@ from fillmask_ui.show.sentences import (
     engines_text,
     model_label,
     outlook_text,
-    speed_text,
     story_text,
 )
 from fillmask_ui.ui.components import notice_html
-from fillmask_ui.ui.evaluate.job import JobStatus
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, caption_of, token_names
+from fillmask_ui.ui.job import Status
 
 # Tokens in the story, and characters of context on each side.
 WORST_SHOWN = 3
@@ -75,6 +71,22 @@ def so_far_text(summary: Summary, expected: int | None) -> str:
 
 def _of(expected: int | None) -> str:
     return f" of {expected:,}" if expected else ""
+
+
+def ending_html(status: Status, run: Run | None, expected: int | None = None) -> str:
+    """How a job has ended, with the notes of its run if it made one."""
+    notes = " ".join(sentence(note) for note in (run.info.notes if run else ()))
+    measured = run.row_count if run else 0
+    if status.state == "failed":
+        kept = " What was measured is kept in the list of runs." if measured else ""
+        return notice_html("error", sentence(status.message) + kept)
+    if status.state == "stopped" and run and measured:
+        kept = "They are kept: resume the run below to measure the rest."
+        said = f"Stopped after {measured:,}{_of(expected)} texts. {kept}"
+        return notice_html("hint", f"{said} {notes}".strip())
+    if status.state == "stopped":
+        return notice_html("hint", f"Stopped before anything was measured. {notes}".strip())
+    return notice_html("hint" if notes else "none", notes)
 
 
 def all_figures_html(summary: Summary, info: RunInfo) -> str:
@@ -125,58 +137,3 @@ def sentence(message: str) -> str:
     ('See ../a.csv.', 'It failed.')
     """
     return f"{message[:1].upper()}{message[1:]}".rstrip(".") + "."
-
-
-def progress_html(status: JobStatus) -> str:
-    """The progress of a job, in words and as a bar."""
-    total = _of(status.expected)
-    notes = " ".join(sentence(note) for note in (status.info.notes if status.info else ()))
-    if status.state == "waiting":
-        return notice_html("busy", status.message, status.fraction)
-    if status.state == "running":
-        speed = speed_text(status.info, status.workers, status.tokens_per_second)
-        left = "" if status.seconds_left is None else f"{duration(status.seconds_left)} left"
-        # An engine measures whole blocks before it returns their rows.
-        through = max(status.seen, int(status.through))
-        text = ", ".join(filter(None, (f"{through:,}{total} texts", speed, left)))
-        return notice_html("busy", text, status.fraction or 0.0)
-    if status.state == "failed":
-        kept = " What was measured is kept in the list of runs." if status.seen else ""
-        return notice_html("error", sentence(status.message) + kept)
-    if status.state == "stopped" and not status.seen:
-        return notice_html("hint", f"Stopped before anything was measured. {notes}".strip())
-    if status.state == "stopped":
-        kept = "They are kept: resume the run below to measure the rest."
-        return notice_html("hint", f"Stopped after {status.seen:,}{total} texts. {kept} {notes}")
-    return notice_html("hint" if notes else "none", notes)
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """A stored run, or two compared."""
-
-    info: RunInfo  # of two runs, with the second's model as baseline
-    summary: Summary  # the figures
-    history: tuple[MeanSoFar, ...]  # of the mean; empty where two are compared
-    done: bool = True  # whether all texts are in it
-    expected: int | None = None  # texts in all; None if unknown
-
-
-def stored_result(
-    folder: Path, _rows: int, other: Path | None = None, _other_rows: int = 0
-) -> Result:
-    """The figures of a run, or of two; the row counts are cache keys for growing runs."""
-    run = Run(folder)
-    if other is not None:
-        second = Run(other)
-        return Result(compared_info(run, second), compare(run, second), ())
-    running = RunningSummary(
-        config=run.info.config,
-        vocabulary_size=run.info.model["vocabulary_size"],
-        limits=run.info.limits,
-    )
-    history = History()
-    for row in run.rows():
-        running.add(row)
-        history.add(row)
-    return Result(run.info, running.summary(), history.means())

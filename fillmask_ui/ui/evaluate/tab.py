@@ -10,7 +10,7 @@ from fillmask_ui.cluster import EngineChoice
 from fillmask_ui.options import options_of
 from fillmask_ui.show.charts import CHARTS, Chart
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import components
+from fillmask_ui.ui import components, job
 from fillmask_ui.ui.components import QUIET, link, link_to, notice_html, noticing, on_link
 from fillmask_ui.ui.evaluate import controls, view
 from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs, PageJobs, Selection
@@ -18,9 +18,6 @@ from fillmask_ui.ui.evaluate.tokens import CAPTIONS, SAW, WORST
 from fillmask_ui.ui.evaluate.view import Update
 from fillmask_ui.ui.session import Session
 
-# More may be asked for at a time than run at a time: who waits is told so, and can cancel. Each
-# takes a thread of the page, so that not too many may wait.
-_JOBS: dict[str, Any] = {"concurrency_limit": 6, "concurrency_id": "evaluate", **QUIET}
 _CONFIRM = "(name) => name && confirm('Delete the run ' + name + '?') ? name : null"
 _REVEAL = "() => window.fillmask.reveal(document.querySelector('#evaluate .fm-result'))"
 _COPY = "() => window.fillmask.copy_link()"
@@ -51,51 +48,27 @@ def build(session: Session, root: Path | None = None) -> None:
 
 
 def _wire_jobs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts) -> None:
-    def run(request: gr.Request, **values: Any) -> Iterator[Any]:
-        page_jobs = _page_jobs(all_jobs, request)
-        for update in view.job_updates(page_jobs, lambda: page_jobs.begin(values)):
-            yield changes(parts, update)
+    def run(page_jobs: PageJobs, **values: Any) -> None:
+        page_jobs.begin(values)
 
-    def resume(request: gr.Request, name: str | None, **values: Any) -> Iterator[Any]:
-        page_jobs = _page_jobs(all_jobs, request)
-        for update in view.job_updates(page_jobs, lambda: page_jobs.resume(name or "", values)):
-            yield changes(parts, update)
+    def resume(page_jobs: PageJobs, name: str | None, **values: Any) -> None:
+        page_jobs.resume(name or "", values)
 
-    def arrive(request: gr.Request, visitor: str, page: str) -> Any:
-        page_jobs = all_jobs.arrive(request.session_hash or "", visitor, page)
-        return changes(parts, Update(runs=view.run_list(page_jobs)))
-
-    def take_up(request: gr.Request) -> Iterator[Any]:
-        for update in view.taken_up(_page_jobs(all_jobs, request)):
-            yield changes(parts, update)
-
-    def cancel(request: gr.Request) -> None:
-        _page_jobs(all_jobs, request).cancel()
-
-    def leave(request: gr.Request) -> None:
-        all_jobs.forget(request.session_hash or "")
-
-    every = [*parts.values()]
     # A run keeps its choices; the controls choose only the engine.
     engine = {name: inputs[name] for name in options_of(EngineChoice) if name in inputs}
-    resumed = {"name": parts["picked"], **engine}
-    once: dict[str, Any] = {"trigger_mode": "once", **_JOBS}
-    # Only the browser knows its visitor's id.
-    who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
-    # Few outputs: Gradio rebuilds each one, and every visitor waits for it.
-    listed = [parts[name] for name in ("runs", "picked", "other")]
-    arrival = components.page().load(
-        arrive, who, listed, js=components.static("visitor.js"), **QUIET
+    job.wire(
+        all_jobs,
+        [
+            (parts["run"].click, run, inputs),
+            (parts["resume"].click, resume, {"name": parts["picked"], **engine}),
+        ],
+        lambda page_jobs, status: changes(parts, view.told(page_jobs, status)),
+        lambda notice: changes(parts, Update(notice=notice, busy=False)),
+        [*parts.values()],
+        cancel=parts["cancel"],
+        arrived=lambda page_jobs: changes(parts, Update(runs=view.run_list(page_jobs))),
+        listed=[parts[name] for name in ("runs", "picked", "other")],
     )
-    jobs = [
-        arrival.then(take_up, None, every, **_JOBS),
-        parts["run"].click(run, None, every, inputs_kwargs=inputs, **once),
-        parts["resume"].click(resume, None, every, inputs_kwargs=resumed, **once),
-    ]
-    for job in jobs:
-        job.then(lambda: gr.Button(interactive=True), None, parts["run"], **QUIET)
-    parts["cancel"].click(cancel, None, None, queue=False, **QUIET)
-    components.page().unload(leave)
 
 
 def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
@@ -220,7 +193,7 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts
 
 def _page_jobs(all_jobs: EvaluationJobs, request: gr.Request) -> PageJobs:
     """The state of the requesting page."""
-    return all_jobs.page_jobs(request.session_hash or "")
+    return all_jobs.page(request.session_hash or "")
 
 
 # The first chart present stands with the story; the others are folded.
@@ -348,9 +321,7 @@ def changes(parts: Parts, update: Update, *, filters: bool = True) -> dict[Any, 
     plain = {name: getattr(update, name) for name in ("notice", "figures", "selection", "side")}
     values: Parts = {name: value for name, value in plain.items() if value is not None}
     if update.busy is not None:
-        # Enabled only after the event: an earlier click would be lost.
-        if update.busy:
-            values["run"] = gr.Button(interactive=False)
+        values["run"] = gr.Button(interactive=not update.busy)
         values["cancel"] = gr.Button(interactive=update.busy)
     if update.side is not None:
         values["token side"] = update.side

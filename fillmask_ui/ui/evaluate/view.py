@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import MeanSoFar, Summary, TokenExample
-from fillmask_ui.runs import RunInfo
 from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
 from fillmask_ui.show.charts import Chart, charts
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Done, run_in_background
 from fillmask_ui.ui.components import link_to, notice_html, noticing
 from fillmask_ui.ui.evaluate.evaluate_form import SetControls
-from fillmask_ui.ui.evaluate.evaluation_jobs import PageJobs, Result, Selection
-from fillmask_ui.ui.evaluate.job import Job, JobStatus, follow
+from fillmask_ui.ui.evaluate.evaluation_jobs import PageJobs, Selection
+from fillmask_ui.ui.evaluate.measuring import Result
 from fillmask_ui.ui.evaluate.result_view import (
     all_figures_html,
+    ending_html,
     figures_html,
-    progress_html,
     so_far_text,
     worst_html,
 )
@@ -34,6 +34,7 @@ from fillmask_ui.ui.evaluate.tokens import (
     side_by_side_html,
     tokens_html,
 )
+from fillmask_ui.ui.job import Status
 from fillmask_ui.ui.run_tokens import link_of
 
 if TYPE_CHECKING:
@@ -88,89 +89,50 @@ def _said(notice: str) -> Update:
     return Update(notice=notice)
 
 
-def _ended(notice: str) -> Update:
-    return Update(notice=notice, busy=False)
+def told(page_jobs: PageJobs, status: Status) -> Update:
+    """The page for a new status of its job."""
+    result: Result | None = status.so_far
+    if status.ended:
+        page_jobs.drawn = None
+        return _ended(page_jobs, status, result)
+    page = Update(notice=notice_html("busy", status.message, status.fraction), busy=True)
+    if result is None:
+        return page
+    if page_jobs.taken_up:
+        page_jobs.taken_up = False
+        page = replace(page, controls=page_jobs.controls(result.info))
+    summary = result.summary
+    # Sending the same charts again would close an opened table and end a drag.
+    if summary is None or summary is page_jobs.drawn:
+        return page
+    page_jobs.drawn = summary
+    so_far = so_far_text(summary, result.expected)
+    return replace(
+        page,
+        figures=figures_html(summary, result.info, final=False, so_far=so_far),
+        every="",
+        charts=_charts(summary, result.history, live=True),
+        tokens=TokenTable(),
+        # Requests must not be answered from the previous run.
+        selection=Selection(),
+        side="",
+    )
 
 
-@noticing(_ended)
-def job_updates(page_jobs: PageJobs, begin: Callable[[], Job]) -> Iterator[Update]:
-    """Start a job, such as `page_jobs.begin` with some values, and show its progress."""
-    yield Update(notice=notice_html("busy", "Starting…"), busy=True)
-    yield from followed(page_jobs, follow(begin()))
-
-
-@noticing(_ended)
-def taken_up(page_jobs: PageJobs) -> Iterator[Update]:
-    """The opening page, with the job that it showed before a reload if any."""
-    job = page_jobs.take_up()
-    if job is None:
-        yield Update()  # an event that yields nothing would empty the page
-    else:
-        yield from followed(page_jobs, follow(job), controls=True)
-
-
-def followed(
-    page_jobs: PageJobs, statuses: Iterable[JobStatus], *, controls: bool = False
-) -> Iterator[Update]:
-    """The page while a job runs, and at its end; `controls` sets them to the run's."""
-    drawn: Summary | None = None
-    for told in statuses:
-        status = _as_stored(page_jobs, told) if told.ended else told
-        progress = Update(notice=progress_html(status), busy=not status.ended)
-        if controls and status.info is not None:
-            controls, progress = False, replace(progress, controls=page_jobs.controls(status.info))
-        if status.ended:
-            if status.state == "stopped":
-                # The figures first: the charts take a moment.
-                yield progress
-            yield progress if status.info is None else _final_page(page_jobs, status, status.info)
-        elif status.info is None or status.summary is None or status.summary is drawn:
-            # Sending the same charts again would close an opened table and end a drag.
-            yield progress
-        else:
-            drawn = status.summary
-            yield replace(
-                progress,
-                figures=figures_html(
-                    drawn, status.info, final=False, so_far=so_far_text(drawn, status.expected)
-                ),
-                every="",
-                charts=_charts(drawn, status.history, live=True),
-                tokens=TokenTable(),
-                # Requests must not be answered from the previous run.
-                selection=Selection(),
-                side="",
-            )
-
-
-def _as_stored(page_jobs: PageJobs, status: JobStatus) -> JobStatus:
-    """The end of a job as stored on disk; a stopped job may have reported less."""
-    if status.info is None:
-        return status
-    try:
-        run = page_jobs.store.open(status.info.name)
-        seen = run.row_count
-    except FillmaskError:  # deleted meanwhile
-        return status
-    state = status.state if status.state == "failed" else run.state
-    return replace(status, state=state, seen=seen, info=run.info)
-
-
-def _final_page(page_jobs: PageJobs, status: JobStatus, info: RunInfo) -> Update:
-    """The page once a job has ended."""
-    page, selection = Update(), Selection(info.name)
-    try:
-        result = (
-            page_jobs.result(selection)
-            if status.summary is None or status.state != "done"
-            else Result(info, status.summary, status.history)
-        )
-    except FillmaskError:
-        pass  # nothing measured; the notice says why
-    else:
+def _ended(page_jobs: PageJobs, status: Status, result: Result | None) -> Update:
+    """The page once a job has ended, as far as its run is stored."""
+    if result is None:
+        return Update(notice=ending_html(status, None), busy=False)
+    selection, page, run = Selection(result.info.name), Update(), None
+    with contextlib.suppress(FillmaskError):  # deleted meanwhile, or nothing was measured
+        run = page_jobs.store.open(selection.run)
+        if status.state == "stopped" and run.state == "done":
+            status = replace(status, state="done")
+        if status.state != "done":
+            result = page_jobs.result(selection)
         page = _page(page_jobs, result, selection)
-    notice = progress_html(status)
-    return replace(page, notice=notice, busy=False, runs=run_list(page_jobs, info.name))
+    notice = ending_html(status, run, result.expected)
+    return replace(page, notice=notice, busy=False, runs=run_list(page_jobs, selection.run))
 
 
 @noticing(_said)
@@ -197,6 +159,8 @@ def stored(page_jobs: PageJobs, selection: Selection) -> Update:
 
 def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Update:
     summary = result.summary
+    if summary is None:
+        return Update()
     pair, so_far = bool(summary.most_different), ""
     if not result.done:
         so_far = so_far_text(summary, result.expected)

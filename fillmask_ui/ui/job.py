@@ -1,0 +1,388 @@
+"""What takes long: work in a thread that a page starts, shows, cancels and finds again.
+
+A tab writes a `Work`: a generator that is handed its `Job` and yields a `Waiting` at each step,
+with what is known of the result by then in `so_far`. It ends between two steps, or at `Job.report`
+in a callback, so whatever should stay is on disk before the next step. To resume is to start work
+that leaves out what is there.
+
+A job belongs to a `Page` of its visitor, not to a connection: a page that was closed or reloaded
+finds it again by the ids that its browser keeps (`static/on_load/visitor.js`). `Jobs` holds the
+pages of one tab, and `wire` connects them to its buttons.
+
+>>> def count(job):
+...     for number in (1, 2, 3):
+...         yield Waiting(f"{number} of 3", number / 3, so_far=number)
+>>> page = Jobs().page("session of Gradio")
+>>> job = page.start(count)
+>>> while not job.ended:
+...     time.sleep(0.01)
+>>> job.poll().state, job.poll().so_far
+('done', 3)
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+import gradio as gr
+from gradio.events import Dependency
+
+from fillmask_ui.errors import FillmaskError, explain
+from fillmask_ui.ui import components
+from fillmask_ui.ui.background import News, Waiting
+from fillmask_ui.ui.components import QUIET
+
+# A public page ends a job that nobody has polled for this long.
+ABANDONED_SECONDS = 60.0
+# A page that polled within this time still follows the job.
+FOLLOWED_SECONDS = 2.0
+# An opening page shows a job of its own that ended this recently.
+_NEWS_SECONDS = 10.0
+# How long a page waits for the current step after a cancel.
+STOP_SECONDS = 0.4
+_POLL_SECONDS = 0.4
+
+
+@dataclass(frozen=True)
+class Status(Waiting):
+    """The progress of a job; `message` says what it does, or why it failed."""
+
+    state: str = "running"  # `running`, `done`, `stopped` or `failed`
+
+    @property
+    def ended(self) -> bool:
+        return self.state != "running"
+
+
+class UnwantedError(Exception):
+    """The job was cancelled, or nobody follows it any more."""
+
+
+class Job:
+    """One piece of work; start it with `Page.start`.
+
+    Args:
+        work: yields its steps.
+        slots: the job takes one of each before it works.
+        visitor: its owner; blank where everybody sees all jobs.
+        page: that shows it, by the name that a reload keeps.
+        reads: path of a file that it needs to its end; blank for none.
+        patience_seconds: how long it goes on while nobody polls it.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        slots: Sequence[threading.Semaphore] = (),
+        *,
+        visitor: str = "",
+        page: str = "",
+        reads: str = "",
+        patience_seconds: float = math.inf,
+    ) -> None:
+        self.visitor, self.page = visitor, page
+        self.status = Status("Starting…")
+        self._work, self._slots, self._reads = work, slots, reads
+        self._patience_seconds = patience_seconds
+        self._stop, self._ended = threading.Event(), threading.Event()
+        self._asked_at = time.monotonic()
+        self._ended_at = math.inf
+        self._at_cancel: Callable[[], None] | None = None
+
+    def begin(self, after: Job | None = None) -> None:
+        """Start a thread, which first waits until `after`, a job being stopped, has ended."""
+        threading.Thread(target=self._run, args=[after], daemon=True, name="page-job").start()
+
+    def cancel(self) -> None:
+        """End it at its next step; for its pages it ends at once."""
+        self._stop.set()
+        if self._at_cancel is not None:
+            self._at_cancel()
+
+    def on_cancel(self, act: Callable[[], None]) -> None:
+        """Let the work say what a cancel does at once, such as closing a file."""
+        self._at_cancel = act
+        if self.cancelled:
+            act()
+
+    def report(self, step: News) -> None:
+        """Show a step, such as that of a model being loaded.
+
+        Raises:
+            UnwantedError: if the job should end here.
+        """
+        silent = time.monotonic() - self._asked_at
+        if self.cancelled or silent > self._patience_seconds:
+            raise UnwantedError
+        so_far = getattr(step, "so_far", None)
+        if so_far is None:
+            so_far = self.status.so_far
+        self.status = Status(step.message, step.fraction, so_far)
+
+    def poll(self) -> Status:
+        """How it stands, for a page that follows it; a cancelled job has stopped at once."""
+        self._asked_at = time.monotonic()
+        if self.cancelled and not self._ended.wait(STOP_SECONDS):
+            return replace(self.status, state="stopped", message="")
+        return self.status
+
+    @property
+    def cancelled(self) -> bool:
+        return self._stop.is_set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the thread has ended, its last step included."""
+        return self._ended.is_set()
+
+    @property
+    def reads(self) -> str:
+        """Path of the file that it still needs; blank for none."""
+        return "" if self.ended else self._reads
+
+    @property
+    def followed(self) -> bool:
+        """Whether some page polls it."""
+        return time.monotonic() - self._asked_at < FOLLOWED_SECONDS
+
+    @property
+    def news(self) -> bool:
+        """Whether an opening page should show it."""
+        return not self.cancelled and time.monotonic() - self._ended_at < _NEWS_SECONDS
+
+    def _run(self, after: Job | None) -> None:
+        state, message = "done", ""
+        try:
+            while after is not None and not after._ended.wait(0.2):
+                self.report(Waiting("Waiting for the run before to stop…"))
+            with ExitStack() as taken:
+                for slot in self._slots:
+                    while not slot.acquire(timeout=0.2):
+                        self.report(Waiting("Waiting for another run to end…"))
+                    taken.callback(slot.release)
+                with closing(self._work(self)) as steps:
+                    for step in steps:
+                        self.report(step)
+        except UnwantedError:
+            state = "stopped"
+        except Exception as error:
+            state, message = "failed", explain(error)[0]
+            if not isinstance(error, FillmaskError):
+                raise
+        finally:
+            self.status = replace(self.status, state=state, message=message, fraction=None)
+            self._ended_at = time.monotonic()
+            self._ended.set()
+
+
+class Page:
+    """An open page of a tab, and the job that it shows."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs: Any = jobs
+        self.job: Job | None = None
+        self.visitor = self.name = ""  # unknown until the browser sends them
+        self._told: Status | None = None
+        self._lock = threading.Lock()
+
+    def start(
+        self, work: Work, slots: Sequence[threading.Semaphore] | None = None, *, reads: str = ""
+    ) -> Job:
+        """Start work, within the slots of the tab unless told others; stops the job before."""
+        jobs = self.jobs
+        job = Job(
+            work,
+            [jobs.slots] if slots is None else slots,
+            visitor=self._owner,
+            page=self.name,
+            reads=reads,
+            patience_seconds=ABANDONED_SECONDS if jobs.public else math.inf,
+        )
+        with self._lock:
+            before, self.job = self.job, job
+        if before is not None:
+            before.cancel()
+        jobs.add(job)
+        job.begin(after=before)
+        return job
+
+    def take_up(self) -> Job | None:
+        """The job that the page showed before a reload, or one that no page follows."""
+        job = self.jobs.news(self._owner, self.name)
+        if job is not None:
+            job.page, self.job = self.name, job
+        return job
+
+    def news(self) -> Status | None:
+        """The status of its job; None if there is no job, or nothing new since the last call."""
+        status = self.job.poll() if self.job is not None else None
+        with self._lock:
+            if status is self._told:
+                return None
+            self._told = status
+        return status
+
+    def cancel(self) -> None:
+        """Stop the page's job, if any."""
+        if self.job is not None:
+            self.job.cancel()
+
+    def close(self) -> None:
+        """The page was closed or reloaded; its job goes on."""
+
+    @property
+    def _owner(self) -> str:
+        return self.visitor if self.jobs.public else ""
+
+
+OwnPage = TypeVar("OwnPage", bound=Page)
+
+
+class Jobs(Generic[OwnPage]):
+    """The jobs and open pages of one tab.
+
+    Args:
+        slots: jobs that run at a time; the others wait.
+        public: show each visitor only their own jobs, and end those that nobody follows.
+        new_page: makes what holds the state of a page.
+    """
+
+    def __init__(
+        self, slots: int = 1, *, public: bool = False, new_page: Callable[..., OwnPage] = Page
+    ) -> None:
+        self.public = public
+        self.slots = threading.Semaphore(slots)
+        self._new_page = new_page
+        self._pages: dict[str, OwnPage] = {}
+        self._jobs: list[Job] = []  # running or recently ended, the newest last
+        self._lock = threading.Lock()
+
+    def page(self, opened: str) -> OwnPage:
+        """The state of an open page, by its session of Gradio."""
+        with self._lock:
+            if opened not in self._pages:
+                self._pages[opened] = self._new_page(self)
+            return self._pages[opened]
+
+    def arrive(self, opened: str, visitor: str, name: str) -> OwnPage:
+        """Register an opened page under the ids of its visitor and page."""
+        page = self.page(opened)
+        page.visitor, page.name = visitor, name
+        return page
+
+    def forget(self, opened: str) -> None:
+        """A page was closed or reloaded: its job continues."""
+        with self._lock:
+            page = self._pages.pop(opened, None)
+        if page is not None:
+            page.close()
+
+    def add(self, job: Job) -> None:
+        with self._lock:
+            self._jobs = [*(own for own in self._jobs if not own.ended or own.news), job]
+
+    def news(self, visitor: str, name: str) -> Job | None:
+        """The job for an opening page to show: its own, or one that no page follows."""
+        with self._lock:
+            found = [job for job in self._jobs if job.visitor == visitor and job.news]
+        own = [job for job in found if job.page == name]
+        left = [job for job in found if not job.ended and not job.followed]
+        return next(reversed(own or left), None)
+
+    def files_in_use(self) -> list[str]:
+        """Paths that jobs read or will read."""
+        with self._lock:
+            return [job.reads for job in self._jobs]
+
+
+Work = Callable[[Job], Generator[Waiting]]
+Updates = dict[Any, Any]  # components -> their new values
+Event = Callable[..., Dependency]
+
+
+def wire(
+    jobs: Jobs[Any],
+    starts: Sequence[tuple[Event, Callable[..., Updates | None], Mapping[str, Any]]],
+    show: Callable[[Any, Status], Updates],
+    failed: Callable[[str], Updates],
+    outputs: Sequence[Any],
+    *,
+    cancel: gr.Button,
+    arrived: Callable[[Any], Updates] | None = None,
+    listed: Sequence[Any] = (),
+) -> None:
+    """Connect a tab to its jobs: pages poll the job that they follow.
+
+    No event stays open meanwhile, so that a page can be closed or reloaded at any time.
+
+    Args:
+        jobs: of the tab.
+        starts: events that start a job, each with its inputs by name and a function of the page and
+            their values that calls `Page.start`; it may return updates of its own.
+        show: the updates for a page and the new status of its job.
+        failed: the updates that show the notice of an error.
+        outputs: that all of these may update.
+        cancel: stops the page's job.
+        arrived: the updates for a page that opens, beside those of its job.
+        listed: that `arrived` may update. Few: Gradio rebuilds each, and every visitor waits.
+    """
+    timer = gr.Timer(_POLL_SECONDS, active=False)
+    # Only the browser knows its visitor's id.
+    who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
+
+    def page_of(request: gr.Request) -> Any:
+        return jobs.page(request.session_hash or "")
+
+    def shown(page: Any) -> Updates:
+        status = page.news()
+        if status is None:
+            return {}
+        try:
+            updates = show(page, status)
+        except Exception as error:  # noqa: BLE001 - the page must go on
+            updates = failed(components.error_html(error))
+        return updates | ({timer: gr.Timer(active=False)} if status.ended else {})
+
+    def starting(begin: Callable[..., Updates | None]) -> Callable[..., Updates]:
+        def start(request: gr.Request, **values: Any) -> Updates:
+            page = page_of(request)
+            try:
+                own = begin(page, **values) or {}
+            except Exception as error:  # noqa: BLE001 - the page must go on
+                return failed(components.error_html(error))
+            return {timer: gr.Timer(active=True)} | own | shown(page)
+
+        return start
+
+    def tick(request: gr.Request) -> Updates:
+        return shown(page_of(request)) or {timer: gr.skip()}
+
+    def arrive(request: gr.Request, visitor: str, name: str) -> Updates:
+        page = jobs.arrive(request.session_hash or "", visitor, name)
+        found = page.take_up() is not None
+        own = arrived(page) if arrived is not None else {}
+        return {timer: gr.Timer(active=True) if found else gr.skip()} | own
+
+    def stop(request: gr.Request) -> None:
+        page_of(request).cancel()
+
+    def leave(request: gr.Request) -> None:
+        jobs.forget(request.session_hash or "")
+
+    components.page().load(
+        arrive, who, [timer, *listed], js=components.static("visitor.js"), **QUIET
+    )
+    every = [timer, *outputs]
+    for event, begin, inputs in starts:
+        event(
+            starting(begin), None, every, inputs_kwargs=dict(inputs), trigger_mode="once", **QUIET
+        )
+    timer.tick(tick, None, every, trigger_mode="once", queue=False, **QUIET)
+    cancel.click(stop, None, None, queue=False, **QUIET)
+    components.page().unload(leave)
