@@ -12,7 +12,6 @@ from typing import Any
 import gradio as gr
 from gradio.themes.utils import fonts
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
@@ -115,11 +114,10 @@ def launch_options(public: bool = False, host: str | None = None) -> dict[str, A
         public: for a page that strangers can reach.
         host: to listen on; None for `GRADIO_SERVER_NAME`, else 127.0.0.1.
     """
-    packed = Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=5)
     files = Middleware(PageFiles, folders=("static", *(name for name, _, _ in TABS)))
     return {
         "server_name": host,
-        "app_kwargs": {"middleware": [*middleware(host, public=public), packed, files]},
+        "app_kwargs": {"middleware": [*middleware(host, public=public), files]},
         "theme": theme(),
         "run_history": False,
         "ssr_mode": False,

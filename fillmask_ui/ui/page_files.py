@@ -1,6 +1,6 @@
-"""The scripts and styles of the page: one file that browsers keep, named in the page as it is sent.
+"""The scripts and styles of the page: one file that browsers keep, named in the page.
 
-Gradio would send them inside of every page, and run them after it has read its own plan of the
+Both are sent compressed. Gradio would send the scripts inside of every page, and run them after it has read its own plan of the
 page; here they come first, so that they can choose the tab that opens.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,13 +26,18 @@ class PageFiles:
         digest = hashlib.sha256(script.encode()).hexdigest()[:16]
         self.path, self.script = f"/page-{digest}.js", script
 
+        self.packed = GZipMiddleware(self._page, compresslevel=5)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"] if scope["type"] == "http" else None
-        if path == self.path:  # another content has another name
+        ours = scope["type"] == "http" and scope["path"] in ("/", self.path)
+        await (self.packed if ours else self.app)(scope, receive, send)
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == self.path:  # another content has another name
             kept = {"cache-control": "public, max-age=31536000, immutable"}
             file = Response(self.script, media_type="text/javascript", headers=kept)
             await file(scope, receive, send)
-        elif path == "/" and scope["method"] == "GET":
+        elif scope["method"] == "GET":
             await self.app(scope, receive, self._naming_it(send))
         else:
             await self.app(scope, receive, send)
