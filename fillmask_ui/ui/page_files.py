@@ -1,7 +1,7 @@
 """The scripts and styles of the page: one file that browsers keep, named in the page.
 
-Both are sent compressed. Gradio would send the scripts inside of every page, and run them after it has read its own plan of the
-page; here they come first, so that they can choose the tab that opens.
+Both are sent compressed. Gradio would send the scripts inside of every page, and run them after it
+has read its own plan of the page; here they come first, so that they can choose the tab that opens.
 """
 
 import hashlib
