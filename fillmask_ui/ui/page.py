@@ -114,7 +114,8 @@ def launch_options(public: bool = False, host: str | None = None) -> dict[str, A
         public: for a page that strangers can reach.
         host: to listen on; None for `GRADIO_SERVER_NAME`, else 127.0.0.1.
     """
-    files = Middleware(PageFiles, folders=("static", *(name for name, _, _ in TABS)))
+    tabs = {name: label for name, label, _ in tabs_of(public)}
+    files = Middleware(PageFiles, title=TITLE, tabs=tabs)
     return {
         "server_name": host,
         "app_kwargs": {"middleware": [*middleware(host, public=public), files]},

@@ -1,12 +1,13 @@
-"""The scripts and styles of the page: one file that browsers keep, named in the page.
+"""What the browser gets first: the page as it will look, its styles, and its scripts.
 
-Both are sent compressed. Gradio would send the scripts inside of every page, and run them after it
-has read its own plan of the page; here they come first, so that they can choose the tab that opens.
+Scripts and styles are files that browsers keep, sent compressed. Gradio would send them inside of
+every page, and run the scripts after it has read its own plan of the page; here they come first, so
+that they can choose the tab that opens. Until Gradio has built the page, a skeleton stands there.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
@@ -14,38 +15,54 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fillmask_ui.show.render import render
+
+_MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
+
 
 class PageFiles:
-    """An ASGI app in front of Gradio's; `folders` of `ui/` hold the scripts and styles."""
+    """An ASGI app in front of Gradio's.
 
-    def __init__(self, app: ASGIApp, folders: Sequence[str]) -> None:
+    Args:
+        app: Gradio's.
+        title: of the page.
+        tabs: their names, which are folders of `ui/` that hold scripts and styles, and labels.
+    """
+
+    def __init__(self, app: ASGIApp, title: str, tabs: Mapping[str, str]) -> None:
         self.app = app
-        styles = json.dumps("".join(_sources(folders, "css")))
+        styles = "".join(_sources(tabs, "css"))
         # Gradio puts these styles behind its own, which they override.
-        script = f"{''.join(_sources(folders, 'js'))}window.gradio_config.css = {styles};"
-        digest = hashlib.sha256(script.encode()).hexdigest()[:16]
-        self.path, self.script = f"/page-{digest}.js", script
-
+        script = f"{''.join(_sources(tabs, 'js'))}window.gradio_config.css = {json.dumps(styles)};"
+        self.files = {
+            _address(text, kind): text for text, kind in ((styles, "css"), (script, "js"))
+        }
+        style, script = self.files
+        head = (
+            f'<link rel="stylesheet" href=".{style}" id="first"><script src=".{script}"></script>'
+        )
+        skeleton = render("page/skeleton.html", title=title, tabs=tabs.values())
+        self._added = {b"</head>": f"{head}</head>", b"<gradio-app": f"{skeleton}<gradio-app"}
         self.packed = GZipMiddleware(self._page, compresslevel=5)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        ours = scope["type"] == "http" and scope["path"] in ("/", self.path)
+        ours = scope["type"] == "http" and scope["path"] in ("/", *self.files)
         await (self.packed if ours else self.app)(scope, receive, send)
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] == self.path:  # another content has another name
+        path = scope["path"]
+        if path in self.files:  # another content has another name
             kept = {"cache-control": "public, max-age=31536000, immutable"}
-            file = Response(self.script, media_type="text/javascript", headers=kept)
-            await file(scope, receive, send)
+            kind = _MEDIA_TYPES[path.rpartition(".")[2]]
+            await Response(self.files[path], media_type=kind, headers=kept)(scope, receive, send)
         elif scope["method"] == "GET":
-            await self.app(scope, receive, self._naming_it(send))
+            await self.app(scope, receive, self._completing(send))
         else:
             await self.app(scope, receive, send)
 
-    def _naming_it(self, send: Send) -> Send:
-        """A `send` that puts the script at the end of the head, behind Gradio's plan."""
+    def _completing(self, send: Send) -> Send:
+        """A `send` that adds the files, behind Gradio's plan, and the skeleton to the page."""
         start: Message = {}
-        tag = f'<script src=".{self.path}"></script></head>'.encode()
 
         async def sending(message: Message) -> None:
             nonlocal start
@@ -53,8 +70,9 @@ class PageFiles:
                 start = message
                 return
             if start:
-                body = message["body"] = message["body"].replace(b"</head>", tag, 1)
-                MutableHeaders(scope=start)["content-length"] = str(len(body))
+                for place, added in self._added.items():
+                    message["body"] = message["body"].replace(place, added.encode(), 1)
+                MutableHeaders(scope=start)["content-length"] = str(len(message["body"]))
                 await send(start)
                 start = {}
             await send(message)
@@ -62,9 +80,14 @@ class PageFiles:
         return sending
 
 
-def _sources(folders: Sequence[str], ending: str) -> Iterator[str]:
+def _address(text: str, kind: str) -> str:
+    return f"/page-{hashlib.sha256(text.encode()).hexdigest()[:16]}.{kind}"
+
+
+def _sources(tabs: Mapping[str, str], ending: str) -> Iterator[str]:
     """The files of one kind, in the order in which they are joined: `page` and a namesake first."""
-    for folder in (Path(__file__).parent / name for name in folders):
+    here = Path(__file__).parent
+    for folder in (here / "static", *(here / name for name in tabs)):
         first = {f"page.{ending}", f"{folder.name}.{ending}"}
         for path in sorted(
             folder.glob(f"*.{ending}"), key=lambda path: (path.name not in first, path.name)

@@ -43,8 +43,9 @@ def test_a_public_page_is_hardened(store):
 def test_the_theme_asks_no_foreign_host():
     options = launch_options()
     files = options["app_kwargs"]["middleware"][-1]
-    script = files.cls(None, **files.kwargs).script
-    css = options["theme"]._get_theme_css() + script
+    css = options["theme"]._get_theme_css() + "".join(
+        files.cls(None, **files.kwargs).files.values()
+    )
     assert "http" not in css.replace("http://www.w3.org/", "")
 
 

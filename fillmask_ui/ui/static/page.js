@@ -131,6 +131,7 @@
   page.start_theme = () => {
     const asked = new URL(window.location.href).searchParams.get("__theme");
     const chosen = asked ?? page.recall("fillmask-theme");
-    page.set_theme(chosen ? chosen === "dark" : page.dark(), false);
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    page.set_theme(chosen ? chosen === "dark" : dark, false);
   };
 })();
