@@ -1,6 +1,7 @@
 """The page as a whole: what it loads, what it opens, how it starts."""
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -8,11 +9,14 @@ from pathlib import Path
 
 import gradio as gr
 import pytest
+from starlette.responses import HTMLResponse
+from starlette.testclient import TestClient
 from table_model import TableModel
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.page import build_app, launch_options
+from fillmask_ui.ui.page_files import PageFiles
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -72,3 +76,22 @@ def test_the_page_needs_no_torch():
         [sys.executable, "-c", script], capture_output=True, check=True, timeout=120, cwd=ROOT
     )
     assert json.loads(done.stdout.splitlines()[-1]) == ["none", False]
+
+
+def test_scripts_and_styles_are_files_that_browsers_keep():
+    async def gradio(scope, receive, send):
+        page = HTMLResponse("<head></head><body><gradio-app></gradio-app></body>")
+        await page(scope, receive, send)
+
+    client = TestClient(PageFiles(gradio, "Title", {"explore": "Explore"}))
+    page = client.get("/", headers={"accept-encoding": "gzip"})
+    assert page.headers["content-encoding"] == "gzip"
+    assert "Title</b>" in page.text  # in the outline of the page
+    addresses = re.findall(r"\./(page-\w+\.(?:css|js))", page.text)
+    styles, script = (client.get(address) for address in addresses)
+    assert ".fm-header" in styles.text and "window.fillmask" in script.text
+    assert json.dumps(styles.text) in script.text  # which Gradio puts behind its own
+    for file in (styles, script):
+        assert file.headers["cache-control"].endswith("immutable")
+    assert client.head("/").status_code == 200
+    assert client.get("/config").text.startswith("<head></head>")
