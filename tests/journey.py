@@ -88,6 +88,10 @@ class Explore(Visitor):
         """The choice of a way to look at the sentence."""
         return self.page.get_by_role("radio", name=name, exact=True)
 
+    def unfold(self, name: str) -> None:
+        """Open a part of the page that is folded."""
+        self.page.get_by_role("button", name=name, expanded=False).click()
+
     def word(self, name: str) -> Any:
         return self.page.get_by_role("button", name=f"{name} – hide it", exact=True)
 

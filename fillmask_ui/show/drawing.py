@@ -47,6 +47,7 @@ class Bar:
     kind: str = ""  # `hidden` for the true word, `asked` for one asked about, `rest`, or blank
     key: str = ""  # `mask:token id` of a token that a click writes; blank without one
     note: str = ""  # such as its rank
+    nll_nats: float | None = None  # None for all others
 
 
 def bars_of(
@@ -74,7 +75,7 @@ def bars_of(
     for name, candidate in zip(candidate_names(shown, vocabulary), shown, strict=True):
         kind, note = ("hidden", "the hidden word") if candidate.token_id == true_id else ("", "")
         key = f"{number}:{candidate.token_id}"
-        bars.append(Bar(name, candidate.probability, kind, key, note))
+        bars.append(Bar(name, candidate.probability, kind, key, note, candidate.nll_nats))
     ids = {candidate.token_id for candidate in shown}
     total = sum(candidate.probability for candidate in shown)
     seen = set()
@@ -86,13 +87,13 @@ def bars_of(
         note = f"rank {word.rank:,}" if word.rank else f"{len(word.parts)} tokens"
         kind, note = ("hidden", f"the hidden word, {note}") if word is hidden else ("asked", note)
         key = "" if token_id is None else f"{number}:{token_id}"
-        bars.append(Bar(word.word, word.probability, kind, key, note))
+        bars.append(Bar(word.word, word.probability, kind, key, note, word.nll_nats))
         if token_id is not None:
             ids.add(token_id)
             total += word.probability
     left = vocabulary_size - len(ids)
     rest = max(0.0, 1.0 - total) if left else 0.0
-    return (*bars, Bar("all other words", rest, "rest", note=f"{left:,} of them"))
+    return (*bars, Bar("all other words", rest, "rest", note=f"in {left:,} words"))
 
 
 def single_id(word: ScoredWord | None) -> int | None:

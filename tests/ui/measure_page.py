@@ -33,7 +33,7 @@ def last_key(page: Any, turn: int) -> float:
     box.press(sentence[-1])
     page.wait_for_function(
         "text => window.fillmask.explore.answer?.base === text"
-        " && document.querySelector('#bars .fm-bar')",
+        " && document.querySelector('#bars .fm-row')",
         arg=sentence,
         polling=5,
     )
@@ -50,7 +50,7 @@ def click(page: Any, turn: int) -> float:
     page.wait_for_timeout(1_000)  # what the sentence without a mask sets going is over
     started = time.perf_counter()
     page.locator("#strip button", has_text=noun).click()
-    page.wait_for_function("() => document.querySelector('#bars .fm-bar')", polling=5)
+    page.wait_for_function("() => document.querySelector('#bars .fm-row')", polling=5)
     return 1000 * (time.perf_counter() - started)
 
 
@@ -59,7 +59,7 @@ def load(page: Any, _turn: int) -> float:
     fresh = page.context.browser.new_context(viewport=page.viewport_size).new_page()
     started = time.perf_counter()
     fresh.goto(page.url)
-    fresh.wait_for_function("() => document.querySelector('#bars .fm-bar')", polling=5)
+    fresh.wait_for_function("() => document.querySelector('#bars .fm-row')", polling=5)
     taken = 1000 * (time.perf_counter() - started)
     fresh.context.close()
     return taken

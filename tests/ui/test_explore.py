@@ -173,9 +173,7 @@ def all_html():
     filling = replace(filling, masks=(asked, filling.masks[1]))
     for unit in ("nats", "bits"):
         question = Question("", unit=unit)
-        shown = prediction_view.mask_html(
-            filling, model, question=question, hidden=scored, names=[EVIL, ""]
-        )
+        shown = prediction_view.mask_html(filling, model, question=question, hidden=scored)
         yield from shown.values()
         yield prediction_view.joint_html(filling, unit)
     yield components.notice_html("error", EVIL)

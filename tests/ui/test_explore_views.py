@@ -69,7 +69,7 @@ def test_a_long_list_of_bars_is_cut_and_says_so():
     filling, found = bars(model, top_k=None)
     assert len(found) == MAX_BARS + 1
     told = Tags(mask_html(filling, model, question=Question(MASKED))["bars"]).text
-    assert f"The bars show the first {MAX_BARS}; the table has all 56" in told
+    assert f"The bars show the first {MAX_BARS}; the table in Details has all 56" in told
 
 
 def test_endings_are_marked_and_words_that_would_look_alike_show_their_tokens():
@@ -88,7 +88,7 @@ def test_endings_are_marked_and_words_that_would_look_alike_show_their_tokens():
 def test_the_axis_is_fixed_or_says_where_it_ends(zoom):
     filling, found = bars(TableModel())
     html = mask_html(filling, TableModel(), question=Question(MASKED, zoom=zoom))
-    widths = [float(width) for width in re.findall(r"--p:([0-9.]+)", html["bars"])]
+    widths = [float(width) for width in re.findall(r"fm-row-fill[^>]*--p:([0-9.]+)", html["bars"])]
     assert widths == pytest.approx([min(1, zoom * bar.probability) for bar in found], abs=1e-5)
     assert (f"axis ends at {100 // zoom}" in Tags(html["bars"]).text) == (zoom > 1)
     assert ("fm-cut" in html["bars"]) == any(zoom * bar.probability > 1 for bar in found)

@@ -58,7 +58,7 @@ def entropy(logits, temperature=1.0):
 
 def bars(html):
     """Word -> the probability that its bar shows."""
-    found = re.findall(r'data-value="([^"]*)".*?fm-bar-word" dir="auto">([^<]*?) ?<', html, re.S)
+    found = re.findall(r'data-value="([^"]*)".*?fm-row-name" dir="auto">([^<]*?) ?<', html, re.S)
     return {word: float(value) for value, word in found}
 
 

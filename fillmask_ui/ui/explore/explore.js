@@ -19,7 +19,7 @@
     mode: ["", "mattered", "sentences", "models", "guess"],
   };
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
-  const PIECES = ["replay", "strip", "choices", "bars", "stats", "candidates", "scored", "details"];
+  const PIECES = ["replay", "strip", "tokens", "bars", "stats", "candidates", "scored", "details"];
   const SLOW_MS = 700;
   const MOST_TRIES = 4;
   const UNREACHABLE = "The page cannot reach its server. Trying again…";
@@ -28,7 +28,7 @@
   let plain = {}; // the state as the page opens
   let server = null;
   let stage = null;
-  let synced = false; // whether the controls hold the state, so that they may change it
+  let synced = false; // whether the lists of models hold the state, so that they may change it
   let dirty = false; // whether the state is not asked about yet
   let asked = 0; // number of the latest question
   let sent_at = 0; // when it went, 0 when nothing is on its way
@@ -40,11 +40,10 @@
   const clicks = [];
 
   // What a mode of the page asks with, whatever the state holds, is in `overrides`.
-  const explore = (page.explore = { state: {}, answer: null, apply: null, overrides: {} });
+  const explore = (page.explore = { state: {}, answer: null, set_models: null, overrides: {} });
   const byId = (id) => document.getElementById(id);
-  const place = (piece) => byId(piece)?.querySelector(`[data-piece="${piece}"]`) ?? byId(piece);
 
-  // ---- The state, from links, controls and clicks
+  // ---- The state, from links, fields and clicks
 
   // A text that is new as a whole brings the words behind its masks along, or knows none.
   function merge(changes) {
@@ -109,21 +108,34 @@
     if (push) stepped_at = Date.now();
     const step = (history.state?.step ?? 0) + (push ? 1 : 0);
     const state = { ...history.state, step, explore: { ...explore.state } };
-    page.remember(to_link(explore.state), to_link(plain), MOST_CHARACTERS, state, push);
+    try {
+      page.remember(to_link(explore.state), to_link(plain), MOST_CHARACTERS, state, push);
+    } catch {
+      // some browsers take only so many steps in a minute
+    }
+  }
+
+  // Puts the state into the fields and, through Gradio, into the lists of models.
+  function apply() {
+    for (const field of document.querySelectorAll("#explore [data-field]")) {
+      const value = String(explore.state[field.dataset.field]);
+      if (field.type === "radio") field.checked = field.value === value;
+      else if (field.value !== value) field.value = value;
+    }
+    explore.set_models?.();
   }
 
   // Sets fields of the state, as a click or a link does; `push` makes a step to come back from.
   explore.change = (changes, { push = false } = {}) => {
     merge(changes);
     if (push) remember(true);
-    explore.apply?.();
+    apply();
     stale();
     pump();
   };
 
-  // What the controls hold, after every key.
-  explore.typed = (values) => {
-    if (!synced) return;
+  // What a field holds, after every key.
+  function typed(values) {
     const state = explore.state;
     const changed = Object.keys(values).filter((name) => (values[name] ?? "") !== state[name]);
     if (!changed.length) return;
@@ -133,11 +145,18 @@
       state.alone = "1"; // it scores no other words and has no other models
     }
     if (changed.includes("text")) typed_at = Date.now();
+    remember(false); // a page that is loaded again at once has the latest key
     stale();
     pump();
-  };
+  }
 
-  explore.controls = (names) => {
+  document.addEventListener("input", ({ target }) => {
+    const field = target.closest?.("#explore [data-field]")?.dataset.field;
+    if (field) typed({ [field]: typeof plain[field] === "number" ? Number(target.value) : target.value });
+  });
+
+  explore.picked = (values) => synced && typed(values);
+  explore.models = (names) => {
     synced = true;
     return names.map((name) => explore.state[name]);
   };
@@ -233,15 +252,15 @@
     const set = untouched && same && answer.set;
     if (set) Object.assign(explore.state, set);
     show(answer, action);
-    if (action || set) explore.apply?.();
+    if (action || set) apply();
     if (untouched) remember(Boolean(action));
     pump();
   }
 
-  // The controls may come later than the state that a link gives them. A question that takes long
+  // The lists may come later than the state that a link gives them. A question that takes long
   // says so, and no longer holds up the next one.
   setInterval(() => {
-    if (stage && !synced) explore.apply?.();
+    if (stage && !synced) explore.set_models?.();
     if (!sent_at || Date.now() - sent_at < SLOW_MS) return;
     if (!byId("notice").textContent.startsWith("Working")) {
       notice({ kind: "busy", notice: "Working…" });
@@ -267,11 +286,11 @@
       const html = answer.html[piece];
       if (html === undefined && kept) continue;
       if (piece === "bars") bars(html ?? "");
-      else place(piece).innerHTML = html ?? "";
+      else byId(piece).innerHTML = html ?? "";
     }
     if (!kept) {
       hidden_word = Boolean(answer.mask);
-      byId("tables").hidden = !hidden_word;
+      byId("downloads").hidden = !hidden_word;
     }
     stage.classList.toggle("fm-stale", dirty || kept);
     stage.setAttribute("aria-busy", String(dirty));
@@ -343,12 +362,12 @@
     const list = byId("bars");
     const widths = {};
     for (const row of list.querySelectorAll("[data-bar]")) {
-      widths[row.dataset.bar] = row.querySelector(".fm-bar-fill").style.getPropertyValue("--p");
+      widths[row.dataset.bar] = row.querySelector(".fm-row-fill").style.getPropertyValue("--p");
     }
     list.innerHTML = html;
     const moved = [];
     for (const row of list.querySelectorAll("[data-bar]")) {
-      const fill = row.querySelector(".fm-bar-fill");
+      const fill = row.querySelector(".fm-row-fill");
       const width = fill.style.getPropertyValue("--p");
       fill.style.setProperty("--p", widths[row.dataset.bar] ?? 0);
       moved.push([fill, width]);
@@ -360,7 +379,7 @@
   // Where the focus belongs once the element that has it is replaced.
   function focused(action) {
     const element = document.activeElement;
-    if (!element?.closest?.("#stage, #tables")) return null;
+    if (!element?.closest?.("#stage")) return null;
     const strip = (number) => byId("strip").querySelectorAll(`[data-place="${number}"]`);
     const { place: at, zoom, key, download } = element.dataset;
     if (at !== undefined) return () => [...strip(at)].at(-1);
@@ -368,7 +387,7 @@
     if (download) return null;
     const filled = action?.do === "fill" && action.key.split(":")[0];
     if (!filled) {
-      const box = element.closest("#stage > *, #tables > *");
+      const box = element.closest("#bars, #compared, #candidates, #scored, #joint") ?? stage;
       return () => box.querySelector(`[data-key="${key}"]`) ?? box.querySelector("button");
     }
     // The word that was written stands where its mask stood.
@@ -382,18 +401,25 @@
 
   document.addEventListener("click", (event) => {
     const at = (selector) => event.target.closest?.(selector);
-    const zoom = at("#bars [data-zoom], #compared [data-zoom]");
-    const choice = at("#choices [data-key]");
+    const zoom = at("#compared [data-zoom]");
+    const unfold = at("#explore .fm-unfold");
     const file = at("[data-download]");
     const row = at("#bars [data-key], #compared [data-key], #candidates [data-key], #scored [data-key], #joint [data-key]");
     if (zoom) explore.change({ zoom: Number(zoom.dataset.zoom) });
-    else if (choice) explore.change({ selected: Number(choice.dataset.key) }, { push: true });
+    else if (unfold) fold(unfold);
     else if (file) save(file.dataset.download);
     else if (row && !page.text_marked()) {
       const [version, ...key] = row.dataset.key.split(":");
       explore.click({ do: "fill", version, key: key.join(":") });
     }
   });
+
+  function fold(button) {
+    const part = byId(button.getAttribute("aria-controls"));
+    part.hidden = !part.hidden;
+    button.setAttribute("aria-expanded", String(!part.hidden));
+    if (!part.hidden) part.scrollIntoView({ block: "nearest" });
+  }
 
   async function save(label) {
     const file = await explore.call("download", { label });
@@ -427,12 +453,17 @@
     stage = element;
     server = functions;
     plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", mode: "", tint: "difference", ...NO_RUN };
+    // A page loaded again goes on where it was; the link may lag behind by a key.
+    const before = history.state?.explore;
     const link = from_link(Object.fromEntries(new URLSearchParams(window.location.search)));
-    explore.state = { ...plain, base: "", ...(history.state?.explore ?? {}), ...link };
-    if (link.hidden) explore.state.base = explore.state.text;
-    synced = !Object.keys(plain).some((name) => explore.state[name] !== plain[name]);
-    if (!synced) explore.apply?.();
+    explore.state = { ...plain, base: "", ...(before ?? link) };
+    if (!before && link.hidden) explore.state.base = explore.state.text;
+    const opened = Object.keys(plain).every((name) => explore.state[name] === plain[name]);
+    const first = opened && JSON.parse(stage.dataset.first ?? "null");
+    synced = opened;
     dirty = true;
+    if (first) show(first);
+    else apply();
     pump();
   };
 })();

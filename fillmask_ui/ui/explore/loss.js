@@ -124,6 +124,79 @@
     parts.image.setAttribute("aria-label", `The loss as a curve over the probability. ${text}`);
   }
 
+  // ---- The card of a presentation: words on the curve, its axes as long as they need
+
+  const X_ENDS = [0.04, 0.08, 0.2, 0.4, 0.8, 1]; // a quarter of each is a round number
+  const CARD = { width: 620, height: 650, left: 64, top: 24, right: 584, bottom: 570 };
+
+  function text(content, attributes) {
+    const made = svg("text", attributes);
+    made.textContent = content;
+    return made;
+  }
+
+  // `points` set the axes; those in `shown` have a dot: { word, probability, nll_nats, truth }.
+  page.loss_card = (points, shown, unit) => {
+    const { left, right, top, bottom } = CARD;
+    const size = unit === "bits" ? Math.LN2 : 1;
+    const finite = points.filter(({ nll_nats }) => Number.isFinite(nll_nats));
+    const loss = ({ nll_nats }) => nll_nats / size;
+    const x_end = X_ENDS.find((end) => finite.every((own) => own.probability <= 0.96 * end)) ?? 1;
+    const most = Math.max(3, ...finite.map(loss));
+    const step = [1, 2, 5, 10, 20].find((own) => most / own < 6) ?? 50;
+    const y_end = step * Math.ceil((most + 0.2) / step);
+    const x = (p) => left + ((right - left) * p) / x_end;
+    const y = (nll) => bottom - ((bottom - top) * nll) / y_end;
+    const image = svg("svg", { viewBox: `0 0 ${CARD.width} ${CARD.height}`, role: "img" });
+    for (let value = 0; value <= y_end; value += step) {
+      const line = { x1: left, x2: right, y1: y(value), y2: y(value) };
+      image.append(svg("line", { ...line, class: value ? "fm-card-grid" : "fm-card-zero" }));
+      image.append(text(value, { x: left - 14, y: y(value) + 9, "text-anchor": "end" }));
+    }
+    for (let part = 0; part <= 4; part++) {
+      const label = `${Number(((100 * x_end * part) / 4).toPrecision(3))}%`;
+      image.append(text(label, { x: x((x_end * part) / 4), y: bottom + 36, "text-anchor": "middle" }));
+    }
+    image.append(text("probability p of the word", { x: (left + right) / 2, y: bottom + 74, "text-anchor": "middle" }));
+    const curve = [];
+    const first = Math.exp(-y_end * size);
+    for (let place = 0; place <= 200; place++) {
+      const p = first * (x_end / first) ** (place / 200);
+      curve.push(`${x(p).toFixed(1)},${y(-Math.log(p) / size).toFixed(1)}`);
+    }
+    image.append(svg("polyline", { points: curve.join(" "), class: "fm-card-curve" }));
+    const dots = shown.filter((own) => finite.includes(own)).sort((a, b) => loss(a) - loss(b));
+    let free = Infinity; // labels go up along the curve and do not meet
+    for (const own of dots.filter(({ truth }) => !truth)) {
+      const at = { x: x(own.probability), y: y(loss(own)) };
+      const end = at.x > 0.6 * right;
+      free = Math.min(free - 30, at.y - (end ? 24 : 10));
+      image.append(svg("circle", { cx: at.x, cy: at.y, r: 10, class: "fm-card-dot" }));
+      image.append(text(`${own.word} ${loss(own).toFixed(2)}`, { x: end ? right : at.x + 18, y: free, "text-anchor": end ? "end" : "start" }));
+    }
+    const true_one = dots.find(({ truth }) => truth);
+    if (true_one) image.append(...truth_marks(true_one));
+    image.setAttribute("aria-label", `The loss as a curve over the probability: ${dots.map((own) => `${own.word} ${loss(own).toFixed(2)} ${unit}`).join(", ")}`);
+    const box = document.createElement("div");
+    box.innerHTML = `<h2>What each word costs: ${unit === "bits" ? "−log₂" : "−ln"} p <small>in ${unit}</small></h2>`;
+    box.append(image);
+    return box;
+
+    function truth_marks(own) {
+      const at = { x: x(own.probability), y: y(loss(own)) };
+      // Below the curve there is room, but for a word that is nearly certain.
+      const line = at.y > bottom - 130 ? top + 60 : bottom - 80;
+      const end = at.x > 0.5 * right;
+      const place = { x: end ? right : at.x + 20, "text-anchor": end ? "end" : "start" };
+      return [
+        svg("path", { d: `M${at.x},${bottom}V${at.y}H${left}`, class: "fm-card-truth-line" }),
+        svg("circle", { cx: at.x, cy: at.y, r: 16, class: "fm-card-truth" }),
+        text(`✓ ${own.word}`, { ...place, y: line, class: "fm-card-name" }),
+        text(`${unit === "bits" ? "−log₂" : "−ln"} ${own.probability.toPrecision(3)} = ${loss(own).toFixed(2)} ${unit}`, { ...place, y: line + 42 }),
+      ];
+    }
+  };
+
   // ---- A figure of the lessons
 
   const curves = new WeakMap(); // place -> its drawing

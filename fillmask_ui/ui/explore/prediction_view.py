@@ -21,11 +21,17 @@ from fillmask_ui.show.numbers import loss_text, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import error_message
 from fillmask_ui.ui.explore.explore_state import Question
-from fillmask_ui.ui.explore.sentence_strip import Draft, carried, strip_html, version_of
+from fillmask_ui.ui.explore.sentence_strip import (
+    MAX_STRIP_TOKENS,
+    Draft,
+    carried,
+    strip_html,
+    version_of,
+)
 from fillmask_ui.ui.session import Session, check_text
 
 # Pieces shown of one mask, each a template.
-PIECES = ("choices", "bars", "stats", "candidates", "scored", "details")
+PIECES = ("bars", "stats", "candidates", "scored", "details")
 _WELCOME = "Write a sentence, or start from an example."
 _CSV_COLUMNS = (
     *("mask", "position", "rank", "word", "token", "token_id"),
@@ -46,7 +52,9 @@ class Answer:
     hidden: ScoredWord | None = None  # the word behind that mask, if known
     loss: LossPoint | None = None  # of that mask, on the curve of losses
     measurable: bool = False  # whether it can be measured, without a mask
-    html: Mapping[str, str] = field(default_factory=dict)  # `strip`, and `PIECES` of the mask
+    html: Mapping[str, str] = field(
+        default_factory=dict
+    )  # `strip`, `tokens`, and `PIECES` of the mask
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values for the browser."""
@@ -122,9 +130,12 @@ def answer(session: Session, question: Question) -> Answer:
             found = Answer("none", measurable=True)
     except FillmaskError as error:
         found = Answer("error", error_message(error))
-    strip = strip_html(draft, encoding, model.vocabulary, found.filling, found.selected)
-    name = model_name(model)
-    return replace(found, draft=draft, model=name, html={**found.html, "strip": strip})
+    strip = strip_html(
+        draft, encoding, model.vocabulary, found.filling, found.selected, found.hidden
+    )
+    tokens = [*zip(encoding.tokens, encoding.ids, strict=True)][:MAX_STRIP_TOKENS]
+    html = {"strip": strip, "tokens": render("page/explore/tokens.html", tokens=tokens)}
+    return replace(found, draft=draft, model=model_name(model), html={**found.html, **html})
 
 
 def model_name(model: MaskedLM) -> str:
@@ -174,9 +185,7 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         # It may have no tokens, or more than the model or the text's limit allows.
         with contextlib.suppress(OptionError, TextError):
             hidden = session.score_at(model, draft.text, word, selected)
-    html = mask_html(
-        filling, model, selected, question=question, hidden=hidden, names=mask_names(draft)
-    )
+    html = mask_html(filling, model, selected, question=question, hidden=hidden)
     return Answer(
         "error" if notice else "none",
         notice,
@@ -186,15 +195,6 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         loss=loss_point(filling, selected, hidden, question.unit),
         html=html,
     )
-
-
-def mask_names(draft: Draft) -> tuple[str, ...]:
-    """One short name per mask.
-
-    >>> mask_names(Draft("[MASK] [MASK]", ("cat", None)))
-    ('1 cat', '2')
-    """
-    return tuple(f"{n} {word}" if word else str(n) for n, word in enumerate(draft.hidden, start=1))
 
 
 def joint_html(filling: Filling, unit: str) -> str:
@@ -210,12 +210,8 @@ def mask_html(
     *,
     question: Question,
     hidden: ScoredWord | None = None,
-    names: Sequence[str] = (),
 ) -> dict[str, str]:
-    """One mask of a text as `PIECES` of HTML.
-
-    `hidden` is the word behind the mask, if known; `names` are those of all masks.
-    """
+    """One mask of a text as `PIECES` of HTML; `hidden` is the word behind it, if known."""
     mask = filling.masks[selected]
     signature = filling.signature
     values = {
@@ -229,7 +225,6 @@ def mask_html(
         "zoom": question.zoom,
         "hidden": hidden,
         "hidden_id": single_id(hidden),
-        "names": names,
         "version": version_of(filling.encoding.text),
     }
     return {piece: render(f"page/{piece}.html", **values) for piece in PIECES}

@@ -7,20 +7,26 @@
   const MOST_SENTENCES = 500;
   const OWN = "fillmask-sentences";
   const HIDE = "fillmask-hide-answers";
+  const ENDS = [0.04, 0.08, 0.2, 0.4, 0.8, 1]; // of the axis; a quarter of each is a round number
   const by_id = (id) => document.getElementById(id);
   const stage = () => by_id("stage");
   const foot = () => by_id("fm-present-foot");
 
   let active = false;
   let panel = null; // `.fm-present`
+  let examples = []; // of the page: { state, question }
   let own = []; // sentences of the reader's own
   let place = -1; // of the sentence shown, in `sentences()`; -1 where it is none of them
   let hiding = page.recall(HIDE) === "yes"; // whether an answer waits for Space
   let revealed = null; // the sentence whose answer was shown
+  let open_rows = 0; // of the bars of a sentence whose answer waits
+  let losing = false; // whether the loss is shown, word by word
   let inert = []; // what the mode took out of reach
   let timer = 0;
 
-  const sentences = () => (own.length ? own : JSON.parse(panel.dataset.examples));
+  // What the state of Explore becomes for each.
+  const slides = () => (own.length ? own.map((text) => ({ text })) : examples.map(({ state }) => state));
+  const sentences = () => slides().map(({ text }) => text);
   const lines = (text) => {
     const all = text.split(/\r\n|\r|\n/).map((line) => line.trim());
     return all.filter(Boolean).slice(0, MOST_SENTENCES);
@@ -50,14 +56,16 @@
       for (const other of node.parentElement.children)
         if (other !== node && !other.inert) inert.push(other);
     for (const other of inert) other.inert = true;
-    stage().append(foot());
+    stage().prepend(document.querySelector(".fm-question"));
+    stage().append(by_id("fm-present-wait"), foot());
+    stage().querySelector('[data-pane=""]').append(by_id("fm-present-loss"));
     foot().hidden = false;
     document.body.classList.add("fm-presenting");
     // Where the browser forbids it, the page's own window is filled.
     document.documentElement.requestFullscreen?.().catch(() => {});
     // The rest of the page is out of reach, the button of the mode, too.
     if (!stage().contains(document.activeElement)) document.activeElement?.blur();
-    page.explore.overrides.top_k = BARS;
+    Object.assign(page.explore.overrides, { top_k: BARS, zoom: 1 });
     page.explore.change({});
     shown();
     wake();
@@ -68,22 +76,24 @@
     active = false;
     for (const other of inert) other.inert = false;
     inert = [];
-    document.body.classList.remove("fm-presenting", "fm-veiled", "fm-awake");
-    foot().hidden = true;
-    panel.append(foot());
+    document.body.classList.remove("fm-presenting", "fm-veiled", "fm-awake", "fm-losing");
+    document.querySelector(".fm-try").append(document.querySelector(".fm-question"));
+    panel.append(by_id("fm-present-wait"), by_id("fm-present-loss"), foot());
+    for (const part of panel.querySelectorAll("[id^=fm-present]")) part.hidden = true;
     if (document.fullscreenElement) document.exitFullscreen();
-    delete page.explore.overrides.top_k;
+    page.explore.overrides = {};
     page.explore.change({});
     page.change_address({ present: null });
     by_id("present").focus({ preventScroll: true });
   }
 
   function go(to) {
-    const all = sentences();
-    if (!all[to]) return;
+    const slide = slides()[to];
+    if (!slide) return;
     place = to;
     revealed = null;
-    page.explore.change({ text: all[to], selected: 0, other: "" }, { push: true });
+    open_rows = 0;
+    page.explore.change({ selected: 0, other: "", ...slide }, { push: true });
     veil();
     wake();
   }
@@ -93,15 +103,49 @@
   function veil() {
     const veiled = active && hiding && revealed !== page.explore.state.text;
     document.body.classList.toggle("fm-veiled", veiled);
-    foot().querySelector("b").textContent = hiding ? "on" : "off";
+    document.body.classList.toggle("fm-losing", losing);
+    by_id("fm-present-wait").hidden = !veiled;
+    rows().forEach((row, place) => row.classList.toggle("fm-out", veiled && place >= open_rows));
+    show_loss();
+    for (const told of foot().querySelectorAll("b")) {
+      told.textContent = (told.dataset.of === "h" ? hiding : losing) ? "on" : "off";
+    }
     const count = foot().querySelector(".fm-present-count");
     count.textContent = `${place < 0 ? "–" : place + 1} / ${sentences().length}`;
     return veiled;
   }
 
+  const rows = () => [...by_id("bars").querySelectorAll(".fm-bar-row")];
+
+  // All at once, or where the loss is shown one word after the other.
   function reveal() {
-    revealed = page.explore.state.text;
+    open_rows = losing ? open_rows + 1 : Infinity;
+    if (open_rows >= rows().length) revealed = page.explore.state.text;
     veil();
+  }
+
+  // The words on the curve of -ln p, as far as they are revealed.
+  function show_loss() {
+    const card = by_id("fm-present-loss");
+    const { mask, truth } = page.explore.answer;
+    card.hidden = !active || !losing || !mask;
+    if (card.hidden) return;
+    const names = rows().map((row) => row.querySelector(".fm-row-name").textContent);
+    const points = mask.candidates.map((own, place) => ({ ...own, word: names[place] }));
+    if (points[truth?.rank - 1]) points[truth.rank - 1].truth = true;
+    else if (truth) points.push({ ...truth, truth: true });
+    const shown = rows().map((row) => !row.classList.contains("fm-out"));
+    card.replaceChildren(page.loss_card(points, points.filter((_, place) => shown[place]), page.explore.state.unit));
+  }
+
+  // The axis of the bars ends where the longest does.
+  function fit_axis() {
+    const most = Math.max(0, ...rows().filter((row) => !row.matches(".fm-rest")).map((row) => row.dataset.value));
+    const end = ENDS.find((own) => own >= most) ?? 1;
+    by_id("bars").style.setProperty("--fit", 1 / end);
+    by_id("bars").querySelectorAll(".fm-row-axis > *").forEach((tick, place) => {
+      tick.textContent = `${Number((25 * end * place).toPrecision(3))}%`;
+    });
   }
 
   // The largest letters with which the sentence leaves half of the screen to the bars.
@@ -128,6 +172,7 @@
     }
     // Back may have come to an address from before the mode.
     page.change_address({ present: "1", list: link() });
+    fit_axis();
     veil();
     fit();
   }
@@ -177,6 +222,8 @@
 
   function set_hiding(on) {
     hiding = on;
+    revealed = null;
+    open_rows = 0;
     page.keep(HIDE, on ? "yes" : null);
     by_id("fm-own-hide").checked = on;
     if (active) veil();
@@ -198,6 +245,11 @@
     Escape: leave,
     p: leave,
     h: () => set_hiding(!hiding),
+    l: () => {
+      losing = !losing;
+      veil();
+      fit();
+    },
     ArrowRight: () => go(place + 1),
     PageDown: () => go(place + 1),
     ArrowLeft: () => go(place - 1),
@@ -207,7 +259,7 @@
     " ": reveal,
   };
 
-  const BUTTONS = { back: KEYS.ArrowLeft, next: KEYS.ArrowRight, leave };
+  const BUTTONS = { back: KEYS.ArrowLeft, next: KEYS.ArrowRight, loss: KEYS.l, leave };
 
   function pressed(event) {
     if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
@@ -258,7 +310,8 @@
   page.presenting = {
     own: () => own,
     // The list of a link is shown and not stored: it is another's until it is changed.
-    mount(element) {
+    mount(element, sets) {
+      examples = sets;
       panel = element.querySelector(".fm-present");
       const asked = new URL(location.href).searchParams;
       const linked = asked.get("list");

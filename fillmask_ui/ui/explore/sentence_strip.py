@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.filling.prompt import mask_positions, mask_range, normalise_masks, write_token
 from fillmask_ui.filling.words import TextWord, text_words
 from fillmask_ui.protocol import Vocabulary
-from fillmask_ui.records import Encoding, Filling
+from fillmask_ui.records import Encoding, Filling, ScoredWord
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 
@@ -20,10 +21,10 @@ MAX_STRIP_TOKENS = 600
 
 @dataclass(frozen=True)
 class Item:
-    """A word, a mask or a special token of the strip."""
+    """A word or a mask of the strip."""
 
-    kind: str  # `word`, `mask` or `special`
-    shown: str  # text, or the name of a special token
+    kind: str  # `word` or `mask`
+    shown: str
     token: int  # index of its first token, or number of a mask
     about: str = ""  # the tokens of a word
     pieces: tuple[str, ...] = ()  # of a word: the text of each of its tokens
@@ -42,10 +43,12 @@ def strip_html(
     vocabulary: Vocabulary,
     filling: Filling | None = None,
     selected: int = 0,
+    truth: ScoredWord | None = None,
 ) -> str:
     """The buttons of the words and masks; blank for a long text.
 
-    `encoding` is that of the draft's text; a `filling` gives each mask its best guess.
+    `encoding` is that of the draft's text; a `filling` gives each mask whose word is unknown its
+    best guess, `truth` the word of the selected mask its probability.
     """
     if len(encoding) > MAX_STRIP_TOKENS:
         return ""
@@ -56,12 +59,25 @@ def strip_html(
         hidden=draft.words(len(mask_positions(encoding, vocabulary))),
         guesses=[(candidate_names([guess], vocabulary)[0], guess.probability) for guess in best],
         selected=selected,
+        truth=truth,
+        direction=direction(draft.text),
         version=version_of(draft.text),
     )
 
 
+def direction(text: str) -> str:
+    """Where a line begins, by its first letter that says so.
+
+    >>> direction("Say שלום"), direction("(שלום) 1")
+    ('ltr', 'rtl')
+    """
+    kinds = (unicodedata.bidirectional(character) for character in text)
+    strong = next((kind for kind in kinds if kind in ("L", "R", "AL")), "L")
+    return "ltr" if strong == "L" else "rtl"
+
+
 def strip_items(encoding: Encoding, vocabulary: Vocabulary) -> list[Item]:
-    """Words, masks and special tokens from left to right."""
+    """Words and masks in their order."""
     words = {word.tokens[0]: word for word in text_words(encoding, vocabulary)}
     masks = {place: number for number, place in enumerate(mask_positions(encoding, vocabulary))}
     items = []
@@ -73,8 +89,6 @@ def strip_items(encoding: Encoding, vocabulary: Vocabulary) -> list[Item]:
             items.append(_word_item(words[index], encoding, vocabulary, joined))
         elif index in masks:
             items.append(Item("mask", token, masks[index], joined=joined))
-        elif encoding.special[index]:
-            items.append(Item("special", token, index, about=f"special token {token}"))
     return items
 
 

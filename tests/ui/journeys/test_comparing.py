@@ -74,6 +74,7 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     page.keyboard.press("Escape")
     expect(beside).to_be_hidden()
     # Another unit draws the strip anew; the tints stand there again.
+    explore.unfold("Options")
     page.get_by_role("radio", name="bits").check()
     bits = expected.summary.total_nll_nats / math.log(2)
     expect(page.locator(".fm-lens-facts")).to_contain_text(f"{bits:.2f} bits")
@@ -84,7 +85,7 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     # A click hides the word; its loss is the one that the tint stood for.
     explore.words.nth(5).click()
     expect(explore.stats).to_contain_text("Hidden word “moon”")
-    shown = float(re.search(r"loss ([\d.]+)", explore.stats.inner_text())[1])
+    shown = float(re.search(r"loss ([\d.]+)", explore.stats.text_content())[1])
     assert shown == pytest.approx(moon.nll_nats, abs=0.006)
     expect(explore.story).to_have_count(0)
     assert {*explore.tints()} == {""}
@@ -268,6 +269,7 @@ def test_the_sentences_on_which_two_models_differ_most(visit, served):
     explore.see(text)
     expect(found).to_have_count(len(expected))
     # Another unit or model: the list is of neither.
+    explore.unfold("Options")
     page.get_by_role("radio", name="bits").check()
     expect(found).to_have_count(0)
     # A search of the embedded sentences stops and goes on, and the focus stays where it is wanted.

@@ -422,7 +422,7 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     replay.shows(unchanged)
     assert replay.bars.inner_text() == before
     # A candidate that is written, or a key, leaves the run.
-    page.locator("#bars button.fm-bar").nth(1).click()
+    page.locator("#bars button.fm-row").nth(1).click()
     expect(replay.replay).to_be_empty()
     expect(replay.sentence).not_to_have_value(re.compile("MASK"))
     page.go_back()

@@ -39,7 +39,8 @@ def test_a_visitor_hides_a_word_switches_the_model_and_takes_steps_back(visit, s
     picker = page.get_by_role("combobox", name="Model")
     for part in (explore.sentence, picker, explore.strip, page.get_by_text("all other words")):
         expect(part.first).to_be_in_viewport(ratio=1)
-    expect(explore.bars).to_contain_text("embedded expects here")
+    expect(explore.bars).to_contain_text("embedded says")
+    expect(explore.bars).to_contain_text("The model says tea")
     explore.sentence.fill("")
     expect(explore.table).to_be_hidden()
     explore.sentence.press_sequentially("The capital of Italy is Rome.", delay=5)
@@ -52,7 +53,7 @@ def test_a_visitor_hides_a_word_switches_the_model_and_takes_steps_back(visit, s
     explore.see(masked)
     assert explore.numbers() == numbers(served, masked)
     expect(explore.stats).to_contain_text("Hidden word “Rome”")
-    explore.details.get_by_text("Details", exact=True).click()
+    explore.unfold("Details")
     picker.click()
     page.get_by_role("option", name=re.compile("embedded:int8")).click()
     expect(explore.details).to_contain_text(str(served.store.get("embedded:int8").signature))
@@ -103,7 +104,7 @@ def test_two_masks_are_looked_at_filled_together_linked_and_saved(visit, served)
     expect(explore.bars.locator(".fm-hidden")).to_contain_text("cat")
     expect(explore.bars.locator(".fm-asked")).to_have_count(2)
     expect(explore.bars).to_contain_text("all other words")
-    width = "row => row.querySelector('.fm-bar-fill').style.getPropertyValue('--p')"
+    width = "row => row.querySelector('.fm-row-fill').style.getPropertyValue('--p')"
     for row in explore.bar.all():
         probability = float(row.get_attribute("data-value"))
         assert float(row.evaluate(width)) == pytest.approx(probability, abs=1e-5)
@@ -111,17 +112,17 @@ def test_two_masks_are_looked_at_filled_together_linked_and_saved(visit, served)
     explore.press("mask 2 – show its candidates")
     expect(explore.rows.first).to_have_attribute("data-key", re.compile(":1:"))
     assert explore.numbers() == numbers(served, TWO, mask=1)
+    explore.unfold("Options")
     page.get_by_label("Candidate words").fill("lion, souvenir")
     expect(explore.scored).to_have_count(3)
-    page.get_by_role("group", name="End of the axis").get_by_role(
-        "button", name="10%", exact=True
-    ).click()
+    page.get_by_role("radio", name="10%", exact=True).check()
     expect(explore.bars).to_contain_text("Magnified: the axis ends at 10%")
-    page.get_by_label("number input for Top-k").fill("3")
-    page.get_by_label("number input for Top-k").press("Enter")
+    page.get_by_label("Top-k").fill("3")
     page.get_by_role("radio", name="bits").check()
     expect(explore.rows).to_have_count(3)
     expect(explore.table).to_contain_text("NLL (bits)")
+
+    explore.unfold("Details")
 
     def saved(name):
         with page.expect_download() as download:
@@ -144,6 +145,7 @@ def test_two_masks_are_looked_at_filled_together_linked_and_saved(visit, served)
     assert json.loads(address["hidden"]) == ["cat", "mat"]
     assert (address["mask"], address["zoom"], address["k"]) == ("2", "10", "3")
     again = Explore(other := visit(address)).see(TWO)
+    again.unfold("Options")
     expect(again.table).to_contain_text("NLL (bits)")
     expect(again.stats).to_contain_text("mat")
     expect(again.bars).to_contain_text("Magnified")
@@ -179,9 +181,7 @@ def test_bad_input_is_answered_in_words_and_text_is_never_executed(visit):
     explore.see(text)
     explore.word("script").first.click()
     expect(explore.scored.first).to_contain_text("<img src=x onerror=alert(2)>")
-    assert (
-        page.locator("#stage :is(script, img), #strip b, #tables :is(script, img, b)").count() == 0
-    )
+    assert page.locator("#stage :is(script, img), #strip b").count() == 0
     explore.pick("Model", EVIL)
     expect(explore.notice).to_contain_text("<script>alert(1)</script>")
     assert page.locator("#notice :is(script, img, b)").count() == 0
@@ -297,6 +297,7 @@ def test_a_narrow_dark_screen_by_keyboard(visit):
     page.keyboard.press("Enter")
     explore.see(masked)
     expect(page.get_by_role("button", name="put cat back")).to_be_focused()
+    explore.unfold("Details")
     button = explore.rows.first.get_by_role("button")
     word = button.inner_text()
     button.press("Enter")
@@ -309,6 +310,8 @@ def test_the_curve_stands_at_minus_ln_p(visit):
     text = "The cat sat on the [MASK]."
     page = visit({"text": text, "hidden": '["mat"]'}, reduced_motion="reduce")
     explore = Explore(page).see(text)
+    explore.unfold("Options")
+    explore.unfold("Details")
     chosen = explore.curve.locator(".fm-loss-chosen")
 
     def dots():
@@ -381,11 +384,12 @@ def test_the_curve_stands_at_minus_ln_p(visit):
 def test_the_examples_and_the_guide(visit, served):
     explore = Explore(page := visit(height=800)).see(EXAMPLES[0].text)
     question = page.locator(".fm-question")
+    explore.unfold("All 33 examples")
     page.get_by_role("tab", name="Start").press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Grammar")).to_be_focused()
     example = next(group for group in EXAMPLE_SETS if group.name == "Grammar").examples[0]
-    chip = page.get_by_role("button", name=example.name)
+    chip = page.get_by_role("tabpanel").get_by_role("button", name=example.name)
     chip.click()
     explore.see(example.text)
     expect(question).to_have_text(example.question)

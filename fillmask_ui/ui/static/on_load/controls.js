@@ -1,2 +1,2 @@
-// Puts the state of the Explore tab into its controls, whenever a click or a link has changed it.
-window.fillmask.explore.apply = () => trigger("apply");
+// Puts the models of the Explore tab into their lists, whenever a click or a link has changed them.
+window.fillmask.explore.set_models = () => trigger("apply");

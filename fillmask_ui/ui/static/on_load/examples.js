@@ -1,9 +1,15 @@
-// Sets of example sentences: one set is shown, a click on a sentence asks about it, and its question
-// to the class stays while the page shows this sentence or what was made of it word by word.
+// Example sentences: three to try, all of them in sets; a click asks about one, and its question to
+// the class stays while the page shows this sentence or what was made of it word by word.
 const tabs = [...element.querySelectorAll('[role="tab"]')];
-const chips = [...element.querySelectorAll(".fm-chip")];
+const chips = [...element.querySelectorAll("[data-state]")];
+const tried = [...element.querySelectorAll("[data-try]")];
 const question = element.querySelector(".fm-question");
-const states = new Map(chips.map((chip) => [chip, JSON.parse(chip.dataset.state)]));
+const examples = chips.map((chip) => ({
+  chip,
+  tab: document.getElementById(chip.parentElement.getAttribute("aria-labelledby")),
+  state: JSON.parse(chip.dataset.state),
+  question: chip.dataset.question,
+}));
 let chosen = null;
 
 function open(tab) {
@@ -15,12 +21,32 @@ function open(tab) {
   }
 }
 
-function choose(chip) {
-  if (chip === chosen) return; // another set may be looked through meanwhile
-  chosen = chip;
-  for (const other of chips) other.setAttribute("aria-pressed", String(other === chip));
-  question.textContent = chip?.dataset.question ?? "";
-  if (chip) open(document.getElementById(chip.parentElement.getAttribute("aria-labelledby")));
+// Three of its set, itself among them.
+function offer(example) {
+  const set = examples.filter(({ tab }) => tab === example.tab);
+  const start = Math.max(0, Math.min(set.indexOf(example) - 1, set.length - tried.length));
+  tried.forEach((button, place) => {
+    const other = set[start + place];
+    button.hidden = !other;
+    if (!other) return;
+    button.textContent = other.chip.textContent;
+    button.dataset.try = examples.indexOf(other);
+    button.title = other.state.text;
+  });
+}
+
+function choose(example) {
+  if (example === chosen) return; // another set may be looked through meanwhile
+  chosen = example;
+  question.textContent = example?.question ?? "";
+  if (example) {
+    open(example.tab);
+    offer(example);
+  }
+  for (const other of examples) other.chip.setAttribute("aria-pressed", String(other === example));
+  for (const button of tried) {
+    button.setAttribute("aria-pressed", String(examples[button.dataset.try] === example));
+  }
 }
 
 // Words hidden or filled in leave their number as it is, and most of them the same.
@@ -30,13 +56,14 @@ function made_of(text, example) {
   return now.length === then.length && 2 * same.length >= now.length;
 }
 
-element.addEventListener("click", (event) => {
-  const tab = event.target.closest('[role="tab"]');
+element.addEventListener("click", ({ target }) => {
+  const tab = target.closest('[role="tab"]');
   if (tab) open(tab);
-  const chip = event.target.closest(".fm-chip");
+  const chip = target.closest(".fm-chip");
   if (!chip) return;
-  choose(chip);
-  window.fillmask.explore.change(states.get(chip), { push: true });
+  const example = examples[chip.dataset.try ?? chips.indexOf(chip)];
+  choose(example);
+  window.fillmask.explore.change(example.state, { push: true });
 });
 
 element.addEventListener("keydown", (event) => {
@@ -54,8 +81,9 @@ element.addEventListener("keydown", (event) => {
 // The sentence can also come from a link, from Back, or be typed.
 document.addEventListener("fillmask:answer", () => {
   const { text, other } = window.fillmask.explore.state;
-  const shown = (state) => state.text === text && (!other || state.other === other);
-  const same = chips.filter((chip) => shown(states.get(chip)));
+  const same = examples.filter(({ state }) => state.text === text && (!other || state.other === other));
   if (same.length) choose(same.includes(chosen) ? chosen : same[0]);
-  else if (chosen && !made_of(text, states.get(chosen).text)) choose(null);
+  else if (chosen && !made_of(text, chosen.state.text)) choose(null);
 });
+offer(examples[0]);
+window.fillmask.presenting.mount(element, examples);
