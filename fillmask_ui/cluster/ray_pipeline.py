@@ -124,7 +124,7 @@ class RayEngine:
         with ExitStack() as opened:
             opened_cells, placed = _opened(self.cluster, cells, store, load, opened)
             pipeline = _Pipeline(self.cluster, opened_cells, placed)
-            opened.callback(pipeline.stopped.set)
+            opened.callback(pipeline.stop)
             yield from pipeline.run()
 
 
@@ -137,14 +137,24 @@ class _Pipeline:
         self._cluster, self._cells, self._placed = cluster, cells, placed
         self._heard = set[str]()  # actors that have measured something
         self._queue: queue.Queue[Any] = queue.Queue(_MOST_WAITING)
-        self.stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """End the thread; while it waits for Ray, the end of the connection does so."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(2 * _POLL_SECONDS)
 
     def run(self) -> Generator[Progress]:
         """Store what comes, and say how it goes."""
         for cell in self._cells:
             yield self._progress(cell, dropped_bytes=cell.recorder.dropped_bytes)
         dataset = self._dataset()
-        threading.Thread(target=self._draw, args=(dataset,), daemon=True, name="ray-data").start()
+        self._thread = threading.Thread(
+            target=self._draw, args=(dataset,), daemon=True, name="ray-data"
+        )
+        self._thread.start()
         item: Any = {}
         while item is not None and any(not cell.ended for cell in self._cells):
             try:
@@ -211,7 +221,7 @@ class _Pipeline:
             for table in tables:
                 for unit in table.to_pylist():
                     self._put(unit)
-                if self.stopped.is_set():
+                if self._stopped.is_set():
                     return
             self._put(None)
         except BaseException as error:  # noqa: BLE001 - raised where the driver waits
@@ -219,7 +229,7 @@ class _Pipeline:
 
     def _put(self, item: Any) -> None:
         put = False
-        while not put and not self.stopped.is_set():
+        while not put and not self._stopped.is_set():
             with suppress(queue.Full):
                 self._queue.put(item, timeout=_POLL_SECONDS)
                 put = True

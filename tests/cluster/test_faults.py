@@ -100,7 +100,10 @@ COMMAND = [sys.executable, "-m", "fillmask_ui", "eval", "--engine", "ray", "--wo
 
 
 def started(plan, store, *more):
-    """The command line in a process group of its own, once it has stored something."""
+    """The command line in a process group of its own, halted once it has stored something.
+
+    The whole run takes three seconds, so without that it may end before a busy test goes on.
+    """
     names = set(store.names())
     command = [*COMMAND, "--model", plan.model.reference, "--dataset", plan.source.where, *more]
     environment = {**os.environ, "FILLMASK_UI_RUNS": str(store.root)}
@@ -120,6 +123,7 @@ def started(plan, store, *more):
         return process.poll() is not None or any(store.open(name).row_count for name in fresh)
 
     wait_for(storing, 120)
+    process.send_signal(signal.SIGSTOP)
     assert process.poll() is None, process.communicate()
     return process
 
@@ -148,6 +152,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(store, plan):
     process = started(plan, store)
     children = ray_processes(process.pid)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    process.send_signal(signal.SIGCONT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in said
