@@ -16,7 +16,7 @@ _RUN = Path(__file__).parents[1] / "recorded" / "runs" / "20260105-131500-noisy-
 
 @dataclass(frozen=True)
 class Attempt:
-    """One command line; `{}` in it is the folder of the test, `{model}` that of a tiny model."""
+    """One command line; `{}` in it is the folder of the test."""
 
     name: str
     command: str  # arguments of `fillmask-ui`, quoted as in a shell
@@ -159,10 +159,6 @@ def _narrow(tensors: dict[str, Any]) -> None:
     tensors[name] = tensors[name][:7].copy()
 
 
-def _nan(tensors: dict[str, Any]) -> None:
-    tensors["bert.embeddings.LayerNorm.weight"][:] = float("nan")
-
-
 def _model(
     name: str, make: Make, *words: str, runtime: str = "torch", code: int = 1, text: str = "A"
 ) -> Attempt:
@@ -173,17 +169,15 @@ def _model(
 _onnx = partial(_model, runtime="onnx")
 
 
-def _config(name: str, *words: str, code: int = 1, **changes: object) -> Attempt:
+def _config(name: str, *words: str, **changes: object) -> Attempt:
     edit = _copied(lambda m: _edit(m / "config.json", **changes))
-    return _model(f"config.json: {name}", edit, *words, code=code)
+    return _model(f"config.json: {name}", edit, *words)
 
 
-_LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
 _AS_MODEL = "cannot be read as a model: "
 _MODELS = [
     _model("safetensors cut short", _cut("model.safetensors", 0.9), _AS_MODEL, "header"),
     _onnx("ONNX cut short", _cut("onnx/model.onnx", 0.5), "model.onnx"),
-    _onnx("git-lfs in place of ONNX", _bytes("onnx/model.onnx", _LFS), "cannot be read as"),
     _onnx("no tokenizer", _without("tokenizer*"), "no tokenizer beside it"),
     _onnx("tokenizer.json cut short", _cut("tokenizer.json", 0.5), "cannot be read as a tokenizer"),
     _onnx("a tokenizer that panics", _copied(_panic), "as a tokenizer", text=60 * "a" + "!"),
@@ -191,14 +185,10 @@ _MODELS = [
     _model("config.json: a list", _bytes("config.json", b"[1]"), "cannot be read as a model"),
     _config("a size in words", _AS_MODEL, "hidden_size", hidden_size="large"),
     _config("BART", "choose a model for fill-mask", architectures=["BartForConditionalGeneration"]),
-    _config("a kernel of the hub", "probability", code=0, attn_implementation="org/kernel"),
-    _config("tuples as output", "probability", code=0, return_dict=False),
     _model("code beside the weights", _copied(_code), "probability", code=0),
     _model("a sequence classifier", _tensors(_classifier), "lacks", "random numbers"),
-    _model("a tensor is missing", _tensors(dict.popitem), "lacks 1 weight", "random numbers"),
     _model("one more layer", _tensors(_another_layer), "more layers than its config.json"),
     _model("shapes that differ", _tensors(_narrow), "other shapes than its config.json"),
-    _model("NaN in the weights", _tensors(_nan), "NaN"),
     _model(
         "parts outside the folder", _parts({"x": "../outside.safetensors"}), "not in its folder"
     ),
@@ -206,7 +196,6 @@ _MODELS = [
     _model("pickles alone", _copied(_pickled), "can run any code"),
     _onnx("weights outside the folder", _graph(_elsewhere), "outside the folder", "never read"),
     _onnx("an unknown operator", _behind("NoSuchOperator"), "NoSuchOperator"),
-    _onnx("a later opset", _graph(lambda g: setattr(g.opset_import[0], "version", 99)), "opset"),
     _onnx("probabilities for logits", _behind("Softmax", axis=-1), "returns probabilities"),
     _onnx("transposed logits", _behind("Transpose", perm=[1, 0, 2]), "no masked language model"),
     _onnx("random logits", _behind("RandomNormalLike"), "other logits each time"),
@@ -239,6 +228,9 @@ _TEXTS = [
 
 # A slip on the command line, in a folder that holds one of everything.
 _TOML = 'models = ["embedded"]\nmetrics = ["uniform"]\ndata = ["{}"]\n'
+LONG = {"long": "word " * 20_000, "long_masks": "[MASK] " * 600}
+_TWICE = "it was named twice"
+_TRAIN = "train --text {}/a.txt --init {}/m"
 
 
 def _setting(folder: Path, model: Path) -> None:
@@ -251,39 +243,86 @@ def _setting(folder: Path, model: Path) -> None:
     shutil.copytree(_RUN, folder / "runs" / "good")
 
 
-def _slip(command: str, *words: str) -> Attempt:
-    return Attempt(command, command, words, 2, _setting)
-
-
-_TWICE = "it was named twice"
+# Files that would be replaced, or cannot be written.
+_IN_USE = [
+    ("eval --dataset {}/a.txt -o {}/a.txt", _TWICE),
+    ("eval --dataset {}/a.txt -o {}/link.json", _TWICE),
+    ("eval --dataset {}/t/u -o {}/t/u/a.txt", "one of the texts"),
+    ("eval --dataset {}/t -o {}/t/u/a.txt", "one of the texts"),
+    ("eval -o {}", "it is a folder"),
+    ("eval -o {}/none/a.json", "no folder"),
+    ("bench --quick --samples 2 --file {}/a.txt --plot {}/a.txt", _TWICE),
+    ("sweep {}/a.toml --csv {}/a.toml", _TWICE),
+    ("sweep {}/a.toml --csv {}/a.txt", _TWICE),
+    ("sweep {}/a.toml --csv {}/s.csv --html {}/./s.csv", _TWICE),
+    ("sweep {}/t.toml --html {}/t/u/a.txt", "one of the texts"),
+    ("unmask '[MASK]' --file {}/a.txt --history {}/a.txt", _TWICE),
+    ("unmask '[MASK]' --history {}/m/onnx/model.onnx", "a file of a model"),
+    ("unmask 'a [MASK]' --history no/h", "no folder 'no'"),
+    ("report good -o {}/m/config.json", "a file of a model"),
+    ("runs export good -o {}/runs/good/rows.jsonl", "part of a stored run"),
+    ("runs export good --format csv -o {}/a.parquet", "is named as parquet"),
+    ("quantize {}/m -o {}/m/v --scheme int8 --no-measure", "in the folder of the model"),
+    (f"{_TRAIN} -o {{}}/m --steps 1", "m holds a model"),
+]
+_WRONG = [
+    ("predict", "no text was given"),
+    ("predict ''", "the text is empty"),
+    ("predict 'no mask'", "the text has no mask"),
+    ("predict '{long_masks}'", "takes at most 512"),
+    ("predict 'A [MASK].' -k 0", "give a number from 1 to 100, or 'all'"),
+    ("predict 'A [MASK].' -k many", "'many'"),
+    ("predict 'A [MASK].' --candidates ' , '", "has no word"),
+    ("predict 'A [MASK].' --candidates \u200b", "has no tokens"),
+    ("predict 'A [MASK].' --candidates [MASK]", "is itself a mask"),
+    ("predict 'A [MASK].' --provider AbacusExecutionProvider", "CPUExecutionProvider"),
+    ("predict 'A [MASK].' --runtime abacus", "unknown runtime 'abacus'"),
+    ("predict --file no-such-file.txt", "no file 'no-such-file.txt'"),
+    ("predict --file '{long_masks}'", "no file '[MASK]"),
+    ("predict 'A [MASK].' --nonsense", "--nonsense"),
+    ("predict 'no mask' --compare embedded:int8", "embedded: the text has no mask"),
+    ("surprise", "Missing argument"),
+    ("surprise 'a [MASK]'", "the text has a mask"),
+    ("surprise '{long}'", "20,002 tokens and this model takes at most 512"),
+    ("differ", "Missing option '--compare'"),
+    ("differ --compare embedded --words 0", "--words"),
+    ("unmask a", "no mask"),
+    ("unmask --length 0", "1 to 10,000 tokens"),
+    ("unmask --length 9999", "at most 512"),
+    ("unmask --prefix a", "--new-tokens goes with --prefix"),
+    ("unmask --new-tokens 3", "goes with --prefix"),
+    ("unmask --length 3 --prefix a --new-tokens 2", "leave it or --new-tokens out"),
+    ("unmask 'a [MASK]' --length 3", "give one of them"),
+    ("unmask 'a [MASK]' 'a [MASK]' --history h", "--history keeps one text"),
+    ("unmask 'a [MASK]' --top-k 3 --top-p 0.5", "both given"),
+    ("unmask 'a [MASK]' --order none --threshold 1", "has none"),
+    ("unmask 'a [MASK]' --temperature nan", "temperature"),
+    ("unmask '[MASK]' --temperature -1", "temperature"),
+    ("eval --metric unmasking --samples 3 --hidden-share 0", "above 0 and at most 1"),
+    ("eval --remask 1", "belong to unmasking"),
+    ("eval --pass-below -1", "--pass-below"),
+    ("eval --fail-on crash", "unknown verdict to fail on 'crash'"),
+    ("eval --fail-on regression", "--fail-on needs a --baseline"),
+    ("eval --resume latest --metric uniform --seed 3", "leave out --metric, --seed"),
+    ("eval --workers 2", "--workers is about Ray: add --engine ray, or leave it out"),
+    ("eval --engine spark", "unknown engine 'spark'; known: local, ray"),
+    ("bench --quick --model-id a", "--model-id"),
+    (f"{_TRAIN} -o {{}}/run --minutes inf", "minutes must be"),
+    (f"{_TRAIN} -o {{}}/run --steps 1 --block-tokens 30000", "the longest text"),
+    ("--port 99999", "65535"),
+]
+_MISSING = [
+    ("predict 'A [MASK].' --model no/such/folder", "no/such/folder"),
+    ("predict 'A [MASK].' --model missing.onnx", "missing.onnx"),
+    ("predict 'A [MASK].' --compare ''", "the model reference is empty"),
+    ("predict --file /proc/self/mem", "'/proc/self/mem' cannot be read as texts: Input/output"),
+    ("surprise Fine. --compare no/such.onnx", "no/such.onnx"),
+    ("differ --compare embedded --dataset gone.txt", "gone.txt cannot be read as texts"),
+]
 _SLIPS = [
-    _slip("eval --dataset {}/a.txt -o {}/a.txt", _TWICE),
-    _slip("eval --dataset {}/a.txt -o {}/link.json", _TWICE),
-    _slip("eval --dataset {}/t/u -o {}/t/u/a.txt", "one of the texts"),
-    _slip("eval --dataset {}/t -o {}/t/u/a.txt", "one of the texts"),
-    _slip("eval -o {}", "it is a folder"),
-    _slip("eval -o {}/none/a.json", "no folder"),
-    _slip("bench --quick --samples 2 --file {}/a.txt --plot {}/a.txt", _TWICE),
-    _slip("sweep {}/a.toml --csv {}/a.toml", _TWICE),
-    _slip("sweep {}/a.toml --csv {}/a.txt", _TWICE),
-    _slip("sweep {}/a.toml --csv {}/s.csv --html {}/./s.csv", _TWICE),
-    _slip("sweep {}/t.toml --html {}/t/u/a.txt", "one of the texts"),
-    _slip("unmask '[MASK]' --file {}/a.txt --history {}/a.txt", _TWICE),
-    _slip("unmask '[MASK]' --history {}/m/onnx/model.onnx", "a file of a model"),
-    _slip("report good -o {}/m/config.json", "a file of a model"),
-    _slip("runs export good -o {}/runs/good/rows.jsonl", "part of a stored run"),
-    _slip("runs export good --format csv -o {}/a.parquet", "is named as parquet"),
-    _slip("quantize {}/m -o {}/m/v --scheme int8 --no-measure", "in the folder of the model"),
-    _slip("train --text {}/a.txt -o {}/m --init {}/m --steps 1", "m holds a model"),
-    _slip("eval --pass-below -1", "--pass-below"),
-    _slip("unmask '[MASK]' --temperature -1", "temperature"),
-    _slip("bench --quick --model-id a", "--model-id"),
-    _slip("--port 99999", "65535"),
-    _slip("train --text {}/a.txt -o {}/run --init {}/m --minutes inf", "minutes must be"),
-    _slip(
-        "train --text {}/a.txt -o {}/run --init {}/m --steps 1 --block-tokens 30000",
-        "the longest text",
-    ),
+    *(Attempt(command, command, (word,), 2, _setting) for command, word in _IN_USE),
+    *(Attempt(command, command, (word,), 2, _setting) for command, word in _WRONG),
+    *(Attempt(command, command, (word,), 1) for command, word in _MISSING),
 ]
 
 

@@ -253,7 +253,6 @@ def test_a_broken_store_is_an_empty_one(visited, folder, store, tmp_path):
 def test_a_public_page_has_no_such_tab():
     assert "quantize" in [name for name, _, _ in page.tabs_of(public=False)]
     assert "quantize" not in [name for name, _, _ in page.tabs_of(public=True)]
-    assert page.tab_of("quantize", public=True) == "explore"
 
 
 def test_names_of_points_are_on_no_marker_and_no_other_name():
