@@ -31,6 +31,7 @@ from fillmask_ui.filling.words import (
     log_probabilities_at,
     split_into_tokens,
     tokens_read,
+    view_nlls,
     word_scores,
 )
 from fillmask_ui.protocol import MaskedLM, Vocabulary
@@ -292,9 +293,8 @@ def best_joint(
 
 def joint_nll_nats(prompt: Prompt, token_ids: Sequence[int]) -> float:
     """-ln of the joint probability of one token for each mask, by the same chain rule."""
-    ids, texts = list(prompt.encoding.ids), []
+    ids, views = list(prompt.encoding.ids), []
     for position, token_id in zip(prompt.positions, token_ids, strict=True):
-        texts.append(tuple(ids))
+        views.append((tuple(ids), position, token_id))
         ids[position] = token_id
-    log_probs = log_probabilities_at(prompt.model, texts, prompt.positions)  # [M, V]
-    return sum(scoring.target_nll_nats(log_probs, np.array(token_ids)).tolist())
+    return sum(view_nlls(prompt.model, views).tolist())

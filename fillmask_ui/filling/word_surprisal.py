@@ -20,14 +20,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from fillmask_ui import scoring
 from fillmask_ui.batching import windows
 from fillmask_ui.errors import TextError
 from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import encode_unmasked
-from fillmask_ui.filling.words import ROWS_PER_CALL, TextWord, exponentials_at, text_words
+from fillmask_ui.filling.words import (
+    ROWS_PER_CALL,
+    TextWord,
+    View,
+    left_to_right,
+    scored_views,
+    text_words,
+)
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Encoding, ModelSignature, ScoredPart, finite
 
@@ -162,20 +167,13 @@ def summarize_surprisal(words: Sequence[WordSurprisal]) -> SurprisalSummary | No
     return SurprisalSummary(len(known), tokens, total, max(known, key=lambda word: word.nll_nats))
 
 
-# What the model reads to predict one token, the token's position there, and the token.
-_View = tuple[tuple[int, ...], int, int]
-
-
-def _views(model: MaskedLM, encoding: Encoding, word: TextWord) -> list[_View]:
+def _views(model: MaskedLM, encoding: Encoding, word: TextWord) -> list[View]:
     """One per sub-token of a word; for several one more with one mask in place of the word."""
-    ids, hidden = encoding.ids, model.vocabulary.mask_id
+    ids, mask_id = encoding.ids, model.vocabulary.mask_id
     first, end = word.tokens[0], word.tokens[-1] + 1
-    views = [
-        ((*ids[:token], *[hidden] * (end - token), *ids[end:]), token, ids[token])
-        for token in word.tokens
-    ]
+    views = left_to_right(ids[:first], ids[first:end], ids[end:], mask_id)
     if len(views) > 1:
-        views.append(((*ids[:first], hidden, *ids[end:]), first, ids[first]))
+        views.append(((*ids[:first], mask_id, *ids[end:]), first, ids[first]))
     return views
 
 
@@ -183,16 +181,11 @@ def _surprisals(
     model: MaskedLM, encoding: Encoding, words: Sequence[TextWord]
 ) -> tuple[WordSurprisal, ...]:
     views = [_views(model, encoding, word) for word in words]
-    flat = [view for of_word in views for view in of_word]
     rows: list[tuple[float, int, tuple[Candidate, ...]]] = []
-    # One call at a time: all V-wide rows would not fit.
-    for start in range(0, len(flat), ROWS_PER_CALL):
-        texts, positions, tokens = zip(*flat[start : start + ROWS_PER_CALL], strict=True)
-        targets = np.array(tokens)  # [M]
-        log_probs = exponentials_at(model, texts, positions).log_probabilities  # [M, V]
+    for targets, log_probs in scored_views(model, [view for own in views for view in own]):
         nlls, ranks = scoring.target_nll_nats(log_probs, targets), scoring.ranks(log_probs, targets)
         top = scoring.top_k(log_probs, WANTED)
-        best = map(candidates_of, [model.vocabulary] * len(tokens), top.token_ids, top.nll_nats)
+        best = map(candidates_of, [model.vocabulary] * len(targets), top.token_ids, top.nll_nats)
         rows += zip(nlls.tolist(), ranks.tolist(), best, strict=True)
     found = []
     remaining = iter(rows)

@@ -4,8 +4,9 @@ A word of a text is what a reader would hide, be it one token or two: the tokens
 counts to one word, cut where letters meet punctuation.
 """
 
-from collections.abc import Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding, ScoredPart, ScoredWord
 
 ROWS_PER_CALL = 64  # of a model: M rows bring M x V logits
+
+# What the model reads to predict one token, the token's position there, and the token.
+View: TypeAlias = tuple[tuple[int, ...], int, int]
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,8 @@ def word_scores(
             parts = scoring.target_nll_nats(log_probs, np.array(word.ids))
             rank = int(scoring.ranks(log_probs, np.array(word.ids))[0])
         else:
-            parts = _left_to_right(model, ids, position, word.ids)
+            around = ids[:position], word.ids, ids[position + 1 :]
+            parts = view_nlls(model, left_to_right(*around, model.vocabulary.mask_id))
             rank = None  # a rank among words of several tokens is not defined
         nll = float(parts.sum())
         each = tuple(
@@ -165,20 +170,30 @@ def word_scores(
     return tuple(scored)
 
 
-def _left_to_right(
-    model: MaskedLM, text: Sequence[int], position: int, ids: tuple[int, ...]
-) -> np.ndarray:
-    """NLL of each of n sub-tokens, float64 [n], those before it filled in, the others hidden."""
-    before, after = text[:position], text[position + 1 :]
-    hidden = model.vocabulary.mask_id
-    nlls = []
-    # One call at a time: n x V logits of a long word would not fit.
-    for start in range(0, len(ids), ROWS_PER_CALL):
-        parts = range(start, min(start + ROWS_PER_CALL, len(ids)))
-        texts = [(*before, *ids[:part], *[hidden] * (len(ids) - part), *after) for part in parts]
-        log_probs = log_probabilities_at(model, texts, [position + part for part in parts])
-        nlls.append(scoring.target_nll_nats(log_probs, np.array([ids[part] for part in parts])))
-    return np.concatenate(nlls)
+def left_to_right(
+    before: Sequence[int], ids: Sequence[int], after: Sequence[int], mask_id: int
+) -> list[View]:
+    """A view for each of n tokens between others: those before it filled in, the later hidden."""
+    return [
+        ((*before, *ids[:part], *[mask_id] * (len(ids) - part), *after), len(before) + part, token)
+        for part, token in enumerate(ids)
+    ]
+
+
+def scored_views(model: MaskedLM, views: Sequence[View]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Tokens asked for, [M], and log-probabilities, [M, V], of some views at a time.
+
+    All V-wide rows of a long word would not fit.
+    """
+    for start in range(0, len(views), ROWS_PER_CALL):
+        texts, positions, tokens = zip(*views[start : start + ROWS_PER_CALL], strict=True)
+        yield np.array(tokens), exponentials_at(model, texts, positions).log_probabilities
+
+
+def view_nlls(model: MaskedLM, views: Sequence[View]) -> np.ndarray:
+    """NLL of the token that each view asks for, float64 [n], in nats."""
+    scored = scored_views(model, views)
+    return np.concatenate([scoring.target_nll_nats(row, tokens) for tokens, row in scored])
 
 
 def tokens_read(text: Sized, words: Sequence[TokenizedWord]) -> int:

@@ -14,6 +14,7 @@ Source:
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from fillmask_ui.batching import logits_of_batch, pad, plan_batches, windows
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import encode_masked, filled_text, mask_positions
-from fillmask_ui.filling.words import ROWS_PER_CALL, exponentials_at
+from fillmask_ui.filling.words import view_nlls
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
 from fillmask_ui.unmasking.decoding_history import FilledToken, HiddenPosition, Step, Unmasked
@@ -81,8 +82,9 @@ def unmask_all(
     model: MaskedLM, texts: Iterable[str], config: UnmaskingConfig | None = None
 ) -> Iterator[Unmasked | FillmaskError]:
     """Results of texts in batches, in order, each as if alone, or its error."""
+    pieces = Pieces(model, config or UnmaskingConfig())
     for window in windows(texts, lambda _: 1, max_size=WINDOW_TEXTS, max_items=WINDOW_TEXTS):
-        decodings = _decodings(model, window, config)
+        decodings = [_tried(model, text, config, pieces) for text in window]
         running = [one for one in decodings if isinstance(one, Decoding)]
         while running := [one for one in running if one.hidden]:
             plan = plan_batches(
@@ -215,37 +217,26 @@ def pseudo_perplexity(model: MaskedLM, ids: Sequence[int]) -> float:
     """As the metric of that name: e^ of the mean NLL of each token that is not special."""
     vocabulary = model.vocabulary
     own = [place for place, token_id in enumerate(ids) if token_id not in vocabulary.special_ids]
-    losses: list[float] = []
-    for start in range(0, len(own), ROWS_PER_CALL):
-        places = own[start : start + ROWS_PER_CALL]
-        views = [[*ids[:place], vocabulary.mask_id, *ids[place + 1 :]] for place in places]
-        log_probs = exponentials_at(model, views, places).log_probabilities
-        targets = np.array([ids[place] for place in places])
-        losses += scoring.target_nll_nats(log_probs, targets).tolist()
+    hidden = vocabulary.mask_id
+    views = [((*ids[:place], hidden, *ids[place + 1 :]), place, ids[place]) for place in own]
+    losses = view_nlls(model, views).tolist()
     mean = math.fsum(losses) / len(losses)
     return math.exp(mean) if mean < 700 else math.inf
 
 
-def _begun(model: MaskedLM, text: str, config: UnmaskingConfig | None) -> Decoding:
-    (decoding,) = _decodings(model, [text], config)
-    if isinstance(decoding, FillmaskError):
-        raise decoding
-    return decoding
-
-
-def _decodings(
-    model: MaskedLM, texts: Sequence[str], config: UnmaskingConfig | None
-) -> list[Decoding | FillmaskError]:
+def _begun(
+    model: MaskedLM, text: str, config: UnmaskingConfig | None, pieces: Pieces | None = None
+) -> Decoding:
     config = config or UnmaskingConfig()
-    pieces = Pieces(model, config)
+    encoding = encode_masked(model, text)
+    return Decoding(encoding, model.vocabulary, config, pieces or Pieces(model, config))
 
-    def begun(text: str) -> Decoding | FillmaskError:
-        try:
-            return Decoding(encode_masked(model, text), model.vocabulary, config, pieces)
-        except FillmaskError as error:
-            return error  # the others finish
 
-    return [begun(text) for text in texts]
+def _tried(*arguments: Any) -> Decoding | FillmaskError:
+    try:
+        return _begun(*arguments)
+    except FillmaskError as error:
+        return error  # the others finish
 
 
 def _step_together(model: MaskedLM, decodings: Sequence[Decoding]) -> list[Step]:
