@@ -16,8 +16,9 @@ from test_layers import HEAVY, ROOMS
 
 from fillmask_ui.cli.main import app
 from fillmask_ui.evaluation import METRICS
-from fillmask_ui.evaluation.catalogue import COMPARISON_FIGURES, MODEL_FIGURES, SPLITS
+from fillmask_ui.evaluation.catalogue import SPLITS, figures_of
 from fillmask_ui.evaluation.metrics.unmasking import WrittenFigures
+from fillmask_ui.evaluation.summary import COMPARISON_FIGURES, MODEL_FIGURES
 
 ROOT = Path(__file__).parent.parent
 RECORDED = ROOT / "tests" / "recorded" / "outputs" / "json"
@@ -125,7 +126,7 @@ def test_every_metric_and_figure_is_defined():
     for metric in METRICS:
         assert f"\n| `{metric}` |" in section(text, "Metrics")
         assert f"`{metric}`" in section(read("docs/command-line.md"), "`fillmask-ui eval`")
-    for figure in (*MODEL_FIGURES, *WrittenFigures.catalogue, *COMPARISON_FIGURES):
+    for figure in (*MODEL_FIGURES, *figures_of(WrittenFigures), *COMPARISON_FIGURES):
         assert re.search(rf"^\|[^|]*`{figure.key}`", text, re.MULTILINE), figure.key
 
 

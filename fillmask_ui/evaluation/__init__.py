@@ -22,7 +22,7 @@ from fillmask_ui.evaluation.measure import (
 )
 from fillmask_ui.evaluation.metrics import METRICS
 from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
-from fillmask_ui.evaluation.running_summary import History, MeanSoFar, RunningSummary, summarize
+from fillmask_ui.evaluation.running_summary import MeanSoFar, RunningSummary, summarize
 from fillmask_ui.evaluation.running_sums import TokenExample, token_example
 from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigures, Summary
 
@@ -34,7 +34,6 @@ __all__ = [
     "EvaluationConfig",
     "GroupFigures",
     "Heartbeat",
-    "History",
     "Masks",
     "MeanSoFar",
     "ModelFigures",

@@ -1,11 +1,10 @@
-"""The catalogue of figures: the key, name and unit of each, and where it is found.
+"""Figures declared once: the field of a record carries its name, unit and interval.
 
-JSON, the shell, the page and the report read these tables. A new figure is an attribute of a record
-in `summary` and a row here; those of one metric stand with it.
+JSON, the shell, the page and the report read them by `figures_of`. A new figure is a field of a
+record in `summary`; those of one metric stand with it.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from fillmask_ui.intervals import Interval
@@ -39,47 +38,18 @@ class Figure:
         return getattr(record, self.interval) if self.interval else None
 
 
-MODEL_FIGURES = (
-    Figure("mean_nll_nats", "mean NLL", NATS, "interval"),
-    Figure("mean_nll_bits", "mean NLL", BITS),
-    Figure("median_nll_nats", "median NLL", NATS),
-    Figure("perplexity", "perplexity", "", "perplexity_interval", interval_in_json=False),
-    Figure("nll_per_character_nats", "NLL per character", NATS, "per_character_interval"),
-    Figure("nll_per_character_bits", "NLL per character", BITS),
-    Figure("top1_accuracy", "top-1 accuracy"),
-    Figure("top5_accuracy", "top-5 accuracy"),
-    Figure("mean_rank", "mean rank"),
-    Figure("mean_entropy_nats", "mean entropy", NATS),
-    Figure("calibration_error", "calibration error"),
-    Figure("tokens", "tokens"),
-    Figure("effective_texts", "texts of equal length that would count as much"),
-    Figure("characters", "characters"),
-    Figure("texts_truncated", "texts cut at the end", attribute="truncated"),
-    Figure("tokens_left_out", "tokens left out", attribute="left_out"),
-)
-GROUP_FIGURES = (
-    Figure("tokens", "tokens"),
-    Figure("texts", "texts"),
-    Figure("mean_nll_nats", "mean NLL", NATS, "interval"),
-    Figure("top1_accuracy", "top-1"),
-    Figure("top5_accuracy", "top-5"),
-    Figure("mean_rank", "mean rank"),
-    Figure("mean_entropy_nats", "mean entropy", NATS),
-)
-COMPARISON_FIGURES = (
-    Figure("unit", "compared by"),
-    Figure("texts", "texts in both"),
-    Figure("difference_nats", "difference of the mean NLL", NATS, "difference_interval"),
-    Figure("further_texts", "further texts that settle it four times in five"),
-    Figure("agreement", "same best guess"),
-    Figure("flips", "best guesses that differ"),
-    Figure("lost", "right in the reference only"),
-    Figure("won", "right in the candidate only"),
-    Figure("mean_kl_nats", "KL(candidate || reference)", NATS),
-    Figure("mean_kl_reverse_nats", "KL(reference || candidate)", NATS),
-    Figure("mean_abs_logit_difference", "mean |logit difference|"),
-    Figure("max_abs_logit_difference", "largest |logit difference|"),
-)
+def figure(name: str, unit: str = "", interval: str = "", *, key: str = "", **more: Any) -> Any:
+    """A dataclass field that is a `Figure`; `key` is by default the field's own name."""
+    own = Figure(key, name, unit, interval, interval_in_json=more.pop("interval_in_json", True))
+    return field(metadata={"figure": own}, **more)
+
+
+def figures_of(kind: Any) -> tuple[Figure, ...]:
+    """The figures of a record's class, in order."""
+    found = ((entry.name, entry.metadata.get("figure")) for entry in fields(kind))
+    return tuple(replace(own, key=own.key or name, attribute=name) for name, own in found if own)
+
+
 # Groups that a model's figures are split into: attribute and JSON key, and what they go by.
 SPLITS = {
     "by_kind": "what the model saw",
@@ -89,19 +59,18 @@ SPLITS = {
 }
 
 
-def figures_dict(record: Any, figures: Iterable[Figure]) -> dict[str, Any]:
+def figures_dict(record: Any) -> dict[str, Any]:
     """Figures of a record in JSON, with their intervals.
 
     >>> from fillmask_ui.evaluation.summary import GroupFigures
-    >>> group = GroupFigures("mask", 10, 2, 1.5, None, 0.5, 0.75, 8.0, 2.0)
-    >>> figures_dict(group, GROUP_FIGURES)["mean_rank"]
+    >>> figures_dict(GroupFigures("mask", 10, 2, 1.5, 0.5, 0.75, 8.0, 2.0))["mean_rank"]
     8.0
     """
     values: dict[str, Any] = {}
-    for figure in figures:
-        values[figure.key] = figure.value(record)
-        if figure.interval_key:
-            values[figure.interval_key] = interval_list(figure.interval_of(record))
+    for own in figures_of(type(record)):
+        values[own.key] = own.value(record)
+        if own.interval_key:
+            values[own.interval_key] = interval_list(own.interval_of(record))
     return values
 
 

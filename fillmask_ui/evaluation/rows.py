@@ -5,7 +5,6 @@ Axes: T tokens of the text, M hidden positions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,23 +17,16 @@ from fillmask_ui.records import Encoding, InJson
 
 PARTS = ("whole word", "first sub-token", "later sub-token")
 WHOLE, FIRST, LATER = range(3)
-MOST_VOCABULARY = 2**24  # sums are kept for each id up to the largest that occurs
 
 
-def _array(dtype: str, least: float, most: float = math.inf) -> InJson:
-    """An array, in JSON a list of numbers between two bounds."""
-    kind: Any = float if dtype.startswith("float") else int
-    bounds = {"ge": kind(least)} | ({"le": kind(most)} if math.isfinite(most) else {})
-    return InJson(partial(np.array, dtype=dtype), list[kind], bounds)
+def _array(dtype: str, kind: type) -> InJson:
+    """An array, in JSON a list of numbers."""
+    return InJson(partial(np.array, dtype=dtype), list[kind])  # type: ignore[valid-type]
 
 
-# Rounding may take a number a little out of its bounds.
-_IDS = _array("int64", 0, MOST_VOCABULARY - 1)
-_COUNTS = _array("int64", 1, MOST_VOCABULARY)
-_PLACES = _array("int64", 0)
-_NATS = _array("float64", -1e-6)  # infinite where a token is impossible
-_PROBABILITIES = _array("float64", -1e-6, 1 + 1e-6)
-_PARTS = _array("uint8", 0, LATER)
+_INTS = _array("int64", int)
+_FLOATS = _array("float64", float)
+_SMALL = _array("uint8", int)
 _KINDS = InJson(lambda names: np.array([*map(KINDS.index, names)], np.uint8), list[str])
 _SPANS = InJson(lambda pairs: np.array(pairs, np.int64).reshape(-1, 2), list[tuple[int, int]])
 
@@ -43,11 +35,11 @@ _SPANS = InJson(lambda pairs: np.array(pairs, np.int64).reshape(-1, 2), list[tup
 class TokenScores:
     """What one model says at the hidden positions of one text; arrays are [M]."""
 
-    nll_nats: Annotated[np.ndarray, _NATS]  # float64, of the true token
-    ranks: Annotated[np.ndarray, _COUNTS]  # int64, of the true token, 1 for the best
-    entropy_nats: Annotated[np.ndarray, _NATS]  # float64, of the distribution
-    top_ids: Annotated[np.ndarray, _IDS]  # int64, the most probable token
-    top_probabilities: Annotated[np.ndarray, _PROBABILITIES]  # float64, of that token
+    nll_nats: Annotated[np.ndarray, _FLOATS]  # float64, of the true token
+    ranks: Annotated[np.ndarray, _INTS]  # int64, of the true token, 1 for the best
+    entropy_nats: Annotated[np.ndarray, _FLOATS]  # float64, of the distribution
+    top_ids: Annotated[np.ndarray, _INTS]  # int64, the most probable token
+    top_probabilities: Annotated[np.ndarray, _FLOATS]  # float64, of that token
     top_tokens: tuple[str, ...] = ()  # vocabulary strings of `top_ids`
 
 
@@ -55,9 +47,9 @@ class TokenScores:
 class UnmaskedScores(TokenScores):
     """Scores of a text that the model filled step by step, each token at its own step."""
 
-    steps: Annotated[np.ndarray, _COUNTS]  # int64, number of the step that wrote it, from 1
-    written_ids: Annotated[np.ndarray, _IDS]  # int64, the token that was written
-    written_probabilities: Annotated[np.ndarray, _PROBABILITIES]  # float64, of that token
+    steps: Annotated[np.ndarray, _INTS]  # int64, number of the step that wrote it, from 1
+    written_ids: Annotated[np.ndarray, _INTS]  # int64, the token that was written
+    written_probabilities: Annotated[np.ndarray, _FLOATS]  # float64, of that token
     written_tokens: tuple[str, ...]  # vocabulary strings of `written_ids`
     pseudo_perplexity: float  # of the finished text
 
@@ -66,11 +58,11 @@ class UnmaskedScores(TokenScores):
 class LogitDifference:
     """How far apart two models with one vocabulary are at the hidden positions of one text."""
 
-    kl_nats: Annotated[np.ndarray, _NATS]  # float64 [M], KL(model || baseline)
-    kl_reverse_nats: Annotated[np.ndarray, _NATS]  # float64 [M], KL(baseline || model)
+    kl_nats: Annotated[np.ndarray, _FLOATS]  # float64 [M], KL(model || baseline)
+    kl_reverse_nats: Annotated[np.ndarray, _FLOATS]  # float64 [M], KL(baseline || model)
     # float64 [M], mean and largest |difference| of the logits over the vocabulary
-    mean_abs: Annotated[np.ndarray, _NATS]
-    max_abs: Annotated[np.ndarray, _NATS]
+    mean_abs: Annotated[np.ndarray, _FLOATS]
+    max_abs: Annotated[np.ndarray, _FLOATS]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +77,12 @@ class MaskedText:
     left_out: int  # tokens that cannot be hidden: unknown words, special tokens that stand in it
     # Tokens that can be hidden, M or more; derived for rows of earlier versions, which lack it.
     can_hide: int = field(default=-1, kw_only=True)
-    ids: Annotated[np.ndarray, _IDS]  # int64 [T]
-    cols: Annotated[np.ndarray, _PLACES]  # int64 [M], hidden positions
+    ids: Annotated[np.ndarray, _INTS]  # int64 [T]
+    cols: Annotated[np.ndarray, _INTS]  # int64 [M], hidden positions
     tokens: tuple[str, ...]  # M vocabulary strings of the tokens to be found
     kinds: Annotated[np.ndarray, _KINDS]  # uint8 [M], index into `masking.KINDS`
-    shown_ids: Annotated[np.ndarray, _IDS]  # int64 [M], what the model saw there
-    parts: Annotated[np.ndarray, _PARTS]  # uint8 [M], index into `PARTS`
+    shown_ids: Annotated[np.ndarray, _INTS]  # int64 [M], what the model saw there
+    parts: Annotated[np.ndarray, _SMALL]  # uint8 [M], index into `PARTS`
     spans: Annotated[np.ndarray, _SPANS]  # int64 [M, 2], characters of `text` of each hidden token
 
     def __post_init__(self) -> None:

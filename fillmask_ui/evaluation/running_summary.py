@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.metrics import METRICS, CrossEntropy, Metric
-from fillmask_ui.evaluation.metrics.metric import expm1
+from fillmask_ui.evaluation.metrics.metric import exp, expm1
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.running_sums import (
     BIN_NATS,
@@ -146,6 +146,23 @@ class RunningSummary(Tally):
             self._most_different.add(row, np.abs(loss_difference(*losses)))
         self._points.add(row, *losses)
 
+    def history(self) -> tuple[MeanSoFar, ...]:
+        """The mean after ever more texts as they came, at even distances, and after all of them."""
+        texts, every = self.texts, 1
+        while texts // every >= MOST_MEANS:
+            every *= 2
+        counts = dict.fromkeys([*range(every, texts + 1, every), texts] if texts else [])
+        tallies = [own for own in (self._baseline, self._model) if own.texts]
+        # Of each model float64 [5, N]: what `RatioMoments` sums, so far.
+        sums = [
+            np.cumsum([x, n, x * x, n * n, x * n], axis=1)
+            for x, n in (own.text_columns(np.arange(texts))[:2] for own in tallies)
+        ]
+        moments = [
+            [RatioMoments(count, *own[:, count - 1].tolist()) for own in sums] for count in counts
+        ]
+        return tuple(map(MeanSoFar.of, moments))
+
     def merge(self, other: RunningSummary) -> None:
         """Count all texts of another shard; the figures are those of one run over both."""
         self._name = self._name or other._name
@@ -258,7 +275,7 @@ def _model_figures(
         {name: tally.histogram[kind].copy() for kind, name in enumerate(KINDS)},
     )
     # Exact, so that shards in any order give the same last digit.
-    exact = {"mean_nll_nats": nll / tokens, "mean_entropy_nats": math.fsum(entropy) / tokens}
+    mean, per_character = nll / tokens, nll / covered if covered else math.nan
     mean_interval = interval_of(x, n, quick, least=0.0)
     counted, metric_interval = x, mean_interval
     if not metric.per_token:
@@ -270,10 +287,15 @@ def _model_figures(
         tokens=tokens,
         effective_texts=effective_number(n),
         characters=covered,
+        **_means(tally.sums)
+        | {"mean_nll_nats": mean, "mean_entropy_nats": math.fsum(entropy) / tokens},
         interval=mean_interval,
-        nll_per_character_nats=nll / covered if covered else math.nan,
+        mean_nll_bits=mean / math.log(2),
+        perplexity=exp(mean),
+        perplexity_interval=mean_interval and mean_interval.map(exp),
+        nll_per_character_nats=per_character,
+        nll_per_character_bits=per_character / math.log(2),
         per_character_interval=interval_of(x, characters, quick, least=0.0) if covered else None,
-        **_means(tally.sums) | exact,
         median_nll_nats=histogram.quantile(0.5),
         by_kind=_groups(tally.kinds),
         by_part=_groups(tally.parts),
@@ -347,40 +369,13 @@ class MeanSoFar:
     lows: tuple[float | None, ...]  # ends of the 95 % interval; None below two texts
     highs: tuple[float | None, ...]
 
-
-class History:
-    """The mean after ever more texts, at even distances; at `MOST_MEANS` every second goes."""
-
-    def __init__(self) -> None:
-        self._moments: list[RatioMoments] = []
-        self._every = 1
-        self.entries: list[MeanSoFar] = []
-
-    def add(self, row: EvaluatedText | SkippedText) -> None:
-        if isinstance(row, SkippedText):
-            return
-        other = row.other.scores if row.other is not None else row.baseline
-        scores = [row.scores] if other is None else [other, row.scores]
-        self._moments = self._moments or [RatioMoments() for _ in scores]
-        for moments, own in zip(self._moments, scores, strict=True):
-            moments.add(float(own.nll_nats.sum()), len(own.nll_nats))
-        if self._moments[0].texts % self._every == 0:
-            self.entries.append(self._entry())
-        if len(self.entries) >= MOST_MEANS:
-            self._every *= 2
-            self.entries = self.entries[1::2]
-
-    def _entry(self) -> MeanSoFar:
-        intervals = [moments.interval() for moments in self._moments]
-        return MeanSoFar(
-            self._moments[0].texts,
-            tuple(moments.ratio for moments in self._moments),
-            tuple(interval.low if interval else None for interval in intervals),
-            tuple(interval.high if interval else None for interval in intervals),
+    @classmethod
+    def of(cls, moments: Sequence[RatioMoments]) -> MeanSoFar:
+        """The means of one or two models."""
+        intervals = [own.interval() for own in moments]
+        return cls(
+            moments[0].texts,
+            tuple(own.ratio for own in moments),
+            tuple(own.low if own else None for own in intervals),
+            tuple(own.high if own else None for own in intervals),
         )
-
-    def means(self) -> tuple[MeanSoFar, ...]:
-        """All entries, the newest last."""
-        if not self._moments or (self.entries and self.entries[-1].texts == self._moments[0].texts):
-            return tuple(self.entries)
-        return (*self.entries, self._entry())

@@ -12,14 +12,14 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from fillmask_ui.evaluation.catalogue import Figure
 from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, MaskedText, TokenScores
 from fillmask_ui.intervals import Interval, RatioMoments, ratio_interval
 from fillmask_ui.masking import KINDS
@@ -121,15 +121,11 @@ class OwnSums(Tally, ABC):
         """Count one text."""
 
     @abstractmethod
-    def figures(self, order: np.ndarray, hidden: np.ndarray, quick: bool) -> OwnFigures:
-        """Of texts in `order`, int64 [N]; `hidden` counts their hidden tokens, float64 [N]."""
+    def figures(self, order: np.ndarray, hidden: np.ndarray, quick: bool) -> Any:
+        """A record of `catalogue.figure`s over texts in `order`, int64 [N].
 
-
-@dataclass(frozen=True)
-class OwnFigures:
-    """What `OwnSums` come to."""
-
-    catalogue: ClassVar[tuple[Figure, ...]]
+        `hidden` counts their hidden tokens, float64 [N].
+        """
 
 
 class SplitTally(Tally):
@@ -162,46 +158,29 @@ class VocabularyTally(Tally):
     """How often each token of the vocabulary occurs, and the sums where it is hidden."""
 
     def __init__(self) -> None:
-        self.occurrences = np.zeros(0)  # [V], of as many ids as occurred
-        self.sums = np.zeros((2, 0, COLUMNS))
+        self.occurrences = Counter[int]()  # by token id
+        self.sums: dict[int, np.ndarray] = {}  # by token id, float64 [2, C]
 
     def add(self, row: MaskedText, terms: np.ndarray) -> None:
         """Count one text; `terms` are float64 [2, M, C]."""
-        largest = int(row.ids.max())
-        if largest >= len(self.occurrences):
-            self._grow(largest + 1 + largest // 2)  # by half more, so that growing is rare
-        np.add.at(self.occurrences, row.ids, 1)
-        for half, own in zip(self.sums, terms, strict=True):
-            np.add.at(half, row.true_ids, own)
+        self.occurrences.update(row.ids.tolist())
+        self._add_sums(zip(row.true_ids.tolist(), terms.swapaxes(0, 1), strict=True))
+
+    def merge(self, other: Any) -> None:
+        self.occurrences += other.occurrences
+        self._add_sums(other.sums.items())
+
+    def _add_sums(self, sums: Iterable[tuple[int, np.ndarray]]) -> None:
+        for token_id, own in sums:
+            self.sums[token_id] = self.sums.get(token_id, 0.0) + own
 
     def by_frequency(self) -> SplitTally:
         """Groups of tokens by their occurrences; their texts are not counted."""
         split = SplitTally(_range_names(FREQUENCY_EDGES))
-        group = np.searchsorted(FREQUENCY_EDGES, self.occurrences, side="right") - 1  # [V]
-        for index in range(len(FREQUENCY_EDGES)):
-            split.sums[:, index] = self.sums[:, group == index].sum(axis=1)
+        for token_id, own in self.sums.items():
+            group = bisect_right(FREQUENCY_EDGES, self.occurrences[token_id]) - 1
+            split.sums[:, group] += own
         return split
-
-    def merge(self, other: Any) -> None:
-        self._grow(len(other.occurrences))
-        other._grow(len(self.occurrences))
-        super().merge(other)
-
-    def _grow(self, size: int) -> None:
-        more = max(size - len(self.occurrences), 0)
-        self.occurrences = np.pad(self.occurrences, (0, more))
-        self.sums = np.pad(self.sums, ((0, 0), (0, more), (0, 0)))
-
-    def __getstate__(self) -> tuple[np.ndarray, ...]:
-        """Only what occurs: a shard of a few texts is small."""
-        seen = np.flatnonzero(self.occurrences)
-        return seen, self.occurrences[seen], self.sums[:, seen]
-
-    def __setstate__(self, state: tuple[np.ndarray, ...]) -> None:
-        VocabularyTally.__init__(self)
-        seen, occurrences, sums = state
-        self._grow(int(seen.max(initial=-1)) + 1)
-        self.occurrences[seen], self.sums[:, seen] = occurrences, sums
 
 
 class ModelTally(Tally):

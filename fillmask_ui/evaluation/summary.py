@@ -3,7 +3,6 @@
 Averages are token averages in float64; intervals take whole texts as the unit. Nothing is rounded.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.evaluation.catalogue import (
-    COMPARISON_FIGURES,
-    GROUP_FIGURES,
-    MODEL_FIGURES,
+    BITS,
+    NATS,
     SPLITS,
     Figure,
+    figure,
     figures_dict,
+    figures_of,
     interval_list,
 )
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.metrics import CrossEntropy, Metric
-from fillmask_ui.evaluation.metrics.metric import exp
-from fillmask_ui.evaluation.running_sums import OwnFigures, TokenExample
+from fillmask_ui.evaluation.running_sums import TokenExample
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.records import finite
 
@@ -34,17 +33,17 @@ UNCHANGED_ALARM = (
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """Figures of a part of the tokens."""
+    """Figures of a part of the tokens; token averages, rank 1 for the best guess."""
 
     name: str  # what the tokens have in common, e.g. `mask`, `first sub-token`, `8-15`.
-    tokens: int  # how many
-    texts: int | None  # with at least one of them; None where not counted
-    mean_nll_nats: float  # over the tokens
-    interval: Interval | None  # of the mean; None for fewer than 5 texts
-    top1_accuracy: float  # share of tokens with rank 1
-    top5_accuracy: float  # share with rank 5 or better
-    mean_rank: float  # of the true token
-    mean_entropy_nats: float  # of the distribution
+    tokens: int = figure("tokens")
+    texts: int | None = figure("texts")  # with at least one of them; None where not counted
+    mean_nll_nats: float = figure("mean NLL", NATS, "interval")
+    top1_accuracy: float = figure("top-1")
+    top5_accuracy: float = figure("top-5")
+    mean_rank: float = figure("mean rank")
+    mean_entropy_nats: float = figure("mean entropy", NATS)
+    interval: Interval | None = None  # of the mean; None for fewer than 5 texts
 
 
 @dataclass(frozen=True)
@@ -80,96 +79,96 @@ class Histogram:
         return float(low + (high - low) * inside)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ModelFigures:
-    """What was measured of one model."""
+    """What was measured of one model; token averages."""
 
+    mean_nll_nats: float = figure("mean NLL", NATS, "interval")  # the cross-entropy
+    mean_nll_bits: float = figure("mean NLL", BITS)
+    median_nll_nats: float = figure("median NLL", NATS)  # exact to 0.02
+    perplexity: float = figure("perplexity", "", "perplexity_interval", interval_in_json=False)
+    # Sum of losses by characters; compares tokenizers.
+    nll_per_character_nats: float = figure("NLL per character", NATS, "per_character_interval")
+    nll_per_character_bits: float = figure("NLL per character", BITS)
+    top1_accuracy: float = figure("top-1 accuracy")  # share of tokens with rank 1
+    top5_accuracy: float = figure("top-5 accuracy")  # with rank 5 or better
+    mean_rank: float = figure("mean rank")
+    mean_entropy_nats: float = figure("mean entropy", NATS)
+    calibration_error: float = figure("calibration error")  # mean |stated - right|
+    tokens: int = figure("tokens")  # hidden tokens scored
+    # (sum n)^2 / sum n^2
+    effective_texts: float = figure("texts of equal length that would count as much")
+    characters: int = figure("characters")  # that the tokens stand for
+    truncated: int = figure("texts cut at the end", key="texts_truncated")
+    left_out: int = figure("tokens left out", key="tokens_left_out")  # unknown, written special
+    interval: Interval | None
+    perplexity_interval: Interval | None
+    per_character_interval: Interval | None
     metric: float  # the figure that the metric names: the mean, e^mean, a loss per byte, ...
-    metric_interval: Interval | None  # of it
-    tokens: int  # hidden tokens scored
-    effective_texts: float  # how many of equal length would carry as much: (sum n)^2 / sum n^2
-    characters: int  # that they stand for
-    mean_nll_nats: float  # token average; the cross-entropy
-    interval: Interval | None  # of the mean
-    nll_per_character_nats: float  # sum of losses by characters; compares tokenizers
-    per_character_interval: Interval | None  # of it
-    median_nll_nats: float  # exact to 0.02
-    top1_accuracy: float  # share of tokens with rank 1
-    top5_accuracy: float  # share with rank 5 or better
-    mean_rank: float  # of the true token
-    mean_entropy_nats: float  # of the distribution
+    metric_interval: Interval | None
     by_kind: tuple[GroupFigures, ...]  # by what the model saw: mask, random, unchanged
     by_part: tuple[GroupFigures, ...]  # by whole word, first and later sub-token
     by_position: tuple[GroupFigures, ...]  # by token position
     by_frequency: tuple[GroupFigures, ...]  # by how often the token occurs in the texts
     calibration: tuple[CalibrationBin, ...]  # stated probability against how often it is right
-    calibration_error: float  # mean |stated - right|, weighted by tokens
     histogram: Histogram  # of the loss of a token, by kind
-    truncated: int  # texts cut at the end
-    left_out: int  # unknown and written special tokens, which are not scored
-    written: OwnFigures | None = None  # of the metric alone: of texts filled step by step
-
-    @property
-    def perplexity(self) -> float:
-        return exp(self.mean_nll_nats)
-
-    @property
-    def perplexity_interval(self) -> Interval | None:
-        return self.interval and self.interval.map(exp)
-
-    @property
-    def mean_nll_bits(self) -> float:
-        return self.mean_nll_nats / math.log(2)
-
-    @property
-    def nll_per_character_bits(self) -> float:
-        return self.nll_per_character_nats / math.log(2)
+    written: Any = None  # record of figures of the metric alone: of texts filled step by step
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
         splits = {
-            name: {group.name: figures_dict(group, GROUP_FIGURES) for group in getattr(self, name)}
+            name: {group.name: figures_dict(group) for group in getattr(self, name)}
             for name in SPLITS
         }
-        written = figures_dict(self.written, self.written.catalogue) if self.written else {}
+        written = figures_dict(self.written) if self.written else {}
         return {
             **written,
-            **figures_dict(self, MODEL_FIGURES),
+            **figures_dict(self),
             **splits,
             "interval_95": interval_list(self.metric_interval),
             "mean_nll_interval_95": interval_list(self.interval),
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Comparison:
     """A model beside its baseline, paired by text."""
 
-    unit: str  # `token`, or `character` where the tokenizers differ
-    texts: int  # paired
-    relative_change: float  # of `Summary.compared_metric`, against the baseline; 0.03 is 3 % worse
-    interval: Interval | None  # of it, paired
-    difference_nats: float  # mean loss of the model less that of the baseline, by unit
-    difference_interval: Interval | None  # of it, paired
-    verdict: Verdict  # of the relative change
-    agreement: float | None = None  # share of equal best guesses; None by character, as below
-    flips: int | None = None  # tokens where the best guess differs
-    lost: int | None = None  # tokens that only the baseline guesses right
-    won: int | None = None  # tokens that only the model guesses right
-    mean_kl_nats: float | None = None  # KL(model || baseline); None for two stored runs, as below
-    mean_kl_reverse_nats: float | None = None  # mean KL(baseline || model)
-    mean_abs_logit_difference: float | None = None  # over tokens and vocabulary
-    max_abs_logit_difference: float | None = None  # the largest
+    unit: str = figure("compared by")  # `token`, or `character` where the tokenizers differ
+    texts: int = figure("texts in both")
+    # Mean loss of the model less that of the baseline, by unit.
+    difference_nats: float = figure("difference of the mean NLL", NATS, "difference_interval")
+    further_texts: int | None = figure(
+        "further texts that settle it four times in five", init=False
+    )
+    # None by character, as all that follow, and where two stored runs are compared those with
+    # distributions and logits.
+    agreement: float | None = figure("same best guess", default=None)
+    flips: int | None = figure("best guesses that differ", default=None)
+    lost: int | None = figure("right in the reference only", default=None)
+    won: int | None = figure("right in the candidate only", default=None)
+    mean_kl_nats: float | None = figure("KL(candidate || reference)", NATS, default=None)
+    mean_kl_reverse_nats: float | None = figure("KL(reference || candidate)", NATS, default=None)
+    mean_abs_logit_difference: float | None = figure("mean |logit difference|", default=None)
+    max_abs_logit_difference: float | None = figure("largest |logit difference|", default=None)
     histogram: Histogram | None = None  # of the difference of the loss of a token
+    # Of `Summary.compared_metric`, against the baseline; 0.03 is 3 % worse.
+    relative_change: float
+    interval: Interval | None  # of it, paired
+    difference_interval: Interval | None  # paired
+    verdict: Verdict  # of the relative change
 
-    @property
-    def further_texts(self) -> int | None:
-        """With how many more texts an inconclusive verdict is settled four times in five."""
-        return self.verdict.further_texts
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "further_texts", self.verdict.further_texts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
-        return figures_dict(self, COMPARISON_FIGURES)
+        return figures_dict(self)
+
+
+MODEL_FIGURES, GROUP_FIGURES, COMPARISON_FIGURES = map(
+    figures_of, (ModelFigures, GroupFigures, Comparison)
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fillmask_ui.errors import DataError, OptionError, opening
-from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation import EvaluationConfig, RunningSummary
 from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION, PROTOCOLS
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
 from fillmask_ui.files import printable
@@ -63,6 +63,11 @@ class RunInfo:
         if any(str(model["precision"]).startswith("int") for model in models):
             return self.config
         return replace(self.config, protocol=PROTOCOL_VERSION)
+
+    def running(self) -> RunningSummary:
+        """The figures before the first row."""
+        size = self.model["vocabulary_size"]
+        return RunningSummary(config=self.config, vocabulary_size=size, limits=self.limits)
 
     @property
     def signature(self) -> str:

@@ -230,9 +230,7 @@ def resume(store: RunStore, name: str) -> Recorder:
 def _open(run: Run) -> Recorder:
     """Count the stored rows and cut a half-written last line off."""
     info, stored, whole = run.info, dict[int, int](), 0
-    running = RunningSummary(
-        config=info.config, vocabulary_size=info.model["vocabulary_size"], limits=info.limits
-    )
+    running = info.running()
     with ExitStack() as opened:
         lock = lock_file(run.folder / LOCK_FILE, f"run {info.name}", ELSEWHERE)
         opened.callback(lock.release)

@@ -20,7 +20,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from fillmask_ui.errors import DataError, opening, unknown
-from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
+from fillmask_ui.evaluation import EvaluatedText, RunningSummary, Summary
 from fillmask_ui.files import writing
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.info import DONE, RUN_FILE, RUNNING, STOPPED, RunInfo, read_info, write_info
@@ -164,12 +164,14 @@ class Run:
                 f"run {self.info.name} has measured no text yet: go on with `fillmask-ui eval "
                 f"--resume {self.info.name}`, or delete it"
             )
-        return summarize(
-            self.rows(),
-            config=self.info.config,
-            vocabulary_size=self.info.model["vocabulary_size"],
-            limits=self.info.limits,
-        )
+        return self.running().summary()
+
+    def running(self) -> RunningSummary:
+        """The sums behind `summary`."""
+        running = self.info.running()
+        for row in self.rows():
+            running.add(row)
+        return running
 
 
 class RunStore:

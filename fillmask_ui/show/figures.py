@@ -1,6 +1,6 @@
 """Tables of the figures of an evaluation, the same for shell, page and report.
 
-`evaluation/catalogue.py` lists the figures; nothing here knows one of them by name.
+`evaluation/summary.py` declares the figures; nothing here knows one of them by name.
 """
 
 import re
@@ -8,13 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fillmask_ui.evaluation import ModelFigures, Summary
-from fillmask_ui.evaluation.catalogue import (
-    COMPARISON_FIGURES,
-    GROUP_FIGURES,
-    MODEL_FIGURES,
-    SPLITS,
-    Figure,
-)
+from fillmask_ui.evaluation.catalogue import SPLITS, Figure, figures_of
+from fillmask_ui.evaluation.summary import COMPARISON_FIGURES, GROUP_FIGURES, MODEL_FIGURES
 from fillmask_ui.show.table import Table
 
 # What tables and charts call one model, or the reference and the candidate.
@@ -63,7 +58,7 @@ def figures_table(summary: Summary, names: Names = (), metric_label: str = "") -
     padding = (None,) * (len(columns) - 1)
     rows = [(metric_label or summary.metric.figure_label, *_values(metric, models))]
     if own := [model.written for model in models if model.written is not None]:
-        rows += [(figure.label, *_values(figure, own)) for figure in own[0].catalogue]
+        rows += [(figure.label, *_values(figure, own)) for figure in figures_of(type(own[0]))]
     rows += [(figure.label, *_values(figure, models)) for figure in MODEL_FIGURES]
     rows += [(label, count, *padding) for label, count in counts.items()]
     return Table.of(("figure", *columns), rows)

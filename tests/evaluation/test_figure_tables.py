@@ -6,7 +6,7 @@ import pytest
 from table_model import TableModel, letter_vocabulary, sample_texts
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
-from fillmask_ui.evaluation.catalogue import COMPARISON_FIGURES, GROUP_FIGURES, MODEL_FIGURES
+from fillmask_ui.evaluation.summary import COMPARISON_FIGURES, GROUP_FIGURES, MODEL_FIGURES
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.show import figures
 from fillmask_ui.show.sentences import (

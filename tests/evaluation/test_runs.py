@@ -4,9 +4,12 @@ import json
 import math
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from stored_runs import CONFIG, TEXTS, record
 from table_model import TableModel
 
@@ -18,8 +21,12 @@ from fillmask_ui.runs import (
     resume,
     start,
 )
-from fillmask_ui.runs.rows_file import read_row
+from fillmask_ui.runs.rows_file import dump_row, read_row
 from fillmask_ui.runs.store import STOPPED
+
+STORED = (Path(__file__).parents[1] / "recorded" / "runs").glob("*/rows.jsonl")
+ROWS = [json.loads(line) for path in sorted(STORED) for line in path.read_bytes().splitlines()]
+MEASURED = [row for row in ROWS if "nll_nats" in row]
 
 
 def test_names_states_and_figures(store):
@@ -82,7 +89,7 @@ def test_a_line_that_is_no_row(store, line, said):
 
 
 def test_a_line_holds_what_its_types_say(store):
-    """Infinite losses are legal, seals of earlier versions are passed over, bounds hold."""
+    """Infinite losses are legal, seals of earlier versions are passed over."""
     folder = record(store).folder
     content = next(line.content for line in Run(folder).lines() if b"nll_nats" in line.content)
     values = json.loads(content) | {"plan": 3, "crc": 7}
@@ -90,16 +97,29 @@ def test_a_line_holds_what_its_types_say(store):
     found = read_row(json.dumps(values), "a")
     assert found.row.to_dict() | {"checksum": found.checksum, "plan": 3, "crc": 7} == values
     for name, wrong, said in (
-        ("nll_nats", math.nan, "greater than or equal to"),
         ("nll_nats", None, "valid number; it was null"),
-        ("top_probabilities", 1.1, "less than or equal to 1"),
-        ("ranks", 0, "greater than or equal to 1; it was 0"),
-        ("ids", 10**30, "less than or equal to"),
         ("kinds", "seen", "not in tuple"),
         ("spans", [3], "field required"),
     ):
         with pytest.raises(DataError, match=rf"^a: .*{name}.*{said}"):
             read_row(json.dumps(values | {name: [wrong]}), "a")
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_a_row_is_read_back_equal(data):
+    """Every digit of a float, every character of a text, infinite losses too."""
+    row = dict(data.draw(st.sampled_from(MEASURED)))
+    hidden = len(row["nll_nats"])
+    loss = st.floats(min_value=0, allow_nan=False)
+    row["nll_nats"] = data.draw(st.lists(loss, min_size=hidden, max_size=hidden))
+    row["text"] = data.draw(st.text(st.characters(exclude_categories=["Cs"])))
+    first = read_row(json.dumps(row).encode(), "a row")
+    again = read_row(dump_row(first.row, first.checksum), "a row")
+    assert again.row.to_dict() == first.row.to_dict()
+    assert again.checksum == row["checksum"]
+    assert again.row.scores.nll_nats.tolist() == row["nll_nats"]
+    assert again.row.text == row["text"]
 
 
 def test_a_generator_dropped_late_does_not_touch_a_closed_run(store):

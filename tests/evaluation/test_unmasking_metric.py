@@ -21,11 +21,11 @@ from fillmask_ui.evaluation import (
     evaluate,
     summarize,
 )
-from fillmask_ui.evaluation.catalogue import Figure
+from fillmask_ui.evaluation.catalogue import figure
 from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.replay import replay
 from fillmask_ui.evaluation.rows import nested
-from fillmask_ui.evaluation.running_sums import OwnFigures, OwnSums
+from fillmask_ui.evaluation.running_sums import OwnSums
 from fillmask_ui.masking import hide_as_masks, hideable
 from fillmask_ui.options import option
 from fillmask_ui.runs import compare, export, prepare_info, resume, start
@@ -229,9 +229,8 @@ def test_a_metric_is_a_class_and_a_row(monkeypatch, store):
     """Nothing else: it is measured, stored, resumed, replayed, summarized, shown and exported."""
 
     @dataclass(frozen=True)
-    class Words(OwnFigures):
-        catalogue = (Figure("words", "words measured"),)
-        words: int
+    class Words:
+        words: int = figure("words measured")
 
     class WordSums(OwnSums):
         def __init__(self):

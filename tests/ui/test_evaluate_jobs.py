@@ -27,7 +27,7 @@ from table_model import TableModel
 
 from fillmask_ui.cluster import EngineChoice
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.evaluation import EvaluationConfig, History, evaluate
+from fillmask_ui.evaluation import EvaluationConfig, RunningSummary, evaluate
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import prepare_info, start
 from fillmask_ui.texts import TextSource
@@ -162,13 +162,13 @@ def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatc
 def test_the_history_is_the_mean_of_the_rows_so_far_and_is_thinned(monkeypatch):
     monkeypatch.setattr("fillmask_ui.evaluation.running_summary.MOST_MEANS", 8)
     rows = [row for row in evaluate(TableModel(1), TEXTS) if hasattr(row, "scores")]
-    history = History()
+    running = RunningSummary()
     for row in rows:
-        history.add(row)
-    for entry in history.means():
+        running.add(row)
+    for entry in running.history():
         losses = np.concatenate([row.scores.nll_nats for row in rows[: entry.texts]])
         assert entry.means[0] == pytest.approx(losses.mean())
-    found = [entry.texts for entry in history.means()]
+    found = [entry.texts for entry in running.history()]
     assert found == sorted(set(found))
     assert (len(found) <= 9, found[-1]) == (True, len(rows))
 

@@ -19,7 +19,7 @@ Axes: M hidden positions of a text, N texts, V vocabulary.
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 from numpy.random import Generator
@@ -28,7 +28,7 @@ from fillmask_ui import scoring
 from fillmask_ui.batching import Budget
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation.batch_scoring import Batch, Scorer
-from fillmask_ui.evaluation.catalogue import Figure
+from fillmask_ui.evaluation.catalogue import figure
 from fillmask_ui.evaluation.metrics.metric import Metric, Reading
 from fillmask_ui.evaluation.rows import (
     EvaluatedText,
@@ -37,7 +37,7 @@ from fillmask_ui.evaluation.rows import (
     TokenScores,
     UnmaskedScores,
 )
-from fillmask_ui.evaluation.running_sums import OwnFigures, OwnSums, interval_of, total
+from fillmask_ui.evaluation.running_sums import OwnSums, interval_of, total
 from fillmask_ui.filling.words import ROWS_PER_CALL
 from fillmask_ui.intervals import Interval, share_interval
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
@@ -194,35 +194,25 @@ class _ScoredDecoding(Decoding):
         return step
 
 
-@dataclass(frozen=True)
-class WrittenFigures(OwnFigures):
+@dataclass(frozen=True, kw_only=True)
+class WrittenFigures:
     """What one model wrote."""
 
-    catalogue: ClassVar = (
-        Figure("exact_match", "exact match", "", "exact_match_interval"),
-        Figure(
-            "infill_token_accuracy", "infill token accuracy", "", "infill_token_accuracy_interval"
-        ),
-        Figure(
-            "mean_pseudo_perplexity",
-            "mean pseudo-perplexity of the finished texts",
-            "",
-            "mean_pseudo_perplexity_interval",
-        ),
-        Figure("distinct_1", "distinct-1"),
-        Figure("distinct_2", "distinct-2"),
+    # Share of texts with every hidden token right, and of hidden tokens where the true one stands.
+    exact_match: float = figure("exact match", "", "exact_match_interval")
+    infill_token_accuracy: float = figure(
+        "infill token accuracy", "", "infill_token_accuracy_interval"
     )
-
-    exact_match: float  # share of texts with every hidden token right
-    exact_match_interval: Interval | None
-    infill_token_accuracy: float  # share of hidden tokens where the true one was written
-    infill_token_accuracy_interval: Interval | None
-    mean_pseudo_perplexity: float  # over the finished texts
-    mean_pseudo_perplexity_interval: Interval | None
+    mean_pseudo_perplexity: float = figure(
+        "mean pseudo-perplexity of the finished texts", "", "mean_pseudo_perplexity_interval"
+    )
     # Distinct tokens, and pairs of neighbours that were both written, by all written tokens:
     # Li et al. 2016, arXiv:1510.03055.
-    distinct_1: float
-    distinct_2: float
+    distinct_1: float = figure("distinct-1")
+    distinct_2: float = figure("distinct-2")
+    exact_match_interval: Interval | None
+    infill_token_accuracy_interval: Interval | None
+    mean_pseudo_perplexity_interval: Interval | None
 
 
 class WrittenSums(OwnSums):

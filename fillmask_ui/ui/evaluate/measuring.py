@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
-from fillmask_ui.evaluation import History, MeanSoFar, RunningSummary, Summary
+from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.runs import Engine, Progress, Run, RunInfo, RunStore, compare
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.runs.perform import Pace
@@ -52,16 +52,8 @@ def stored_result(
     if other is not None:
         second = Run(other)
         return Result(compared_info(run, second), compare(run, second))
-    running = RunningSummary(
-        config=run.info.config,
-        vocabulary_size=run.info.model["vocabulary_size"],
-        limits=run.info.limits,
-    )
-    history = History()
-    for row in run.rows():
-        running.add(row)
-        history.add(row)
-    return Result(run.info, running.summary(), history.means())
+    running = run.running()
+    return Result(run.info, running.summary(), running.history())
 
 
 def measuring(session: Session, store: RunStore, measure: Measure, engine: EngineChoice) -> Work:
@@ -79,37 +71,31 @@ def measuring(session: Session, store: RunStore, measure: Measure, engine: Engin
         with open_engine(engine) as opened:
             yield Waiting("Reading the texts…")
             with closing(measure(load, opened)) as steps:
-                last, history = yield from _followed(job, store, steps)
-        run = store.open(last.info.name)
-        summary = last.running.summary() if last.running.texts else None
-        yield Waiting(so_far=Result(run.info, summary, history.means(), run.state == "done"))
+                last = yield from _followed(job, steps)
+        run, running = store.open(last.info.name), last.running
+        summary = running.summary() if running.texts else None
+        yield Waiting(so_far=Result(run.info, summary, running.history(), run.state == "done"))
 
     return work
 
 
-def _followed(
-    job: Job, store: RunStore, steps: Generator[Progress]
-) -> Generator[Waiting, None, tuple[Progress, History]]:
-    """Measure to the end; returns the last step and how the mean went."""
+def _followed(job: Job, steps: Generator[Progress]) -> Generator[Waiting, None, Progress]:
+    """Measure to the end; returns the last step."""
     step = next(steps)
     job.on_cancel(step.stop)
-    history, pace, told_at = History(), Pace(step), time.monotonic()
-    for row in store.open(step.info.name).rows():  # of a resumed run
-        history.add(row)
+    pace, told_at = Pace(step), time.monotonic()
     result = Result(step.info, None, done=False, expected=step.expected)
     yield _progress(step, pace, result)
     for step in steps:
-        for row in step.rows:
-            history.add(row)
         result = replace(result, info=step.info, expected=step.expected)
         if step.through is not None:
             pace.add(step)
             if step.running.texts and time.monotonic() - told_at >= FIGURES_SECONDS:
                 summary = step.running.summary(quick=True)
-                result = replace(result, summary=summary, history=history.means())
+                result = replace(result, summary=summary, history=step.running.history())
                 told_at = time.monotonic()  # however long they took
         yield _progress(step, pace, result)
-    return step, history
+    return step
 
 
 def _progress(step: Progress, pace: Pace, result: Result) -> Waiting:
