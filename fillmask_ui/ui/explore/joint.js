@@ -1,6 +1,5 @@
 // All masks filled together: asked for once an answer stands for a moment, since it takes longer.
 (() => {
-  const MOST_MASKS = 16;
   const PAUSE_MS = 250;
   const page = (window.fillmask ??= {});
   const byId = (id) => document.getElementById(id);
@@ -13,7 +12,7 @@
     clearTimeout(timer);
     const { unit, run } = page.explore.state;
     const compare = page.explore.mode() === "models" && page.explore.state.compare;
-    const wanted = answer.mask && !run && answer.masks > 1 && answer.masks <= MOST_MASKS;
+    const wanted = answer.mask && !run && answer.masks > 1;
     const question = JSON.stringify([answer.version, answer.model, unit, compare]);
     if (wanted && question === shown) return;
     shown = "";

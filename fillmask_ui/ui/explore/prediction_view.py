@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
 from fillmask_ui.filling import unscorable
+from fillmask_ui.filling.candidates import MAX_JOINT_MASKS
 from fillmask_ui.filling.prompt import check_length, split_words
 from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
@@ -198,9 +199,11 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
 
 
 def joint_html(filling: Filling, unit: str) -> str:
-    """The joint fillings of a text as a table; blank if there are none."""
+    """The joint fillings of a text as a table, or why there is none; blank for a single mask."""
     version = version_of(filling.encoding.text)
-    return render("page/joint.html", filling=filling, unit=unit, version=version)
+    return render(
+        "page/joint.html", filling=filling, unit=unit, version=version, most=MAX_JOINT_MASKS
+    )
 
 
 def mask_html(

@@ -4,18 +4,21 @@ The tab's state is in the browser (`explore.js`), which calls the functions of `
 their answers.
 """
 
+import contextlib
 import json
+import threading
 from typing import Any
 
 import gradio as gr
 
 from fillmask_ui.comparing.divergence_search import WORDS
+from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling import MAX_TOP_K
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS, QUIET
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
-from fillmask_ui.ui.explore.explore_modes import DOWNLOADS, MODES, SERVED
+from fillmask_ui.ui.explore.explore_modes import DOWNLOADS, MODES, SERVED, answer
 from fillmask_ui.ui.session import Session
 
 
@@ -52,22 +55,36 @@ def build(session: Session) -> None:
             js_on_load=components.static("examples.js"),
             elem_id="examples",
         )
-        components.html_block(
-            render(
-                "page/explore/stage.html",
-                **plain,
-                plain=json.dumps(plain),
-                first=None,
-                modes=MODES,
-                second=_second(session),
-                max_top_k=MAX_TOP_K,
-                parting_words=WORDS,
-                downloads=list(DOWNLOADS),
-            ),
+        stage = {
+            "plain": json.dumps(plain),
+            "modes": MODES,
+            "second": _second(session),
+            "max_top_k": MAX_TOP_K,
+            "parting_words": WORDS,
+            "downloads": list(DOWNLOADS),
+            "top_k": plain["top_k"],
+        }
+        shown = components.html_block(
+            render("page/explore/stage.html", first=None, **stage),
             js_on_load=components.static("stage.js"),
             server_functions=[components.served(session, *item) for item in SERVED.items()],
             elem_id="explore-stage",
         )
+    page = components.page()
+
+    async def begin() -> None:
+        threading.Thread(target=put_first_answer, daemon=True, name="first answer").start()
+
+    def put_first_answer() -> None:
+        """Once the model is loaded, the page is sent with the answer to what it opens with."""
+        # The first visitor to use the model sees the error.
+        with contextlib.suppress(FillmaskError):
+            session.model("")
+            first = answer(session, plain)
+            found = next(part for part in page.config["components"] if part["id"] == shown._id)
+            found["props"]["value"] = render("page/explore/stage.html", first=first, **stage)
+
+    page.extra_startup_events.append(begin)
 
     # In the browser only: a model that is picked goes to the state, one of a link comes back.
     names = ", ".join(pickers)
