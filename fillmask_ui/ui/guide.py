@@ -19,6 +19,7 @@ KEYS = (
     (("←", "→"), "while presenting: the sentence or step before, the next one"),
     (("↓", "↑"), "while presenting: go from word to word"),
     (("h", "Space"), "while presenting: hide the answers; show the answer"),
+    (("l",), "while presenting: show the loss of each word on its curve"),
     (("Esc",), "leaves presenting or the tour"),
 )
 
@@ -45,7 +46,7 @@ STEPS = (
         "Type a sentence, or pick an example",
         "Write [MASK] or ___ where a word is hidden. The model guesses that word from the words "
         "on both sides, while you type.",
-        below="#own-sentences",
+        below="#examples",
     ),
     Step(
         "#strip",

@@ -277,7 +277,7 @@ def test_a_lecture_from_a_link(visit, width, height, theme):
     box = lecture.stage.bounding_box()
     assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, width, height)
     assert lecture.pixels("#strip .fm-token:not(.fm-special)") >= 48
-    assert lecture.pixels(".fm-row-name") >= height / 25
+    assert lecture.pixels("#bars li .fm-row-name") >= height / 25
     assert lecture.pixels(".fm-row-value") >= height / 25
     lecture.all_inside()
     for control in ("#sentence textarea", "#present", "#options", "[role=tab]"):
@@ -322,6 +322,20 @@ def test_a_lecture_from_a_link(visit, width, height, theme):
     page.locator("#bars .fm-bar-row").first.click()  # shows it and writes no word
     expect(shown).not_to_have_count(0)
     lecture.see(SENTENCES[2])
+    # The loss is shown word by word, on a curve that grows.
+    page.keyboard.press("l")
+    best = lecture.state("answer.mask.candidates[0]")
+    curve = page.locator("#fm-present-loss svg")
+    told = re.compile(f"{best['word']} {best['nll_nats']:.2f} nats")
+    expect(curve).to_have_attribute("aria-label", told)
+    page.keyboard.press("ArrowLeft")
+    lecture.projected(SENTENCES[1])
+    expect(curve.locator("circle")).to_have_count(0)
+    page.keyboard.press(" ")
+    expect(curve.locator("circle")).to_have_count(1)
+    expect(shown).not_to_have_count(0)
+    page.keyboard.press("l")
+    expect(curve).to_be_hidden()
     # Long sentences wrap; where they are too long the strip scrolls and the bars stay.
     for text in (LONG, f"{PLAIN} {PLAIN} {PLAIN} {PLAIN} {LONG}"):
         lecture.state(f"change({json.dumps({'text': text, 'base': text, 'hidden': []})})")
