@@ -30,7 +30,7 @@ def test_each_side_is_what_that_model_alone_says(other):
     found = compare_sentence(A, other, SENTENCE)
     check_sides(found, (A, other), SENTENCE)
     for own in found.words:
-        assert own.difference_nats == own.nll_nats - own.other_nll_nats
+        assert own.difference_nats == own.other_nll_nats - own.nll_nats
     some = compared_words(found.alignment, found.first.words[:5], found.second.words[:3])
     assert some == found.words[:3]
     assert summarize_comparison(some).words == 3

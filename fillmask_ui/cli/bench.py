@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 from fillmask_ui.bench.contenders import DEFAULT_MODELS, BenchConfig
 from fillmask_ui.bench.rounds import Report, run_bench
 from fillmask_ui.cli.options import OneJson, file_option, option, with_options
-from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, step_bar, tell
+from fillmask_ui.cli.terminal import print_json, print_line, print_table, results, say, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.show.bench import bench_tables, machine_line, markdown, write_bench_page
 
@@ -37,7 +36,8 @@ def bench(
     """Measure this machine's speed, also of what is usually used instead."""
     if as_json and as_markdown:
         raise OptionError("--json and --markdown were both given: choose one")
-    report = _measured(replace(config, models=tuple(model or DEFAULT_MODELS)))
+    steps = run_bench(replace(config, models=tuple(model or DEFAULT_MODELS)))
+    (report,) = results(steps, Report)
     for note in report.notes:
         tell(note)
     if plot is not None:
@@ -51,14 +51,3 @@ def bench(
         print_line(machine_line(report))
         for table in bench_tables(report):
             print_table(table)
-
-
-def _measured(config: BenchConfig) -> Report:
-    """Run to the end, with progress on standard error."""
-    steps = run_bench(config)
-    with closing(steps), step_bar() as show:
-        for step in steps:
-            if isinstance(step, Report):
-                return step
-            show(step)
-    raise AssertionError("the report comes last")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fillmask_ui.cli.options import OneJson, OnnxFile, Tokenizer, option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, step_bar, tell
+from fillmask_ui.cli.options import OneJson, OnnxFile, Threads, Tokenizer, option, with_options
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.files import check_target
@@ -35,9 +34,7 @@ def diagnose(
     ],
     onnx_file: OnnxFile = None,
     tokenizer: Tokenizer = None,
-    threads: Annotated[
-        int | None, option("Threads that the models compute with.", min=1, metavar="N")
-    ] = None,
+    threads: Threads = None,
     graph_optimization: Annotated[
         str, option("What ONNX Runtime fuses: all, extended, basic or none.")
     ] = "all",
@@ -85,12 +82,8 @@ def diagnose(
     known: Diagnosis | None = None
     steps = diagnoses(choice, other, read, config, options, load=load)
     try:
-        with closing(steps), step_bar() as show:
-            for step in steps:
-                if isinstance(step, Diagnosis):
-                    known = step
-                else:
-                    show(step)
+        for step in results(steps, Diagnosis):
+            known = step
     except KeyboardInterrupt:
         if known is None:
             raise
@@ -120,7 +113,7 @@ def _share(text: str) -> float:
 
 
 def _print(known: Diagnosis) -> None:
-    print_line(f"{known.reference} beside {known.baseline}", "bold")
+    print_line(f"Reference: {known.baseline}, candidate: {known.reference}", "bold")
     print_line(shown.loss_sentence(known))
     print_line(shown.worst_sentence(known), "bold")
     tables = [shown.worst_parts(known), shown.layers(known), shown.left_out(known)]

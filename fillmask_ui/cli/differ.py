@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fillmask_ui.cli.options import InBits, Json, option, with_options
+from fillmask_ui.cli.options import Baseline, Compare, InBits, Json, compared, option, with_options
 from fillmask_ui.cli.terminal import Bar, count_bar, load, print_json, print_line, print_table, tell
 from fillmask_ui.comparing.divergence_search import WORDS
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.records import ROLES
 from fillmask_ui.texts import TextChoice
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 def differ(
     *,
     model: ModelChoice,
-    compare: Annotated[str, option("The second model.", metavar="REF")],
+    baseline: Baseline = None,
+    compare: Compare = None,
     texts: TextChoice,
     sentences: Annotated[int, option("Sentences looked at.", min=1, metavar="N")] = 200,
     words: Annotated[
@@ -36,11 +38,14 @@ def differ(
     from fillmask_ui.comparing.divergence_search import divergent_sentences
     from fillmask_ui.texts import open_texts
 
+    choices = compared(model, baseline, compare)
+    if len(choices) < 2:
+        raise OptionError("two models are compared: name the reference by --baseline")
     search: Search | None = None
     stopped: KeyboardInterrupt | None = None
     with open_texts(texts.source()) as examples:
-        models = load(model), load(model.second(compare))
-        found = divergent_sentences(*models, examples, most=most, words=words)
+        reference, candidate = models = [load(own) for own in choices]
+        found = divergent_sentences(reference, candidate, examples, most=most, words=words)
         try:
             with closing(found), _bar(sentences) as show:
                 for search in found:
@@ -76,13 +81,9 @@ def _bar(total: int) -> Bar:
 
 
 def _values(search: Search, models: Sequence[MaskedLM]) -> dict[str, Any]:
-    first, second = (model.signature for model in models)
-    return {
-        "model": first.name,
-        "signature": str(first),
-        "compare": {"model": second.name, "signature": str(second)},
-        **search.to_dict(),
-    }
+    own = (model.signature for model in models)
+    named = ({"model": signature.name, "signature": str(signature)} for signature in own)
+    return dict(zip(ROLES, named, strict=True)) | search.to_dict()
 
 
 def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
@@ -92,10 +93,11 @@ def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
 
     looked = f"{search.looked:,} sentences ({search.words:,} words hidden)"
     if search.best:
-        heads = (f"KL ({unit})", f"NLL A ({unit})", "NLL B")
+        heads = (f"KL ({unit})", *(f"{role} NLL ({unit})" for role in ROLES))
         losses = (Column(head, loss_form(unit), missing="-", right=True) for head in heads)
+        columns = ("#", "sentence", *(f"{role} says" for role in ROLES), *losses)
         rows = ((rank, *_cells(own)) for rank, own in enumerate(search.best, start=1))
-        print_table(Table.of(("#", "sentence", "A says", "B says", *losses), rows))
+        print_table(Table.of(columns, rows))
         print_line(f"Another first word in {search.flipped:,} of {looked}.")
         if search.best[0].kl_nats is None:
             print_line("The tokenizers differ: the models are compared by word, without KL.")
@@ -103,8 +105,8 @@ def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
         print_line(f"The models do not differ on {looked}.")
     if search.left_out:
         print_line(f"Left out as too short or too long: {search.left_out:,}.")
-    for name, model in zip("AB", models, strict=True):
-        print_line(f"{name}: {model.signature}", "dim")
+    for role, model in zip(ROLES, models, strict=True):
+        print_line(f"{role.capitalize()}: {model.signature}", "dim")
 
 
 def _cells(own: Divergence) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from fillmask_ui.cli.options import (
     FAILING,
     FailOn,
     OneJson,
+    check_fail_on,
     file_option,
     given_options,
     option,
@@ -58,10 +59,7 @@ def evaluate(
     """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""
     if task != "fill-mask":
         raise OptionError(unknown("task", task, ["fill-mask"]))
-    if fail_on is not None and fail_on not in FAILING:
-        raise OptionError(unknown("verdict to fail on", fail_on, FAILING))
     if resume is None:
-        has_baseline = baseline is not None
         second = None if baseline is None else model.second(baseline)
         plan = Plan(model, second, config, texts.source(), limits)
         measure = partial(perform, plan, store(), load)
@@ -73,10 +71,9 @@ def evaluate(
                 f"a resumed run has its own choices: leave out {', '.join(given)}, or start a new "
                 "run"
             )
-        has_baseline = store().open(resume).info.baseline is not None
+        second = store().open(resume).info.baseline
         measure = partial(perform_rest, resume, store(), load)
-    if fail_on is not None and not has_baseline:
-        raise OptionError("--fail-on needs a --baseline: without one there is no verdict")
+    check_fail_on(fail_on, second, "--baseline")
     if where.engine != LOCAL:
         tell("starting Ray...")
     with open_engine(where) as engine:
@@ -133,7 +130,7 @@ def _print_head(info: RunInfo, expected: int | None) -> None:
     print_line(f"Samples: {'all' if expected is None else f'{expected:,}'}")
     print_line(f"Metric: {info.config.signature}")
     if info.baseline:
-        print_line(f"Baseline: {_model_text(info.baseline)}")
+        print_line(f"Reference: {_model_text(info.baseline)}")
 
 
 def _model_text(model: Any) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 from fillmask_ui.cli.options import Folder, Force, Json, Source, Threads
-from fillmask_ui.cli.terminal import load, print_json, print_line, step_bar, tell
+from fillmask_ui.cli.terminal import load, print_json, print_line, results, tell
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.quantizing.make_variants import Variant
 from fillmask_ui.quantizing.make_variants import export as exports
@@ -26,12 +24,7 @@ def export(
     steps = exports(ModelChoice(reference, threads=threads), output, force=force, load=load)
     made: list[Variant] = []
     try:
-        with closing(steps), step_bar() as show:
-            for step in steps:
-                if isinstance(step, Variant):
-                    made.append(step)
-                else:
-                    show(step)
+        made.extend(results(steps, Variant))
     except KeyboardInterrupt:
         tell(kept_note(made, output))
         raise

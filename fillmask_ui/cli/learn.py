@@ -7,24 +7,20 @@ from urllib.parse import urlencode
 
 import typer
 
-from fillmask_ui.cli.options import option, typer_option
+from fillmask_ui.cli.options import Host, PickedModel, Port, option
 from fillmask_ui.cli.serve import start_page
 from fillmask_ui.cli.terminal import say
 from fillmask_ui.errors import OptionError
 from fillmask_ui.lessons import Chapter, chapters
-from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.options import options_of
 
 
 def learn(
     chapter: Annotated[
         str, typer.Argument(help="Name or number of a chapter; the first if not given.")
     ] = "1",
-    host: Annotated[str | None, option("Address to listen on, 127.0.0.1 if not given.")] = None,
-    port: Annotated[
-        int | None, option("Port; the first free one from 7860 if not given.", min=1, max=65535)
-    ] = None,
-    model: Annotated[str, typer_option(options_of(ModelChoice)["reference"])] = "embedded",
+    host: Host = None,
+    port: Port = None,
+    model: PickedModel = "embedded",
     open_browser: Annotated[
         bool, option("Open the page in the browser.", "--open/--no-open")
     ] = True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING
 from functools import wraps
@@ -13,9 +14,11 @@ from typing import Annotated, Any
 
 import typer
 
-from fillmask_ui.errors import OptionError
+from fillmask_ui.cli.terminal import tell
+from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.files import check_target
-from fillmask_ui.options import Option, configured, own_options
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.options import Option, configured, options_of, own_options
 
 
 def option(help: str, *flags: str, **shown: Any) -> Any:
@@ -35,7 +38,14 @@ def _file(given: str | Path) -> Path:
     return Path(text)
 
 
+def typer_option(own: Option, *, on: bool = False) -> Any:
+    """An `Option` for typer; `--no-...` turns off a switch that is `on`."""
+    flags = [f"{flag}/--no-{flag.removeprefix('--')}" if on else flag for flag in own.flags]
+    return typer.Option(*flags, help=own.help, metavar=own.metavar, min=own.least, max=own.most)
+
+
 # What several commands have beside configurations.
+_MODEL = options_of(ModelChoice)
 MaskedTexts = Annotated[
     list[str] | None,
     typer.Argument(metavar="TEXT...", help="Sentences with [MASK], <mask> or ___."),
@@ -53,11 +63,10 @@ Folder = Annotated[Path, option("Folder to write.", "--output", "-o", metavar="D
 Force = Annotated[
     bool, option("Overwrite files of the same name, and write beside other things.", "--force")
 ]
-OnnxFile = Annotated[str | None, option("Which ONNX file of a folder or hub id.", metavar="NAME")]
-Tokenizer = Annotated[
-    str | None, option("Where the tokenizer of a single .onnx file comes from.", metavar="ID")
-]
-Threads = Annotated[int | None, option("Threads that the model computes with.", min=1, metavar="N")]
+OnnxFile = Annotated[str | None, typer_option(_MODEL["onnx_file"])]
+Tokenizer = Annotated[str | None, typer_option(_MODEL["tokenizer"])]
+Threads = Annotated[int | None, typer_option(_MODEL["threads"])]
+PickedModel = Annotated[str, typer_option(_MODEL["reference"])]
 Host = Annotated[
     str | None,
     option("Address to listen on, 127.0.0.1 if not given; 0.0.0.0 for all of this machine's."),
@@ -65,8 +74,12 @@ Host = Annotated[
 Port = Annotated[
     int | None, option("Port; the first free one from 7860 if not given.", min=1, max=65535)
 ]
-CompareWith = Annotated[
-    str | None, option("A second model, shown beside the first.", metavar="REF")
+Baseline = Annotated[
+    str | None, option("The reference, which --model is compared with.", metavar="REF")
+]
+Compare = Annotated[
+    str | None,
+    option("Earlier spelling, in which --model was the reference.", metavar="REF", hidden=True),
 ]
 FailOn = Annotated[
     str | None, option("Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
@@ -77,6 +90,27 @@ FAILING = {
     "at-risk": ("AT_RISK", "REGRESSION"),
     "inconclusive": ("INCONCLUSIVE", "AT_RISK", "REGRESSION"),
 }
+
+
+def check_fail_on(fail_on: str | None, baseline: object, where: str) -> None:
+    """An `OptionError` for an unknown verdict, or for none without a baseline, given in `where`."""
+    if fail_on is not None and fail_on not in FAILING:
+        raise OptionError(unknown("verdict to fail on", fail_on, FAILING))
+    if fail_on is not None and baseline is None:
+        raise OptionError(f"--fail-on needs a {where}: without one there is no verdict")
+
+
+def compared(model: ModelChoice, baseline: str | None, compare: str | None) -> list[ModelChoice]:
+    """The model alone, or the reference and the candidate that `Baseline` and `Compare` name."""
+    if compare is None:
+        return [model] if baseline is None else [model.second(baseline), model]
+    if baseline is not None:
+        raise OptionError("--compare is the earlier spelling of --baseline: leave it out")
+    tell(
+        "warning: --compare is gone in the next version; write "
+        f"--model {shlex.quote(compare)} --baseline {shlex.quote(model.reference)}"
+    )
+    return [model, model.second(compare)]
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -130,12 +164,6 @@ def _check_written(written: Collection[str], values: Mapping[str, Any]) -> None:
         named = chain.from_iterable(own if isinstance(own, list) else [own] for own in others)
         read = [Path(own) for own in named if isinstance(own, str | Path) and str(own)]
         check_target(values[name], *read, folder=values.get("dataset"))
-
-
-def typer_option(own: Option, *, on: bool = False) -> Any:
-    """An `Option` for typer; `--no-...` turns off a switch that is `on`."""
-    flags = [f"{flag}/--no-{flag.removeprefix('--')}" if on else flag for flag in own.flags]
-    return typer.Option(*flags, help=own.help, metavar=own.metavar, min=own.least, max=own.most)
 
 
 def _derived(kind: Any) -> Iterator[Parameter]:

@@ -39,8 +39,11 @@ def package(
         Path | None,
         option("Cloze list to measure: JSON lines with text and accepted.", metavar="FILE"),
     ] = None,
-    compare: Annotated[
+    baseline: Annotated[
         str | None, option("A model to measure beside it, such as the start.", metavar="REF")
+    ] = None,
+    compare: Annotated[
+        str | None, option("Earlier spelling of --baseline.", metavar="REF", hidden=True)
     ] = None,
     notes: Annotated[
         Path | None, option("Markdown that the model card begins with.", metavar="FILE")
@@ -55,10 +58,13 @@ def package(
     from fillmask_ui.training.package_model import PackageRequest
     from fillmask_ui.training.package_model import package as make_package
 
+    if compare is not None:
+        tell("warning: --compare is gone in the next version; write --baseline")
+        baseline = baseline or compare
     kept = tuple(map(CorpusPart.parse, text or ()))
     tuned, held = (CorpusPart.parse(name) if name else None for name in (calibration, evaluate))
     made = make_package(
-        PackageRequest(folder, output, kept, vocabulary_size, tuned, held, cloze, compare, notes),
+        PackageRequest(folder, output, kept, vocabulary_size, tuned, held, cloze, baseline, notes),
         report=tell,
     )
     size = f"{made.size_bytes:,} bytes"

@@ -10,11 +10,13 @@ from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fillmask_ui.cli.options import (
-    CompareWith,
+    Baseline,
+    Compare,
     InBits,
     Json,
     MaskedTexts,
     TextFile,
+    compared,
     option,
     with_options,
 )
@@ -28,6 +30,7 @@ from fillmask_ui.cli.terminal import (
 )
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.records import ROLES
 
 if TYPE_CHECKING:
     from fillmask_ui.comparing import Comparison
@@ -52,7 +55,8 @@ def predict(
         int, option("Joint fillings of several masks; 0 for none.", min=0, max=100)
     ] = 5,
     file: TextFile = None,
-    compare: CompareWith = None,
+    baseline: Baseline = None,
+    compare: Compare = None,
     bits: InBits = False,
     as_json: Json = False,
 ) -> None:
@@ -67,14 +71,13 @@ def predict(
     sentences, several = given_texts(texts, file, _ADVICE)
     if not as_json:  # what draws the tables is imported while the weights are read
         Thread(target=import_module, args=("rich.table",)).start()
-    models = [load(model)]
+    models = [load(own) for own in compared(model, baseline, compare)]
     unit = "bits" if bits else "nats"
     look: Callable[..., Any] = fill
     show = partial(print_filling, unit=unit)
-    if compare is not None:
+    if len(models) > 1:
         from fillmask_ui.comparing import compare as look
 
-        models.append(load(model.second(compare)))
         show = partial(print_comparison, models=models, unit=unit)
     results = attempts(lambda text: look(*models, text, **asked), sentences)
     show_each(results, show, as_json=as_json, several=several)
@@ -96,12 +99,12 @@ def parse_top_k(value: str) -> int | None:
 
 def print_filling(filling: Filling, unit: str) -> None:
     """The tables of one text."""
-    from fillmask_ui.show.numbers import loss_form
+    from fillmask_ui.show.numbers import loss_form, percent
     from fillmask_ui.show.table import Column, Table
 
     loss, brief = loss_form(unit), loss_form(unit, 3)
-    chance = Column("probability", ".3g"), Column(f"NLL ({unit})", loss)
-    heads = "rank", "word", "token", Column("id", ""), Column("probability", ".4f"), chance[1]
+    chance = Column("probability", percent), Column(f"NLL ({unit})", loss)
+    heads = "rank", "word", "token", Column("id", ""), *chance
     scored = "word", Column("rank", missing="-"), *chance, "sub-tokens"
     best = attrgetter("rank", "word", "token", "token_id", "probability", "nll_nats")
 
@@ -137,23 +140,21 @@ def _name(number: int, masks: Sequence[Any]) -> str:
 
 def print_comparison(found: Comparison, models: Sequence[MaskedLM], unit: str) -> None:
     """The tables of one text under two models."""
-    from fillmask_ui.show.numbers import loss_form
+    from fillmask_ui.show.numbers import loss_form, percent
     from fillmask_ui.show.table import Column, Table
     from fillmask_ui.show.words import compared_name, first_words, mark, points, rank_change
 
     first, second = models
     name = partial(compared_name, first=first.vocabulary, second=second.vocabulary)
     loss = loss_form(unit)
-    difference, rank, change = (
-        Column(head, right=True) for head in ("B - A, points", "rank", "change")
-    )
     columns = (
-        *("word", Column("P of A", missing="-"), Column("P of B", missing="-")),
-        *(difference, rank, change, ""),
+        *("word", *(Column(role, percent, missing="-") for role in ROLES)),
+        *(Column(head, right=True) for head in ("difference, points", "rank", "change")),
+        "",
     )
-    losses = (Column(f"NLL of {own} ({unit})", loss, missing="-") for own in "AB")
+    losses = (Column(f"{role} NLL ({unit})", loss, missing="-") for role in ROLES)
     print_line(found.first.encoding.text, "bold")
-    print_line(f"A: {first.signature.name}, B: {second.signature.name}")
+    print_line(f"Reference: {first.signature.name}, candidate: {second.signature.name}")
     for note in found.notes:
         print_line(f"{note[:1].upper()}{note[1:]}.")
     for number, mask in enumerate(found.masks, start=1):
@@ -162,7 +163,8 @@ def print_comparison(found: Comparison, models: Sequence[MaskedLM], unit: str) -
         print_line(f"\n{_name(number, found.masks)}: {story}", "bold")
         said = f"entropy {loss(mask.entropy_nats)} → {loss(mask.other_entropy_nats)} {unit}"
         if mask.kl_nats is not None and mask.js_nats is not None:
-            said = f"KL(A || B) {loss(mask.kl_nats)}, Jensen-Shannon {loss(mask.js_nats)}, {said}"
+            kl, js = loss(mask.kl_nats), loss(mask.js_nats)
+            said = f"KL(reference || candidate) {kl}, Jensen-Shannon {js}, {said}"
         print_line(said)
         rows = (
             (
@@ -177,7 +179,7 @@ def print_comparison(found: Comparison, models: Sequence[MaskedLM], unit: str) -
         together = ((own.text, own.nll_nats, own.other_nll_nats, mark(own)) for own in found.joint)
         print_line("")
         print_table(Table.of(("text", *losses, ""), together, "All masks together"))
-    print_line("\nnew: only B lists it; gone: only A lists it", "dim")
+    print_line("\nnew: only the candidate lists it; gone: only the reference lists it", "dim")
     for model in models:
         print_line(str(model.signature), "dim")
     print_line("")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from fillmask_ui.cli.export import kept_note
 from fillmask_ui.cli.options import (
@@ -19,7 +19,7 @@ from fillmask_ui.cli.options import (
     option,
     with_options,
 )
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, step_bar, tell
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.quantizing.hub_folder import note_figures
@@ -91,7 +91,6 @@ def quantize(
             )
         source = replace(texts, dataset=calibration, samples=None, shuffle=False).source()
     base = load(choice)
-    bench = _Bench(Subject("", base, reference), examples)
     steps = variants(
         choice,
         output,
@@ -101,64 +100,53 @@ def quantize(
         force=force,
         load=lambda wanted: base if wanted == choice else load(wanted),
     )
+    measured_steps = _measured(steps, Subject("", base, reference), examples)
+    made: list[Variant] = []
+    rows: list[VariantFigures] = []  # the model's own first; empty if nothing is measured
     try:
-        with closing(steps), step_bar() as bench.show:
-            for step in steps:
-                if isinstance(step, Progress):
-                    bench.show(step)
-                else:
-                    bench.add(step)
+        for found in results(measured_steps, (Variant, VariantFigures)):
+            (made if isinstance(found, Variant) else rows).append(found)
     except KeyboardInterrupt:
-        tell(kept_note(bench.made, output))
+        tell(kept_note(made, output))
         raise
     finally:
-        bench.report(as_json=as_json)
+        _report(made, rows, as_json=as_json)
 
 
-class _Bench:
-    """Variants as they are made, with what was measured of each."""
+def _measured(
+    steps: Generator[Progress | Variant], base: Subject, texts: Sequence[Example]
+) -> Generator[Progress | Variant | VariantFigures]:
+    """Variants as they are made and, where there are texts, what was measured of each."""
+    alone = True
+    with closing(steps):
+        for step in steps:
+            yield step
+            if isinstance(step, Progress) or not texts:
+                continue
+            if alone:
+                yield from measure_variant(base, None, texts)
+                alone = False
+            model = load(ModelChoice(step.reference))
+            for row in measure_variant(base, Subject(step.scheme, model, step.reference), texts):
+                if isinstance(row, VariantFigures):
+                    note_figures(step.path, row.to_dict())
+                yield row
 
-    def __init__(self, base: Subject, texts: Sequence[Example]) -> None:
-        self.base, self.texts = base, texts
-        self.made: list[Variant] = []
-        self.rows: list[VariantFigures] = []  # the model's own first; empty if nothing is measured
-        self.show: Any = None
 
-    def add(self, variant: Variant) -> None:
-        self.made.append(variant)
-        if not self.texts:
-            return
-        if not self.rows:
-            self._measure(None)
-        model = load(ModelChoice(variant.reference))
-        row = self._measure(Subject(variant.scheme, model, variant.reference))
-        note_figures(variant.path, row.to_dict())
-
-    def _measure(self, subject: Subject | None) -> VariantFigures:
-        with closing(measure_variant(self.base, subject, self.texts)) as steps:
-            for step in steps:
-                if isinstance(step, Progress):
-                    self.show(step)
-                else:
-                    self.rows.append(step)
-        return self.rows[-1]
-
-    def report(self, *, as_json: bool) -> None:
-        figures = {row.reference: row for row in self.rows}
-        told = [own.alarms for own in self.made] + [own.alarms for own in self.rows]
-        if as_json:
-            for row in self.rows[:1]:
-                print_json(row.to_dict())
-            for variant in self.made:
-                measured = figures.get(variant.reference)
-                print_json(variant.to_dict() | (measured.to_dict() if measured else {}))
-            return
-        if self.rows:
-            print_table(_figures_table(self.rows))
-        for variant in self.made:
-            print_line(f"{variant.path}: {variant.size_bytes / 1e6:,.1f} MB")
-        for alarm in dict.fromkeys(alarm for alarms in told for alarm in alarms):
-            print_line(f"Note: {alarm}")
+def _report(made: list[Variant], rows: list[VariantFigures], *, as_json: bool) -> None:
+    if as_json:
+        figures = {row.reference: row.to_dict() for row in rows}
+        for row in rows[:1]:
+            print_json(row.to_dict())
+        for variant in made:
+            print_json(variant.to_dict() | figures.get(variant.reference, {}))
+        return
+    if rows:
+        print_table(_figures_table(rows))
+    for variant in made:
+        print_line(f"{variant.path}: {variant.size_bytes / 1e6:,.1f} MB")
+    for alarm in dict.fromkeys(alarm for own in (*made, *rows) for alarm in own.alarms):
+        print_line(f"Note: {alarm}")
 
 
 def _figures_table(rows: Iterable[VariantFigures]) -> Table:

@@ -12,6 +12,7 @@ from fillmask_ui.cli.options import Json, file_option, option, with_options
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, tell
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.files import user_folder, visible
+from fillmask_ui.records import ROLES
 
 if TYPE_CHECKING:
     from fillmask_ui.evaluation import Summary
@@ -43,17 +44,18 @@ def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
 def print_figures(summary: Summary, info: RunInfo) -> None:
     """The tables of figures, the verdict, notes and the signature."""
     from fillmask_ui.evaluation.catalogue import SPLITS
-    from fillmask_ui.show.figures import ROLES, comparison_table, figures_table, groups_table
+    from fillmask_ui.show.figures import comparison_table, figures_table, groups_table
     from fillmask_ui.show.sentences import comparison_lines
 
     names = ROLES if summary.baseline is not None else ("Value",)
     print_table(figures_table(summary, names, summary.metric_name).headed("Metric"))
+    of = ", candidate" if summary.baseline is not None else ""
     for split in ("by_kind", "by_part"):
         groups = groups_table([summary.model], split)
         if len(groups.rows) > 1:
-            print_table(groups.headed("Tokens that are", f"By {SPLITS[split]}"))
+            print_table(groups.headed("Tokens that are", f"By {SPLITS[split]}{of}"))
     if summary.comparison is not None:
-        print_table(comparison_table(summary).headed("Candidate and reference"))
+        print_table(comparison_table(summary).headed("Reference and candidate"))
     notes = (f"Note: {note}" for note in (*info.notes, *summary.alarms))
     for line in (*comparison_lines(summary), *notes):
         print_line(line)
@@ -144,7 +146,7 @@ def compare(
         names = {"run": first.info.name, "baseline_run": second.info.name}
         print_json(summary.to_dict() | names)
         return
-    say(f"{first.info.name} against {second.info.name}")
+    say(f"reference {second.info.name}, candidate {first.info.name}")
     print_figures(summary, first.info)
 
 

@@ -10,17 +10,15 @@ from typing import Annotated
 import typer
 
 from fillmask_ui import __version__
-from fillmask_ui.cli.options import Host, Port, given_options, option, typer_option
+from fillmask_ui.cli.options import Host, PickedModel, Port, given_options, option
 from fillmask_ui.errors import OptionError, first_line
-from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.options import options_of
 
 
 def serve(
     context: typer.Context,
     host: Host = None,
     port: Port = None,
-    model: Annotated[str, typer_option(options_of(ModelChoice)["reference"])] = "embedded",
+    model: PickedModel = "embedded",
     public: Annotated[
         bool, option("Hardened settings for a page that strangers can reach.", "--public")
     ] = False,

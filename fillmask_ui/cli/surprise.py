@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fillmask_ui.cli.options import CompareWith, InBits, Json, with_options
+from fillmask_ui.cli.options import Baseline, Compare, InBits, Json, compared, with_options
 from fillmask_ui.cli.terminal import attempts, load, print_line, print_table, show_each
 from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.records import ROLES
 
 if TYPE_CHECKING:
     from fillmask_ui.comparing.word_contrast import ComparedWord, SentenceComparison
@@ -23,7 +24,8 @@ def surprise(
     ],
     *,
     model: ModelChoice,
-    compare: CompareWith = None,
+    baseline: Baseline = None,
+    compare: Compare = None,
     bits: InBits = False,
     as_json: Json = False,
 ) -> None:
@@ -31,24 +33,21 @@ def surprise(
     from fillmask_ui.comparing.word_contrast import compare_sentence
     from fillmask_ui.filling import surprisal
 
-    first = load(model)
-    look: Any = partial(surprisal, first)
-    show: Any = print_surprisal
-    if compare is not None:
-        look = partial(compare_sentence, first, load(model.second(compare)))
-        show = print_comparison
+    models = [load(own) for own in compared(model, baseline, compare)]
+    look: Any = partial(compare_sentence if models[1:] else surprisal, *models)
+    show: Any = print_comparison if models[1:] else print_surprisal
     show = partial(show, unit="bits" if bits else "nats")
     show_each(attempts(look, texts), show, as_json=as_json, several=len(texts) > 1)
 
 
 def print_surprisal(found: SentenceSurprisal, unit: str) -> None:
     """The table and the figures of one text."""
-    from fillmask_ui.show.numbers import loss_form
+    from fillmask_ui.show.numbers import loss_form, percent
     from fillmask_ui.show.table import Column, Table
 
     loss = loss_form(unit, 3)
     columns = (
-        *("word", Column(f"NLL ({unit})", loss_form(unit)), Column("probability", ".3g")),
+        *("word", Column(f"NLL ({unit})", loss_form(unit)), Column("probability", percent)),
         *(Column("rank", missing="-"), "the model wanted", "sub-tokens"),
     )
     rows = (
@@ -95,8 +94,8 @@ def print_comparison(found: SentenceComparison, unit: str) -> None:
         return f"{in_unit(nats, unit):+.4f}"
 
     columns = (
-        *("word", Column(f"NLL A ({unit})", loss), Column("NLL B", loss), Column("A - B", signed)),
-        *("A wanted", "B wanted", "best word"),
+        *("word", *(Column(f"{role} NLL ({unit})", loss) for role in ROLES)),
+        *(Column("difference", signed), *(f"{role} wanted" for role in ROLES), "best word"),
     )
     rows = (
         (
@@ -120,14 +119,16 @@ def print_comparison(found: SentenceComparison, unit: str) -> None:
             own, other = summary.mean_character_nll_nats, summary.other_mean_character_nll_nats
             means.append(("character", own, other))
         for name, own, other in means:
-            print_line(f"Mean loss a {name}: A {loss(own)}, B {loss(other)} {unit}")
+            print_line(f"Mean loss a {name}: reference {loss(own)}, candidate {loss(other)} {unit}")
         if alike:
             own, other = first.pseudo_perplexity, second.pseudo_perplexity
-            print_line(f"Pseudo-perplexity: A {own:,.2f}, B {other:,.2f}")
+            print_line(f"Pseudo-perplexity: reference {own:,.2f}, candidate {other:,.2f}")
         print_line(
             f"Largest difference: {largest.text} {signed(largest.difference_nats)}; the best "
             f"word flipped at {summary.flipped} of {summary.words}"
         )
     if found.note:
         print_line(found.note)
-    print_line(f"\nA: {found.first.signature}\nB: {found.second.signature}\n", "dim")
+    for role, own in (("\nReference", found.first), ("Candidate", found.second)):
+        print_line(f"{role}: {own.signature}", "dim")
+    print_line("")

@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fillmask_ui.cli.eval import run_bar
-from fillmask_ui.cli.options import FAILING, FailOn, OneJson, file_option, option, with_options
+from fillmask_ui.cli.options import (
+    FAILING,
+    FailOn,
+    OneJson,
+    check_fail_on,
+    file_option,
+    option,
+    with_options,
+)
 from fillmask_ui.cli.runs import store
 from fillmask_ui.cli.terminal import fits, load, print_json, print_line, print_table, tell
 from fillmask_ui.cluster import EngineChoice, open_engine
-from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.errors import OptionError
 from fillmask_ui.files import check_target, write_text
 from fillmask_ui.show.sweep import by_data, csv_text, notes, page, sections
 from fillmask_ui.sweeps import Step, Sweep, perform_sweep, read_sweep, sweep_table
@@ -45,7 +53,9 @@ def sweep(
 ) -> None:
     """Measure models x data sets x metrics x seeds of a file, and print one table."""
     chosen = read_sweep(file)
-    _check_fail_on(chosen, fail_on, table_only)
+    check_fail_on(fail_on, chosen.baseline, "baseline in the sweep file")
+    if fail_on is not None and table_only:
+        raise OptionError("--fail-on judges all cells: leave out --table-only, which makes none")
     texts = {cell.texts.value for cell in chosen.cells}
     read = [own.where for own in texts if own.kind in ("file", "folder")]
     for target, own in product((csv, html), read):
@@ -64,15 +74,6 @@ def sweep(
     else:
         print_sweep(table)
     _exit(table, fail_on)
-
-
-def _check_fail_on(chosen: Sweep, fail_on: str | None, table_only: bool) -> None:
-    if fail_on is not None and fail_on not in FAILING:
-        raise OptionError(unknown("verdict to fail on", fail_on, FAILING))
-    if fail_on is not None and chosen.baseline is None:
-        raise OptionError("--fail-on needs a baseline in the sweep file: without it no verdict")
-    if fail_on is not None and table_only:
-        raise OptionError("--fail-on judges all cells: leave out --table-only, which makes none")
 
 
 def _performed(chosen: Sweep, engine: Engine | None) -> dict[str, Step]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from fillmask_ui.models.model_choice import ModelChoice
     from fillmask_ui.protocol import MaskedLM
     from fillmask_ui.show.table import Table
+
+T = TypeVar("T")
 
 # In a pipe one line per tenth of the way, but no more often than this.
 _QUIET_SECONDS = 10.0
@@ -163,26 +165,26 @@ def attempts(look: Callable[[str], Any], texts: Iterable[str]) -> Iterator[Any]:
 @contextmanager
 def progress_bar(
     values: Callable[[Any], dict[str, Any]],
-    in_pipe: Callable[[Any], None],
+    line: Callable[[Any], str],
     *columns: str,
+    pause: float = 0.0,
     transient: bool = True,
     **task: Any,
 ) -> Iterator[Callable[[Any], None]]:
-    """A function to call with each report: a bar on a terminal, `in_pipe` elsewhere.
+    """A function to call with each report: a bar on a terminal, lines elsewhere.
 
     Args:
         values: what a report changes of the bar, as of `rich.progress.Progress.update`; the bar
             appears with the first change.
-        in_pipe: called with each report where standard error is not a terminal.
+        line: what is told of a report where standard error is not a terminal, unless it was.
         *columns: behind description and bar: names of rich's columns, or a template of text.
+        pause: seconds between two lines; then there is one per tenth of a known way, too.
         transient: whether the bar disappears at the end.
         **task: the fields before the first report, as of `add_task`; if `visible`, it is drawn.
     """
-    if not sys.stderr.isatty():
-        yield in_pipe
-        return
     with ExitStack() as opened:
         update: Callable[..., None] | None = None
+        last_text, last_time, last_tenth = "", time.monotonic(), 0
 
         def draw() -> Callable[..., None]:
             from rich import progress as bars
@@ -202,6 +204,19 @@ def progress_bar(
                 update = update or draw()
                 update(**changes)
 
+        def tell_new(report: Any) -> None:
+            nonlocal last_text, last_time, last_tenth
+            text, now, changes = line(report), time.monotonic(), values(report)
+            total = changes["total"] if pause else None
+            tenth = int(10 * changes["completed"] / total) if total else 0
+            waits = pause and (now - last_time < pause or (total and tenth == last_tenth))
+            if text and text != last_text and not waits:
+                last_text, last_time, last_tenth = text, now, tenth
+                tell(text)
+
+        if not sys.stderr.isatty():
+            yield tell_new
+            return
         if task.get("visible"):
             update = draw()
         yield show
@@ -210,39 +225,26 @@ def progress_bar(
 Bar = AbstractContextManager[Callable[[Any], None]]
 
 
-def step_bar() -> Bar:
-    """A bar for reports with a `message` and a `fraction`; in a pipe a line per new message."""
-    said = ""
-
-    def values(step: Any) -> dict[str, Any]:
-        return {"description": step.message, "completed": step.fraction, "total": 1.0}
-
-    def in_pipe(step: Any) -> None:
-        nonlocal said
-        if step.message != said:
-            said = step.message
-            tell(said)
-
-    return progress_bar(values, in_pipe)
-
-
 def count_bar(
     values: Callable[[Any], dict[str, Any]], line: Callable[[Any], str], **task: Any
 ) -> Bar:
     """A bar that counts to `total`, if known, with `now` behind it; in a pipe a `line` at times."""
-    last_time, last_tenth = time.monotonic(), 0
-
-    def in_pipe(report: Any) -> None:
-        nonlocal last_time, last_tenth
-        changes, now = values(report), time.monotonic()
-        total = changes["total"]
-        tenth = int(10 * changes["completed"] / total) if total else 0
-        if now - last_time >= _QUIET_SECONDS and not (total and tenth == last_tenth):
-            last_time, last_tenth = now, tenth
-            tell(line(report))
-
     columns = ("MofNCompleteColumn", "TimeRemainingColumn", "{task.fields[now]}")
-    return progress_bar(values, in_pipe, *columns, **{"now": "", **task})
+    return progress_bar(values, line, *columns, pause=_QUIET_SECONDS, **{"now": "", **task})
+
+
+def results(steps: Generator[Any], kind: type[T] | tuple[type[T], ...]) -> Iterator[T]:
+    """The results of this kind among steps; others have a `message` and a `fraction` for a bar."""
+
+    def values(step: Any) -> dict[str, Any]:
+        return {"description": step.message, "completed": step.fraction, "total": 1.0}
+
+    with closing(steps), progress_bar(values, lambda step: step.message) as show:
+        for step in steps:
+            if isinstance(step, kind):
+                yield step
+            else:
+                show(step)
 
 
 def download_progress() -> Bar:
@@ -254,7 +256,7 @@ def download_progress() -> Bar:
         done, total = progress.done_bytes or 0, progress.total_bytes
         return {"description": progress.message, "completed": done, "total": total}
 
-    return progress_bar(values, lambda _: None, "DownloadColumn", "TimeRemainingColumn")
+    return progress_bar(values, lambda _: "", "DownloadColumn", "TimeRemainingColumn")
 
 
 def load(choice: ModelChoice) -> MaskedLM:

@@ -80,7 +80,7 @@ def train(
     say(describe(run))
     bar = progress_bar(
         lambda row: {"completed": row.progress, "figures": row_text(row)},
-        lambda row: tell(row_text(row)),
+        row_text,
         "{task.fields[figures]}",
         transient=False,
         visible=True,

@@ -106,6 +106,8 @@ def _line(ids: Iterable[int], vocabulary: Vocabulary) -> str:
 
 
 def _written(step: Step) -> str:
-    written = [f"{token.token} {token.probability:.3g}" for token in step.filled]
+    from fillmask_ui.show.numbers import percent
+
+    written = [f"{token.token} {percent(token.probability)}" for token in step.filled]
     written += [f"{token.token} hidden again" for token in step.remasked]
     return "  ".join(written) or "nothing"

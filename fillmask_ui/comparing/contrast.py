@@ -1,10 +1,11 @@
 """Two distributions at one mask, side by side: of two models, two sentences, a class and a model.
 
-Definition. The words that either side, A or B, lists, and those asked about, stand in one list with
-both probabilities and ranks, normalised over the whole vocabulary.
+Definition. The words that either side, reference or candidate, lists, and those asked about, stand
+in one list with both probabilities and ranks, normalised over the whole vocabulary. Differences are
+candidate less reference.
 
 - With one tokenizer a word is a token, and the distributions are compared over the V tokens of
-  both: KL(A || B) and Jensen-Shannon.
+  both: KL(reference || candidate) and Jensen-Shannon.
 - With two tokenizers masks are matched by their number from the left, and a word that one model
   lists is scored under the other as `score_candidates` does. A token that is not a word by
   itself (an ending, `##ing`) has no such score, and there is no divergence.
@@ -38,7 +39,7 @@ from fillmask_ui.filling.candidates import (
 from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.filling.words import TokenizedWord, split_into_tokens, tokens_read
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, Filling, MaskFilling, finite
+from fillmask_ui.records import Candidate, Filling, MaskFilling, by_role, finite
 
 BY_WORD = (
     "the models have different tokenizers, so they are compared word by word, and their "
@@ -46,7 +47,7 @@ BY_WORD = (
 )
 
 Ids = tuple[int, ...]
-# A word as tokens of A and of B; None if it cannot be spelled.
+# A word as tokens of reference and of candidate; None if it cannot be spelled.
 Pair = tuple[Ids | None, Ids | None]
 
 
@@ -75,7 +76,7 @@ class Said:
 
 @dataclass(frozen=True)
 class ContrastedWord:
-    """One word on both sides, as `Said` has it; `other_` is B's."""
+    """One word on both sides, as `Said` has it; `other_` is the candidate's."""
 
     word: str  # without the tokenizer's prefix, or as asked
     token: str | None
@@ -109,14 +110,14 @@ class ContrastedWord:
 
     @property
     def log_ratio_nats(self) -> float | None:
-        """ln(P(A) / P(B)); NaN if both are 0."""
+        """ln(P(reference) / P(candidate)); NaN if both are 0."""
         if self.nll_nats is None or self.other_nll_nats is None:
             return None
         return self.other_nll_nats - self.nll_nats
 
     @property
     def rank_change(self) -> int | None:
-        """How many places higher B ranks it."""
+        """How many places higher the candidate ranks it."""
         if self.rank is None or self.other_rank is None:
             return None
         return self.rank - self.other_rank
@@ -124,13 +125,13 @@ class ContrastedWord:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two distributions at one mask; `other_` is B's."""
+    """Two distributions at one mask; `other_` is the candidate's."""
 
-    position: int  # of the mask among A's tokens
-    other_position: int  # of the mask among B's tokens
+    position: int  # of the mask among the reference's tokens
+    other_position: int  # of the mask among the candidate's tokens
     entropy_nats: float
     other_entropy_nats: float
-    kl_nats: float | None  # KL(A || B); None where the tokenizers differ
+    kl_nats: float | None  # KL(reference || candidate); None if the tokenizers differ
     js_nats: float | None  # Jensen-Shannon divergence; the same
     flipped: bool  # whether the first words differ
     candidates: tuple[ContrastedWord, ...]
@@ -213,38 +214,34 @@ class ComparedJoint:
     """All masks of a text filled together, under both models."""
 
     text: str
-    token_ids: tuple[int, ...] | None  # of A, if it has these tokens
+    token_ids: tuple[int, ...] | None  # of the reference, if it has these tokens
     nll_nats: float | None  # -ln of the joint probability; None without these tokens
     other_nll_nats: float | None
-    listed: bool  # by A
-    other_listed: bool  # by B
+    listed: bool  # by the reference
+    other_listed: bool  # by the candidate
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Two models at the masks of one text."""
 
-    first: Filling  # what A says, as `fill` gives it
-    second: Filling  # what B says
+    first: Filling  # what the reference says, as `fill` gives it
+    second: Filling  # what the candidate says
     masks: tuple[Contrast, ...]  # from left to right
     joint: tuple[ComparedJoint, ...]  # joint fillings that either lists, the most probable first
     by_word: bool  # whether the tokenizers differ, so that words are compared, not tokens
     notes: tuple[str, ...] = ()  # what a reader should know
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values: A's filling, with a `compare` for each mask, and `joint_compare`."""
-        shared = {
-            "model": self.second.signature.name,
-            "signature": str(self.second.signature),
+        """JSON-ready values: both fillings, then what is compared."""
+        return {
+            "reference": self.first.to_dict(),
+            "candidate": self.second.to_dict(),
             "by_word": self.by_word,
             "notes": list(self.notes),
+            "masks": [by_role(asdict(mask)) for mask in self.masks],
+            "joint": [by_role(asdict(joint)) for joint in self.joint],
         }
-        values = self.first.to_dict()
-        for mask, compared in zip(values["masks"], self.masks, strict=True):
-            mask["compare"] = shared | asdict(compared)
-        if self.joint:
-            values["joint_compare"] = [asdict(joint) for joint in self.joint]
-        return values
 
     def to_json(self, indent: int | None = None) -> str:
         """`to_dict` as JSON; infinite losses become null."""
@@ -253,8 +250,8 @@ class Comparison:
 
 
 def compare(
-    model_a: MaskedLM,
-    model_b: MaskedLM,
+    reference: MaskedLM,
+    candidate: MaskedLM,
     text: str,
     *,
     top_k: int | None = 5,
@@ -277,15 +274,15 @@ def compare(
     (0.0, 0.0, False)
     """
     check_choices(top_k, candidates, joint)
-    prompts = _prompts((model_a, model_b), text, candidates, most_work)
+    prompts = _prompts((reference, candidate), text, candidates, most_work)
     alike = prompts[0].encoding.ids == prompts[1].encoding.ids and same_tokenizer(
-        model_a.vocabulary, model_b.vocabulary
+        reference.vocabulary, candidate.vocabulary
     )
     if not alike and top_k is None:
         raise OptionError(
-            f"{model_a.signature.name} and {model_b.signature.name} have different tokenizers, so "
-            "each listed word is scored by itself and the whole vocabulary would take hours: give "
-            f"a top-k from 1 to {MAX_TOP_K}"
+            f"{reference.signature.name} and {candidate.signature.name} have different tokenizers, "
+            "so each listed word is scored by itself and the whole vocabulary would take hours: "
+            f"give a top-k from 1 to {MAX_TOP_K}"
         )
     masks: list[Contrast] = []
     found: tuple[list[MaskFilling], list[MaskFilling]] = [], []

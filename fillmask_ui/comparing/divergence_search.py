@@ -1,18 +1,18 @@
 """The sentences of some texts on which two models differ most.
 
 Definition. In each sentence up to `words` words, drawn with a seed, are hidden one at a time, each
-as a whole behind one mask. There A says P and B says Q, over the whole vocabulary. A sentence
-stands for the word at which the two differ most: first come words whose most probable candidate
-flipped, then the larger KL(P || Q), or with different tokenizers the larger difference of the
-losses of the hidden word. Sentences have the same order. A sentence with masks of its own is
-compared there, and its hidden words are unknown.
+as a whole behind one mask. There the reference says P and the candidate Q, over the whole
+vocabulary. A sentence stands for the word at which the two differ most: first come words whose most
+probable guess flipped, then the larger KL(P || Q), or with different tokenizers the larger
+difference of the losses of the hidden word. Sentences have the same order. A sentence with masks of
+its own is compared there, and its hidden words are unknown.
 
 All numbers are those of `compare`, one hidden word a call: a dynamically quantized model rounds by
 the largest value of its batch, and a batch of six saves a tenth of the time.
 
 Rivals: hiding every word takes about three times as long; Jensen-Shannon is bounded, hence nearly
-blind to a word that B rules out; the losses of the true word alone miss where both are wrong, each
-in its own way.
+blind to a word that the candidate rules out; the losses of the true word alone miss where both are
+wrong, each in its own way.
 
 Source:
     KL divergence from the full-precision model and "same top token" to tell quantizations apart:
@@ -37,13 +37,13 @@ from fillmask_ui.filling.prompt import (
 )
 from fillmask_ui.filling.words import split_into_tokens, text_words
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, Example, finite
+from fillmask_ui.records import Candidate, Example, by_role, finite
 
 WORDS = 6  # hidden in a sentence
 LEAST_WORDS = 3  # of a sentence: fewer tell a model nothing
 MASK = "[MASK]"
 
-Models = tuple[MaskedLM, MaskedLM]  # A and B
+Models = tuple[MaskedLM, MaskedLM]  # reference and candidate
 
 _END = re.compile(r"""[.!?…]["'”’»)\]]*\s+|[。！？][」』”’]*|\n+""")
 _NO_END = re.compile(r"(?:^|\W)(?:\w|Mr|Mrs|Ms|Dr|Prof|St)\.\s+$")
@@ -91,18 +91,18 @@ class Place:
 
 @dataclass(frozen=True)
 class Divergence(Place):
-    """The word of one sentence on which A and B differ most; A's number first."""
+    """The word of one sentence on which the models differ most; `other_` is the candidate's."""
 
     sentence: Sentence
-    kl_nats: float | None  # KL(A || B); None for different tokenizers
+    kl_nats: float | None  # KL(reference || candidate); None for different tokenizers
     js_nats: float | None  # Jensen-Shannon divergence; the same
     flipped: bool  # whether the first words differ
-    first: Candidate  # the most probable token under A
-    other_first: Candidate  # and under B
-    nll_nats: float | None  # -ln P(word) under A, if known
-    other_nll_nats: float | None  # under B
-    rank: int | None  # of the word under A, if it is one token
-    other_rank: int | None  # under B
+    first: Candidate  # the most probable token under the reference
+    other_first: Candidate  # and under the candidate
+    nll_nats: float | None  # -ln P(word) under the reference, if known
+    other_nll_nats: float | None  # under the candidate
+    rank: int | None  # of the word under the reference, if it is one token
+    other_rank: int | None  # under the candidate
 
     @property
     def change_nats(self) -> float:
@@ -123,7 +123,7 @@ class Divergence(Place):
         values = asdict(self)
         sentence = values.pop("sentence")
         del values["rank"], values["other_rank"]
-        return finite({**sentence, **values})
+        return finite({**sentence, **by_role(values)})
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,8 @@ class Search:
 
 
 def divergent_sentences(
-    model_a: MaskedLM,
-    model_b: MaskedLM,
+    reference: MaskedLM,
+    candidate: MaskedLM,
     texts: Iterable[Example],
     *,
     most: int = 20,
@@ -194,7 +194,7 @@ def divergent_sentences(
     best: list[Divergence] = []
     done = left_out = hidden = parted = flipped = 0
     for sentence in (own for text in texts for own in sentences(text)):
-        latest = look(model_a, model_b, sentence, words=words, seed=seed)
+        latest = look(reference, candidate, sentence, words=words, seed=seed)
         if latest.found is not None:
             # The sort is stable: of equals the one found first stays first.
             best = sorted([*best, latest.found], key=lambda own: own.order, reverse=True)[:most]
@@ -206,10 +206,15 @@ def divergent_sentences(
 
 
 def look(
-    model_a: MaskedLM, model_b: MaskedLM, sentence: Sentence, *, words: int = WORDS, seed: int = 0
+    reference: MaskedLM,
+    candidate: MaskedLM,
+    sentence: Sentence,
+    *,
+    words: int = WORDS,
+    seed: int = 0,
 ) -> Looked:
     """One sentence under both models; arguments as of `divergent_sentences`."""
-    models = (model_a, model_b)
+    models = (reference, candidate)
     text = sentence.text
     for model in models:
         text = text.replace(model.vocabulary.mask_token, MASK)

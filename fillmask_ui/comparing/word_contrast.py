@@ -1,15 +1,16 @@
 """Two models on one sentence: the loss of every word under both.
 
 Definition. Each model is asked alone, as by `surprisal`: each word is hidden in turn, and its loss
-is -ln P(word | the rest). The difference is A - B, positive where A is the more surprised.
+is -ln P(word | the rest). The difference is that of the candidate less that of the reference,
+positive where the candidate is the more surprised.
 
 With different tokenizers the shortest stretches of the text are compared at whose ends both have
 the end of a word: `don` `'t` and `don` `'` `t` share `don` and `'t`. The loss of a stretch is the
 sum over its words, which were hidden one by one. Means are per word or character: a loss per token
 means nothing across tokenizers.
 
-Rivals: KL(A || B) at the hidden word sees the whole distribution, but is not a property of the text
-that stands there.
+Rivals: the KL divergence at the hidden word sees the whole distribution, but is not a property of
+the text that stands there.
 
 Source:
     Per-character losses where tokenizers differ: Cotterell et al. 2018, arXiv:1806.03743.
@@ -32,7 +33,7 @@ from fillmask_ui.filling.word_surprisal import (
 )
 from fillmask_ui.filling.words import TextWord, text_words
 from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.records import finite
+from fillmask_ui.records import by_role, finite
 
 DIFFERENT_CUTS = (
     "The two models cut this text into different tokens: it is compared word by word, a word that "
@@ -69,8 +70,8 @@ class SharedStretch:
 
     start: int  # its first character
     end: int  # one past its last
-    first: range  # numbers of the words of A
-    second: range  # numbers of the words of B
+    first: range  # numbers of the words of the reference
+    second: range  # numbers of the words of the candidate
 
 
 @dataclass(frozen=True)
@@ -82,17 +83,17 @@ class Alignment:
     stretches: tuple[SharedStretch, ...]  # from left to right; one per word if `alike`
 
 
-def align_text(model_a: MaskedLM, model_b: MaskedLM, text: str) -> Alignment:
+def align_text(reference: MaskedLM, candidate: MaskedLM, text: str) -> Alignment:
     """The words of a text under two models' tokenizers; errors as of `compare_sentence`."""
-    first = encode_unmasked(model_a, text)
+    first = encode_unmasked(reference, text)
     try:
-        second = encode_unmasked(model_b, text)
+        second = encode_unmasked(candidate, text)
     except TextError as error:
-        raise TextError(f"{model_b.signature.name}: {error}") from error
+        raise TextError(f"{candidate.signature.name}: {error}") from error
     alike = all(
         getattr(first, name) == getattr(second, name) for name in ("ids", "tokens", "spans")
     )
-    words = text_words(first, model_a.vocabulary), text_words(second, model_b.vocabulary)
+    words = text_words(first, reference.vocabulary), text_words(second, candidate.vocabulary)
     return Alignment(first.text, alike, align_words(*words))
 
 
@@ -128,13 +129,13 @@ def align_words(first: Sequence[TextWord], second: Sequence[TextWord]) -> tuple[
 
 @dataclass(frozen=True)
 class ComparedWord:
-    """One word under both models; A's number first."""
+    """One word under both models; `other_` is the candidate's."""
 
     text: str
     start: int  # its first character in the text
     end: int  # one past its last
-    first: tuple[WordSurprisal, ...]  # by A; several where A cuts the word and B does not
-    second: tuple[WordSurprisal, ...]  # by B
+    first: tuple[WordSurprisal, ...]  # by the reference; several where only it cuts the word
+    second: tuple[WordSurprisal, ...]  # by the candidate
     flipped: bool | None  # whether the best tokens differ; None if a side has several words
 
     @property
@@ -147,8 +148,8 @@ class ComparedWord:
 
     @property
     def difference_nats(self) -> float:
-        """A - B; NaN if both find the word impossible."""
-        return self.nll_nats - self.other_nll_nats
+        """Candidate less reference; NaN if both find the word impossible."""
+        return self.other_nll_nats - self.nll_nats
 
     @property
     def unknown(self) -> bool:
@@ -156,13 +157,10 @@ class ComparedWord:
         return any(own.unknown for own in (*self.first, *self.second))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values; `other` are B's words."""
-        names = ("start", "end", "nll_nats", "other_nll_nats", "difference_nats", "flipped")
-        return {
-            "word": self.text,
-            **{name: finite(getattr(self, name)) for name in (*names, "unknown")},
-            "other": [own.to_dict() for own in self.second],
-        }
+        """JSON-ready values."""
+        names = ("nll_nats", "other_nll_nats", "difference_nats", "flipped", "unknown")
+        values = {name: finite(getattr(self, name)) for name in ("start", "end", *names)}
+        return {"word": self.text} | by_role(values)
 
 
 @dataclass(frozen=True)
@@ -171,17 +169,17 @@ class ComparisonSummary:
 
     words: int
     characters: int  # of these words
-    total_nll_nats: float  # under A
-    other_total_nll_nats: float  # under B
+    total_nll_nats: float  # under the reference
+    other_total_nll_nats: float  # under the candidate
     mean_word_nll_nats: float
     other_mean_word_nll_nats: float
-    mean_difference_nats: float  # A - B per word
+    mean_difference_nats: float  # candidate less reference, per word
     mean_character_nll_nats: float
     other_mean_character_nll_nats: float
     largest: ComparedWord  # with the largest difference either way, the first of a tie
     flipped: int  # words whose best token differs
-    first: SurprisalSummary  # of A alone
-    second: SurprisalSummary  # of B alone
+    first: SurprisalSummary  # of the reference alone
+    second: SurprisalSummary  # of the candidate alone
 
 
 @dataclass(frozen=True)
@@ -189,8 +187,8 @@ class SentenceComparison:
     """Every word of one text under two models."""
 
     alignment: Alignment
-    first: SentenceSurprisal  # A alone
-    second: SentenceSurprisal  # B alone
+    first: SentenceSurprisal  # the reference alone
+    second: SentenceSurprisal  # the candidate alone
     words: tuple[ComparedWord, ...]  # from left to right
 
     @property
@@ -202,32 +200,23 @@ class SentenceComparison:
         return "" if self.alignment.alike else DIFFERENT_CUTS
 
     def to_dict(self) -> dict[str, Any]:
-        """What `fillmask-ui surprise --compare --json` prints.
-
-        That of A alone; `compare` has the figures of B alone, and each word under both.
-        """
-        summary, second = self.summary, self.second.to_dict()
+        """What `fillmask-ui surprise --baseline --json` prints."""
+        summary = self.summary
         names = ("words", "characters", "total_nll_nats", "other_total_nll_nats", "flipped")
         means = ("mean_word_nll_nats", "other_mean_word_nll_nats", "mean_difference_nats")
-        largest = summary and {
-            "word": summary.largest.text,
-            "difference_nats": finite(summary.largest.difference_nats),
-        }
+        both = summary and {name: finite(getattr(summary, name)) for name in (*names, *means)}
         return {
-            **self.first.to_dict(),
-            "compare": {
-                **{name: second[name] for name in second if name not in ("text", "words")},
-                "by_word": not self.alignment.alike,
-                "notes": [self.note] if self.note else [],
-                "both": summary
-                and {name: finite(getattr(summary, name)) for name in (*names, *means)},
-                "largest": largest,
-                "words": [own.to_dict() for own in self.words],
-            },
+            "reference": self.first.to_dict(),
+            "candidate": self.second.to_dict(),
+            "by_word": not self.alignment.alike,
+            "notes": [self.note] if self.note else [],
+            "both": both and by_role(both),
+            "largest": summary and summary.largest.to_dict(),
+            "words": [own.to_dict() for own in self.words],
         }
 
 
-def compare_sentence(model_a: MaskedLM, model_b: MaskedLM, text: str) -> SentenceComparison:
+def compare_sentence(reference: MaskedLM, candidate: MaskedLM, text: str) -> SentenceComparison:
     """The loss of every word of a text under two models; errors as of `surprisal`.
 
     >>> from fillmask_ui import load_model
@@ -235,8 +224,8 @@ def compare_sentence(model_a: MaskedLM, model_b: MaskedLM, text: str) -> Sentenc
     >>> [own.text for own in found.words], found.alignment.alike
     (['The', 'cat', 'sat', '.'], True)
     """
-    alignment = align_text(model_a, model_b, text)
-    first, second = surprisal(model_a, text), surprisal(model_b, text)
+    alignment = align_text(reference, candidate, text)
+    first, second = surprisal(reference, text), surprisal(candidate, text)
     words = compared_words(alignment, first.words, second.words)
     return SentenceComparison(alignment, first, second, words)
 
@@ -244,7 +233,7 @@ def compare_sentence(model_a: MaskedLM, model_b: MaskedLM, text: str) -> Sentenc
 def compared_words(
     alignment: Alignment, first: Sequence[WordSurprisal], second: Sequence[WordSurprisal]
 ) -> tuple[ComparedWord, ...]:
-    """The words of A and of B side by side, as far as both are known."""
+    """The words of both models side by side, as far as both are known."""
     found = []
     for stretch in alignment.stretches:
         if stretch.first.stop > len(first) or stretch.second.stop > len(second):
@@ -283,7 +272,7 @@ def summarize_comparison(words: Sequence[ComparedWord]) -> ComparisonSummary | N
         other_total_nll_nats=other,
         mean_word_nll_nats=total / len(known),
         other_mean_word_nll_nats=other / len(known),
-        mean_difference_nats=total / len(known) - other / len(known),
+        mean_difference_nats=other / len(known) - total / len(known),
         mean_character_nll_nats=total / characters,
         other_mean_character_nll_nats=other / characters,
         largest=max(known, key=size),

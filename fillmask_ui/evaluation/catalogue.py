@@ -22,6 +22,7 @@ class Figure:
     interval: str = ""  # attribute of its 95 % interval; blank for none
     attribute: str = ""  # of the record; the key if blank
     interval_in_json: bool = True
+    share: bool = False  # whether tables write it as a percentage
 
     @property
     def interval_key(self) -> str:
@@ -40,7 +41,8 @@ class Figure:
 
 def figure(name: str, unit: str = "", interval: str = "", *, key: str = "", **more: Any) -> Any:
     """A dataclass field that is a `Figure`; `key` is by default the field's own name."""
-    own = Figure(key, name, unit, interval, interval_in_json=more.pop("interval_in_json", True))
+    kept = {own: more.pop(own) for own in ("interval_in_json", "share") if own in more}
+    own = Figure(key, name, unit, interval, **kept)
     return field(metadata={"figure": own}, **more)
 
 

@@ -39,8 +39,8 @@ class GroupFigures:
     tokens: int = figure("tokens")
     texts: int | None = figure("texts")  # with at least one of them; None where not counted
     mean_nll_nats: float = figure("mean NLL", NATS, "interval")
-    top1_accuracy: float = figure("top-1")
-    top5_accuracy: float = figure("top-5")
+    top1_accuracy: float = figure("top-1", share=True)
+    top5_accuracy: float = figure("top-5", share=True)
     mean_rank: float = figure("mean rank")
     mean_entropy_nats: float = figure("mean entropy", NATS)
     interval: Interval | None = None  # of the mean; None for fewer than 5 texts
@@ -90,8 +90,8 @@ class ModelFigures:
     # Sum of losses by characters; compares tokenizers.
     nll_per_character_nats: float = figure("NLL per character", NATS, "per_character_interval")
     nll_per_character_bits: float = figure("NLL per character", BITS)
-    top1_accuracy: float = figure("top-1 accuracy")  # share of tokens with rank 1
-    top5_accuracy: float = figure("top-5 accuracy")  # with rank 5 or better
+    top1_accuracy: float = figure("top-1 accuracy", share=True)  # share of tokens with rank 1
+    top5_accuracy: float = figure("top-5 accuracy", share=True)  # with rank 5 or better
     mean_rank: float = figure("mean rank")
     mean_entropy_nats: float = figure("mean entropy", NATS)
     calibration_error: float = figure("calibration error")  # mean |stated - right|
@@ -143,7 +143,7 @@ class Comparison:
     )
     # None by character, as all that follow, and where two stored runs are compared those with
     # distributions and logits.
-    agreement: float | None = figure("same best guess", default=None)
+    agreement: float | None = figure("same best guess", share=True, default=None)
     flips: int | None = figure("best guesses that differ", default=None)
     lost: int | None = figure("right in the reference only", default=None)
     won: int | None = figure("right in the candidate only", default=None)

@@ -169,7 +169,7 @@ class Diagnosis:
         values["parts"] = [part.to_dict() for part in self.parts]
         values.pop("difference_interval")
         values["difference_interval_95"] = interval_list(self.difference_interval)
-        return finite(values)
+        return finite({"model": values.pop("reference"), **values})
 
 
 def worst_first(parts: Iterable[PartNoise]) -> tuple[PartNoise, ...]:

@@ -7,6 +7,7 @@ import math
 from fillmask_ui.quantizing.diagnosis import Diagnosis
 from fillmask_ui.quantizing.measure_variants import Stamp
 from fillmask_ui.show.numbers import interval_text, signed_percent
+from fillmask_ui.show.sentences import difference_text
 from fillmask_ui.show.table import Column, Table
 
 MOST_ROWS = 15
@@ -63,7 +64,7 @@ def worst_parts(diagnosis: Diagnosis, most: int = MOST_ROWS) -> Table:
 def layers(diagnosis: Diagnosis) -> Table:
     """Each layer's weights, and the noise that has built up behind it."""
     columns = (
-        *("layer", Column("bytes", bytes_text), Column("in the baseline", bytes_text)),
+        *("layer", Column("bytes", bytes_text), Column("in the reference", bytes_text)),
         Column("weights, dB", snr_text, about="snr", right=True),
         Column("behind it, dB", snr_text, about="snr_activations", right=True),
     )
@@ -99,7 +100,7 @@ def kept_parts(diagnosis: Diagnosis) -> Table:
     """The greedy list."""
     columns = (
         *("part", Column("mean NLL, nats", ".4f")),
-        *(Column("against the baseline", signed_percent), Column("bytes added", bytes_text)),
+        *(Column("against the reference", signed_percent), Column("bytes added", bytes_text)),
     )
     rows = (
         (step.name, step.mean_nll_nats, step.relative_change, step.bytes_added)
@@ -113,15 +114,13 @@ def _signed(nats: float) -> str:
 
 
 def loss_sentence(diagnosis: Diagnosis) -> str:
-    """Both losses and the difference; blank before they are known."""
+    """The difference of both losses; blank before they are known."""
     if not diagnosis.texts:
         return ""
-    low_high = interval_text(diagnosis.difference_interval, _signed)
-    interval = f", 95 % interval {low_high}" if low_high else ""
     return (
-        f"Mean NLL {diagnosis.mean_nll_nats:.4f} nats beside {diagnosis.baseline_nll_nats:.4f} of "
-        f"the baseline on {diagnosis.texts} texts: {signed_percent(diagnosis.relative_change)} "
-        f"(difference {diagnosis.difference_nats:+.4f}{interval})."
+        f"{difference_text(diagnosis.difference_nats, diagnosis.difference_interval)} Mean NLL "
+        f"{diagnosis.mean_nll_nats:.4f} nats, {diagnosis.baseline_nll_nats:.4f} of the reference, "
+        f"on {diagnosis.texts} texts: {signed_percent(diagnosis.relative_change)}."
     )
 
 
@@ -142,7 +141,7 @@ def worst_sentence(diagnosis: Diagnosis) -> str:
         names = ", ".join(part.name for part in certain[:5])
         return f"Certainly costs loss: {names}."
     if all(math.isinf(part.weight_snr_db) for part in diagnosis.parts):
-        return "All parts hold the same numbers as in the baseline."
+        return "All parts hold the same numbers as in the reference."
     if not any(part.restored for part in diagnosis.parts):
         return "No part stands out."
     return "No part stands out, and none alone certainly costs loss on these texts."
@@ -180,7 +179,7 @@ def stamp_line(stamp: Stamp | None, measured: str = "") -> str:
 def remarks(diagnosis: Diagnosis) -> list[str]:
     """Alarms, notes, and parts without a partner."""
     lines = [*diagnosis.alarms, *diagnosis.notes]
-    alone = {"this file": diagnosis.only_here, "the baseline": diagnosis.only_in_baseline}
+    alone = {"the candidate": diagnosis.only_here, "the reference": diagnosis.only_in_baseline}
     for where, names in alone.items():
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""

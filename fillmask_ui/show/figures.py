@@ -10,11 +10,12 @@ from typing import Any
 from fillmask_ui.evaluation import ModelFigures, Summary
 from fillmask_ui.evaluation.catalogue import SPLITS, Figure, figures_of
 from fillmask_ui.evaluation.summary import COMPARISON_FIGURES, GROUP_FIGURES, MODEL_FIGURES
+from fillmask_ui.records import ROLES
+from fillmask_ui.show.numbers import Share
 from fillmask_ui.show.table import Table
 
 # What tables and charts call one model, or the reference and the candidate.
 Names = tuple[str, ...]
-ROLES: Names = ("reference", "candidate")
 INTERVAL = "95 % interval"
 
 
@@ -74,8 +75,11 @@ def comparison_table(summary: Summary) -> Table:
 
 def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
     for record in records:
-        yield figure.value(record)
-        yield figure.interval_of(record)
+        value, span = figure.value(record), figure.interval_of(record)
+        if figure.share:
+            value, span = value if value is None else Share(value), span and span.map(Share)
+        yield value
+        yield span
 
 
 def groups_table(models: Sequence[ModelFigures], split: str, names: Names = ROLES) -> Table:
@@ -101,9 +105,10 @@ def records_table(
     def cells(record: Any) -> Iterator[Any]:
         for figure in figures:
             missing = 0 if figure.key == "tokens" else None
-            yield missing if record is None else figure.value(record)
+            value, span = (missing, None) if record is None else _values(figure, [record])
+            yield value
             if figure.interval:
-                yield record and figure.interval_of(record)
+                yield span
 
     rows = ((*key, *(c for own in records for c in cells(own.get(key)))) for key in keys)
     return Table.of((*heading, *headings(labels, names[: len(records)])), rows)

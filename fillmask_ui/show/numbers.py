@@ -92,12 +92,20 @@ def signed_loss(nats: float, unit: str) -> str:
     return f"{in_unit(nats, unit):+,.3f}" if nats else "0"
 
 
+class Share(float):
+    """A share of something, which tables write as a percentage."""
+
+
 def cell_text(value: Any) -> str:
     """A cell of a table: whole numbers in full, others to four digits, blank for None.
 
     >>> cell_text(1234), cell_text(0.25), cell_text(1.5e-7), cell_text(math.inf), cell_text(None)
     ('1,234', '0.2500', '1.5e-07', 'infinite', '')
+    >>> cell_text(Share(0.25))
+    '25.00%'
     """
+    if isinstance(value, Share):
+        return f"{value:.2%}"
     if isinstance(value, Interval):
         return interval_text(value, cell_text)
     if isinstance(value, bool) or not isinstance(value, int | float):

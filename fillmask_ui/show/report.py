@@ -6,10 +6,11 @@ It holds the chart library, so it opens offline.
 from pathlib import Path
 
 from fillmask_ui.files import write_text
+from fillmask_ui.records import ROLES
 from fillmask_ui.runs import Run, compare
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.show.charts import chart_library, charts
-from fillmask_ui.show.figures import ROLES, comparison_table, figures_table
+from fillmask_ui.show.figures import comparison_table, figures_table
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import (
     change_text,

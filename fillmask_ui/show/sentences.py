@@ -6,8 +6,9 @@ from typing import Any
 
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.metrics.metric import exp
+from fillmask_ui.intervals import Interval
 from fillmask_ui.runs import RunInfo
-from fillmask_ui.show.figures import interval_heading
+from fillmask_ui.show.figures import INTERVAL, interval_heading
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent, three_digits
 
 Engines = Iterable[Mapping[str, Any]]  # `RunInfo.engines`
@@ -65,37 +66,21 @@ def _counted(count: int, what: str) -> str:
 
 
 def conclusion_text(summary: Summary) -> str:
-    """What the comparison of two models shows, as one sentence; blank without a second model.
+    """What the comparison of two models shows; blank without a second model.
 
-    The words and the numbers rest on one interval: of the difference of the mean losses in nats,
-    or of the relative change where the metric is no plain mean of them.
+    It rests on the difference of the mean losses in nats, or on the relative change where the
+    metric is no plain mean of them.
     """
     pair = summary.comparison
     if pair is None:
         return ""
-    if not math.isfinite(pair.difference_nats):
-        if pair.difference_nats == math.inf:
-            return "The candidate is worse: it gave a hidden word no chance at all."
-        return "The two cannot be compared: a mean loss is infinite."
-    if summary.metric.scaled:
-        name, change, span = summary.compared_metric, pair.relative_change, pair.interval
-        size, ends = f"{abs(change):.2%}", interval_text(span, signed_percent)
-    else:
-        name = "loss" if pair.unit == "token" else f"loss per {pair.unit}"
-        change, span = pair.difference_nats, pair.difference_interval
-        size, ends = f"{_size(change)} nats", interval_text(span, _signed_size)
-    if change == 0:
-        return f"No difference: both have the same {name}."
-    said = f"{name} is {size} {'higher' if change > 0 else 'lower'}"
-    if span is None:
-        return f"Too few texts to tell: the candidate's {said}."
-    said = f"{said}, {interval_heading(summary)} {ends}."
-    if span.low <= 0 <= span.high and pair.verdict.label not in ("AT_RISK", "REGRESSION"):
-        yet = " yet" if pair.verdict.label == "INCONCLUSIVE" else ""
-        return f"No difference seen{yet}: the candidate's {said}"
-    if change < 0:
-        return f"The candidate is better: its {said}"
-    return f"The candidate {_WORSE[pair.verdict.label]}: its {said}"
+    heading, label = interval_heading(summary), pair.verdict.label
+    if summary.metric.scaled and math.isfinite(pair.difference_nats):
+        change, span, name = pair.relative_change, pair.interval, summary.compared_metric
+        return difference_text(change, span, label, name=name, unit="", heading=heading)
+    name = "loss" if pair.unit == "token" else f"loss per {pair.unit}"
+    change, span = pair.difference_nats, pair.difference_interval
+    return difference_text(change, span, label, name=name, heading=heading)
 
 
 # What a candidate is whose interval lies above no change, by its verdict.
@@ -105,6 +90,41 @@ _WORSE = {
     "REGRESSION": "is worse",
     "INCONCLUSIVE": "is worse, by how much is not settled",
 }
+
+
+def difference_text(
+    change: float,
+    span: Interval | None,
+    verdict: str = "",
+    *,
+    name: str = "loss",
+    unit: str = "nats",
+    heading: str = INTERVAL,
+) -> str:
+    """A change of what is called `name`, candidate less reference, as a conclusion.
+
+    Without a unit it is a relative change. A `verdict` says how bad a worse candidate is.
+
+    >>> difference_text(0.0043, Interval(-0.003, 0.0112, "bootstrap-t"), "PASS")
+    "No difference seen: the candidate's loss is 0.004 nats higher, 95 % interval -0.003 to +0.011."
+    """
+    if change == math.inf:
+        return "The candidate is worse: it gave a hidden word no chance at all."
+    if not math.isfinite(change):
+        return "The two cannot be compared: a mean loss is infinite."
+    if change == 0:
+        return f"No difference: both have the same {name}."
+    size = f"{_size(change)} {unit}" if unit else f"{abs(change):.2%}"
+    said = f"{name} is {size} {'higher' if change > 0 else 'lower'}"
+    if span is None:
+        return f"Too few texts to tell: the candidate's {said}."
+    said += f", {heading} {interval_text(span, _signed_size if unit else signed_percent)}."
+    if span.low <= 0 <= span.high and verdict in ("PASS", "INCONCLUSIVE", ""):
+        yet = " yet" if verdict == "INCONCLUSIVE" else ""
+        return f"No difference seen{yet}: the candidate's {said}"
+    if change < 0:
+        return f"The candidate is better: its {said}"
+    return f"The candidate {_WORSE.get(verdict, 'is worse')}: its {said}"
 
 
 def change_text(summary: Summary) -> str:
@@ -128,7 +148,7 @@ def outlook_text(summary: Summary) -> str:
 
 
 def comparison_lines(summary: Summary) -> Iterator[str]:
-    """The conclusion, the verdict and the differences of two models, for the shell."""
+    """The conclusion on two models and the verdict, for the shell."""
     pair = summary.comparison
     if pair is None:
         return
@@ -136,17 +156,6 @@ def comparison_lines(summary: Summary) -> Iterator[str]:
     yield f"Verdict: {pair.verdict.label} ({change_text(summary)})"
     if outlook := outlook_text(summary):
         yield outlook
-    if pair.agreement is not None:
-        yield (
-            f"Same best guess for {pair.agreement:.2%} of the tokens; {pair.flips:,} flipped "
-            f"({pair.lost:,} right only in the reference, {pair.won:,} right only in the candidate)"
-        )
-    if pair.mean_kl_nats is not None:
-        yield (
-            f"KL(candidate || reference) {pair.mean_kl_nats:.6f} nats, "
-            f"KL(reference || candidate) {pair.mean_kl_reverse_nats:.6f}; |logit difference| mean "
-            f"{pair.mean_abs_logit_difference:.6f}, largest {pair.max_abs_logit_difference:.6f}"
-        )
 
 
 _HIDDEN = "hidden words and word parts"

@@ -11,7 +11,11 @@ from fillmask_ui.records import Candidate
 
 NEW, GONE = "new", "gone"
 # What `mark` means, shown on hover.
-MARKS = {NEW: "only B lists it", GONE: "only A lists it", "asked": "a word you asked about"}
+MARKS = {
+    NEW: "only the candidate lists it",
+    GONE: "only the reference lists it",
+    "asked": "a word you asked about",
+}
 _ENDING = "…"
 
 
@@ -57,7 +61,7 @@ class TokenNames:
 
 
 def compared_name(row: ContrastedWord, first: Vocabulary, second: Vocabulary) -> str:
-    """The name of a word, given the vocabularies of A and B."""
+    """The name of a word, given the vocabularies of reference and candidate."""
     for token, token_id, vocabulary in (
         (row.token, row.token_id, first),
         (row.other_token, row.other_token_id, second),
@@ -68,14 +72,14 @@ def compared_name(row: ContrastedWord, first: Vocabulary, second: Vocabulary) ->
 
 
 def mark(row: ContrastedWord | ComparedJoint) -> str:
-    """`new` if only B lists the word, `gone` if only A does, `asked` if neither."""
+    """`new` if only the candidate lists the word, `gone` if only the reference, else `asked`."""
     if row.listed != row.other_listed:
         return GONE if row.listed else NEW
     return "" if row.listed else "asked"
 
 
 def points(row: ContrastedWord) -> str:
-    """Probability under B minus that under A, in percentage points; blank without both.
+    """Probability under the candidate less the reference's, in percentage points.
 
     >>> from types import SimpleNamespace as Row
     >>> points(Row(difference=0.0153)), points(Row(difference=-1e-9)), points(Row(difference=None))
@@ -89,14 +93,14 @@ def points(row: ContrastedWord) -> str:
 
 @dataclass(frozen=True)
 class RankChange:
-    """From A to B, shown (`arrow`) and read aloud (`said`)."""
+    """From reference to candidate, shown (`arrow`) and read aloud (`said`)."""
 
     arrow: str
     said: str
 
 
 def rank_change(row: ContrastedWord) -> RankChange:
-    """How many places higher B ranks a word than A; blank without two ranks.
+    """How many places higher the candidate ranks a word; blank without two ranks.
 
     >>> from types import SimpleNamespace as Row
     >>> rank_change(Row(rank=4, other_rank=2, rank_change=2))
@@ -116,7 +120,7 @@ def rank_change(row: ContrastedWord) -> RankChange:
 
 
 def first_words(mask: Contrast) -> tuple[ContrastedWord, ContrastedWord]:
-    """The most probable word of A and that of B."""
+    """The most probable word of the reference and that of the candidate."""
     own = next(row for row in mask.candidates if row.listed and row.rank == 1)
     other = next(row for row in mask.candidates if row.other_listed and row.other_rank == 1)
     return own, other

@@ -33,7 +33,7 @@ def _json_of(record: type, **more: Any) -> Any:
             nested[name] = GenericAlias(list, _json_of(item))
         else:
             plain[name] = float | None if name == "nll_nats" else kind
-    return _typed_dict(f"{record.__name__}Json", plain | nested)
+    return _typed_dict(f"{record.__name__}Json", records.by_role(plain | nested))
 
 
 CandidateJson = _json_of(records.Candidate)
@@ -45,18 +45,18 @@ JointJson = _json_of(records.JointFilling, log_probability_nats=float | None)
 ModelJson = _json_of(AvailableModel)
 # What `fillmask-ui predict --json` prints.
 _LISTS = {"masks": GenericAlias(list, MaskJson), "joint": GenericAlias(list, JointJson)}
-_FILLED = {"text": str, "model": str, "signature": str}
-FillingJson = _typed_dict("FillingJson", _FILLED | _LISTS)
-# What `fillmask-ui predict --compare --json` prints.
-ComparedJson = _json_of(
-    Contrast, model=str, signature=str, by_word=bool, notes=GenericAlias(list, str)
-)
-_LISTS |= {
-    "masks": GenericAlias(list, _json_of(records.MaskFilling, compare=ComparedJson)),
-    "joint_compare": GenericAlias(list, _json_of(ComparedJoint)),
+FillingJson = _typed_dict("FillingJson", {"text": str, "model": str, "signature": str} | _LISTS)
+ContrastJson = _json_of(Contrast)
+# What `fillmask-ui predict --baseline --json` prints.
+_COMPARED = {
+    "reference": FillingJson,
+    "candidate": FillingJson,
+    "by_word": bool,
+    "notes": GenericAlias(list, str),
+    "masks": GenericAlias(list, ContrastJson),
+    "joint": GenericAlias(list, _json_of(ComparedJoint)),
 }
-# Without joint fillings where there is one mask.
-ComparisonJson = _typed_dict("ComparisonJson", _FILLED | _LISTS, total=False)
+ComparisonJson = _typed_dict("ComparisonJson", _COMPARED)
 
 
 def build(session: Session) -> None:
@@ -93,12 +93,12 @@ def build(session: Session) -> None:
     def compare(
         text: str, model: str = "", other: str = "", top_k: int = 5, candidates: str = ""
     ) -> Any:
-        """Two models at each mask, as `fillmask-ui predict --compare --json` prints them.
+        """Two models at each mask, as `fillmask-ui predict --baseline --json` prints them.
 
         Args:
             text: a sentence with [MASK], <mask> or ___.
-            model: reference of model A; empty for the page's default model.
-            other: reference of model B; empty for the page's default model.
+            model: address of the reference; empty for the page's default model.
+            other: address of the candidate; empty for the page's default model.
             top_k: words that each lists for each mask, 1 to 100.
             candidates: words to score at each mask, separated by commas.
         """

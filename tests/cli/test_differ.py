@@ -19,7 +19,8 @@ def file(tmp_path):
 
 
 def differ(fillmask, *arguments):
-    return fillmask("differ", "--compare", "embedded:int8", *arguments)
+    pair = ("--model", "embedded:int8", "--baseline", "embedded")
+    return fillmask("differ", *pair, *arguments)
 
 
 def test_json_is_what_python_says(fillmask, file):
@@ -30,16 +31,13 @@ def test_json_is_what_python_says(fillmask, file):
     texts = [Example(number, line) for number, line in enumerate(LINES)]
     *_, search = divergent_sentences(*pair, texts, words=3, most=2)
     expected = json.loads(json.dumps(search.to_dict()))
-    assert result.json == expected | {
-        "model": "embedded",
-        "signature": str(pair[0].signature),
-        "compare": {"model": "embedded:int8", "signature": str(pair[1].signature)},
-    }
+    named = [{"model": m.signature.name, "signature": str(m.signature)} for m in pair]
+    assert result.json == expected | {"reference": named[0], "candidate": named[1]}
     assert [*expected] == ["looked", "left_out", "words", "parted", "flipped", "best"]
     assert (expected["looked"], expected["words"], len(expected["best"])) == (3, 9, 2)
     # The numbers are those that `predict` gives of each model by itself.
     best = result.json["best"][0]
-    for name, mark in (("embedded", ""), ("embedded:int8", "other_")):
+    for name, mark in (("embedded", "reference_"), ("embedded:int8", "candidate_")):
         word = ("--candidates", best["word"], "--top-k", "1")
         (mask,) = fillmask("predict", best["masked"], "-m", name, *word, "--json").json["masks"]
         assert best[f"{mark}first"] == mask["candidates"][0]
@@ -57,9 +55,9 @@ def test_the_table_marks_the_hidden_word(fillmask, file):
 
 def test_the_same_model_twice(fillmask):
     options = ("--sentences", "4", "--words", "2")
-    result = fillmask("differ", "--compare", "embedded", *options)
+    result = fillmask("differ", "--baseline", "embedded", *options)
     assert "The models do not differ on 4 sentences (8 words hidden)." in result.stdout
-    found = fillmask("differ", "--compare", "embedded", *options, "--json").json
+    found = fillmask("differ", "--baseline", "embedded", *options, "--json").json
     assert (found["parted"], found["flipped"], found["best"]) == (0, 0, [])
 
 
@@ -80,7 +78,7 @@ def test_stopped_it_shows_what_it_has_found(fillmask, file, monkeypatch):
 
 
 def test_texts_without_a_sentence_to_look_at(fillmask):
-    options = ("--compare", "embedded", "--dataset", "-", "--no-shuffle")
+    options = ("--baseline", "embedded", "--dataset", "-", "--no-shuffle")
     result = fillmask("differ", *options, stdin="too short.\n")
     assert (result.returncode, result.stdout) == (1, "")
     assert "no sentence could be looked at: of 1, none has enough words" in result.stderr

@@ -67,49 +67,58 @@ def test_models_lists_the_embedded_ones(fillmask):
 
 
 def test_two_models_say_what_each_alone_says(fillmask):
-    compared = fillmask("predict", TEXT, "--compare", "embedded:int8", "--json", *ASKED).json
-    shown = fillmask("predict", TEXT, "--compare", "embedded:int8", *ASKED).stdout
+    two = ("predict", TEXT, "--model", "embedded:int8", "--baseline", "embedded", *ASKED)
+    compared, shown = fillmask(*two, "--json").json, fillmask(*two).stdout
     alone = [
         fillmask("predict", TEXT, "-m", name, "--json", "--top-k", "all", *ASKED).json
         for name in ("embedded", "embedded:int8")
     ]
-    assert compared.pop("joint_compare")[0]["nll_nats"] > 0
-    assert "A: embedded, B: embedded:int8" in shown and "All masks together" in shown
-    for mask, own, other in zip(compared["masks"], *(a["masks"] for a in alone), strict=True):
-        found = mask.pop("compare")
-        assert found["model"] == "embedded:int8"
-        assert found["entropy_nats"] == own["entropy_nats"]
-        assert found["other_entropy_nats"] == other["entropy_nats"]
-        one, two = ({c["token_id"]: c for c in side["candidates"]} for side in (own, other))
+    assert compared["joint"][0]["reference_nll_nats"] > 0
+    assert "Reference: embedded, candidate: embedded:int8" in shown
+    assert "All masks together" in shown
+    for found, own, other in zip(compared["masks"], *(a["masks"] for a in alone), strict=True):
+        assert found["reference_entropy_nats"] == own["entropy_nats"]
+        assert found["candidate_entropy_nats"] == other["entropy_nats"]
+        ids = ({c["token_id"]: c for c in side["candidates"]} for side in (own, other))
+        reference, candidate = ids
         for row in found["candidates"]:
-            if row["token_id"] is None:
+            if row["reference_token_id"] is None:
                 first, second = (
                     next(word for word in side["scored"] if word["word"] == row["word"])
                     for side in (own, other)
                 )
             else:
-                first, second = one[row["token_id"]], two[row["other_token_id"]]
+                first = reference[row["reference_token_id"]]
+                second = candidate[row["candidate_token_id"]]
             for name in ("probability", "nll_nats", "rank"):
-                assert row[name] == first[name]
-                assert row[f"other_{name}"] == second[name]
+                assert row[f"reference_{name}"] == first[name]
+                assert row[f"candidate_{name}"] == second[name]
         best = [side["candidates"][0]["token_id"] for side in (own, other)]
         assert found["flipped"] == (best[0] != best[1])
         assert found["kl_nats"] > found["js_nats"] > 0
-        assert f"KL(A || B) {found['kl_nats']:.4f}" in shown
+        assert f"KL(reference || candidate) {found['kl_nats']:.4f}" in shown
         (cat,) = (row for row in found["candidates"] if row["word"] == "cat")
-        assert f"{cat['rank']:,} → {cat['other_rank']:,}" in shown
+        assert f"{cat['reference_rank']:,} → {cat['candidate_rank']:,}" in shown
         assert ("first word flipped:" if found["flipped"] else "both say") in shown
-    assert compared == fillmask("predict", TEXT, "--json", *ASKED).json
+    for role, name in (("reference", "embedded"), ("candidate", "embedded:int8")):
+        assert compared[role] == fillmask("predict", TEXT, "-m", name, "--json", *ASKED).json
+
+
+def test_the_earlier_spelling_means_what_it_meant_and_warns(fillmask):
+    now = fillmask("predict", TEXT, "-m", "embedded:int8", "--baseline", "embedded", "--json")
+    before = fillmask("predict", TEXT, "--compare", "embedded:int8", "--json")
+    assert before.json == now.json
+    assert "write --model embedded:int8 --baseline embedded" in before.stderr
+    assert "warning" not in now.stderr
 
 
 def test_models_with_different_tokenizers(fillmask, tiny_models):
     other = str(tiny_models.folder("roberta"))
-    result = fillmask("predict", TEXT, "--compare", other, "--json", *ASKED)
+    result = fillmask("predict", TEXT, "--baseline", other, "--json", *ASKED)
     assert result.returncode == 0, result.stderr
-    for mask in result.json["masks"]:
-        assert mask["compare"]["by_word"]
-        assert mask["compare"]["kl_nats"] is None
-    shown = fillmask("predict", TEXT, "--compare", other).stdout
+    assert result.json["by_word"]
+    assert {mask["kl_nats"] for mask in result.json["masks"]} == {None}
+    shown = fillmask("predict", TEXT, "--baseline", other).stdout
     assert "have different tokenizers" in shown
     assert "KL" not in shown.split("Mask 1 of 2")[1]
 
@@ -117,7 +126,7 @@ def test_models_with_different_tokenizers(fillmask, tiny_models):
 def test_a_text_that_one_of_them_cannot_take_costs_only_itself(fillmask, tiny_models):
     long, short = "word " * 200 + "[MASK]", "A [MASK]."
     other = str(tiny_models.folder("bert"))
-    result = fillmask("predict", long, short, "--compare", other, "--json")
+    result = fillmask("predict", long, short, "--baseline", other, "--json")
     assert result.returncode == 2
     assert f"text 1: {other}: the text has" in result.stderr
-    assert result.json["text"] == short
+    assert result.json["candidate"]["text"] == short

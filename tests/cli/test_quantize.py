@@ -1,6 +1,7 @@
 """`fillmask-ui quantize` and `fillmask-ui export`."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from fillmask_ui.cli import quantize as command
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools.schemes import SCHEMES
+from fillmask_ui.quantizing.make_variants import Variant
 
 CAT = "The cat sat on the [MASK]."
 
@@ -52,11 +54,14 @@ def test_calibration_texts_come_from_a_file(fillmask, bert, tmp_path):
 def test_an_interruption_keeps_what_is_done(fillmask, bert, tmp_path, monkeypatch):
     out = tmp_path / "out"
 
-    def interrupted(self, variant):
-        self.made.append(variant)
-        raise KeyboardInterrupt
+    def interrupted(steps, *_):
+        with closing(steps):
+            for step in steps:
+                yield step
+                if isinstance(step, Variant):
+                    raise KeyboardInterrupt
 
-    monkeypatch.setattr(command._Bench, "add", interrupted)
+    monkeypatch.setattr(command, "_measured", interrupted)
     done = fillmask("quantize", bert, "-o", out, "--scheme", "all", "--no-measure")
     assert done.returncode == 130
     assert f"stopped; model_int8.onnx is complete in {out}" in done.stderr

@@ -44,27 +44,29 @@ def test_a_bad_text_costs_only_itself(fillmask):
 
 
 def test_two_models_as_json_are_what_python_says(fillmask):
-    result = fillmask("surprise", MOON, "--compare", "embedded:int8", "--json")
+    pair = ("--model", "embedded:int8", "--baseline", "embedded")
+    result = fillmask("surprise", MOON, *pair, "--json")
     assert result.returncode == 0, result.stderr
     expected = compare_sentence(load_model("embedded"), load_model("embedded:int8"), MOON)
     assert result.json == json.loads(json.dumps(expected.to_dict()))
     # Either side is what that model alone says, to the last digit.
-    alone = fillmask("surprise", MOON, "--json").json
-    assert result.json["words"] == alone["words"]
-    other = fillmask("surprise", MOON, "--json", "--model", "embedded:int8").json
-    beside = result.json["compare"]
-    assert [own for word in beside["words"] for own in word["other"]] == other["words"]
-    assert beside["pseudo_perplexity"] == other["pseudo_perplexity"]
+    alone = [fillmask("surprise", MOON, "--json", "-m", name).json for name in pair[3::-2]]
+    assert [result.json["reference"], result.json["candidate"]] == alone
+    for both, *sides in zip(result.json["words"], *(own["words"] for own in alone), strict=True):
+        reference, candidate = (own["nll_nats"] for own in sides)
+        assert both["reference_nll_nats"] == reference
+        assert both["candidate_nll_nats"] == candidate
+        assert both["difference_nats"] == candidate - reference
 
 
 def test_the_table_of_two_models(fillmask):
     same, bits = (
-        fillmask("surprise", MOON, "--compare", reference, *more).stdout
+        fillmask("surprise", MOON, "--baseline", reference, *more).stdout
         for reference, more in (("embedded", ()), ("embedded:int8", ("--bits",)))
     )
-    assert "NLL A (nats)" in same
+    assert "Reference NLL (nats)" in same
     assert "Largest difference: The +0.0000; the best word flipped at 0 of 7" in same
-    words = same.split("Mean loss a word: A ")[1].split(" nats")[0].split(", B ")
+    words = same.split("Mean loss a word: reference ")[1].split(" nats")[0].split(", candidate ")
     assert words[0] == words[1]
-    assert "Pseudo-perplexity: A " in bits
-    assert "NLL A (bits)" in bits
+    assert "Pseudo-perplexity: reference " in bits
+    assert "Reference NLL (bits)" in bits

@@ -66,7 +66,6 @@ def test_a_comparison_has_what_is_known_of_it(pair):
     assert row[1:] == (pair.comparison.difference_nats, pair.comparison.difference_interval)
     stored = replace(pair, comparison=replace(pair.comparison, mean_kl_nats=None))
     assert "KL(candidate || reference) (nats)" not in str(figures.comparison_table(stored))
-    assert not any("KL(" in line for line in comparison_lines(stored))
 
 
 def test_groups_that_one_model_lacks_stand_in_their_order():
@@ -96,4 +95,4 @@ def test_the_verdict_in_words(pair):
     said = lines(Verdict("INCONCLUSIVE"), None)
     assert said[1].endswith("+10.00%)")
     assert said[2] == "This many texts cannot say how many more would settle it."
-    assert lines(Verdict("PASS"), None)[2].startswith("Same best guess")
+    assert len(lines(Verdict("PASS"), None)) == 2

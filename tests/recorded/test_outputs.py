@@ -17,7 +17,8 @@ PSEUDO = ("--metric", "pseudo-perplexity")
 UNIFORM = ("--metric", "uniform")
 BYTES = ("--metric", "bits-per-byte")
 UNMASKING = ("--metric", "unmasking")
-DIFFER = ("differ", *TABLE, "--dataset", "texts.txt", "--sentences", "4")
+BASE = ("--baseline", "table")
+DIFFER = ("differ", *BASE, "--dataset", "texts.txt", "--sentences", "4")
 SUFFIX = ("--metric", "suffix")
 WORDS = ("--candidates", "cat, walked, unhappiness, gardens, Zürich, quickest")
 ONNX = ("-m", "table/onnx/model.onnx")
@@ -35,10 +36,10 @@ JSON = {
     "predict-letters": ("predict", "-m", "letters", *WORDS, "-k", "3", CAT),
     "predict-onnx": ("predict", *ONNX, "--model-id", "noisy", "-k", "2", CAT),
     "predict-onnx-file": ("predict", *TABLE, "--onnx-file", "model.onnx", "-k", "2", CAT),
-    "predict-compare": ("predict", *TABLE, "--compare", "noisy", *WORDS, "-k", "3", TWO, CAT),
-    "predict-compare-letters": ("predict", *TABLE, "--compare", "letters", "-k", "3", CAT),
+    "predict-compare": ("predict", "-m", "noisy", *BASE, *WORDS, "-k", "3", TWO, CAT),
+    "predict-compare-letters": ("predict", "-m", "letters", *BASE, "-k", "3", CAT),
     "predict-compare-bits": (
-        *("predict", *TABLE, "--compare", "noisy", "--bits", "--joint", "0", "-k", "2", THREE),
+        *("predict", "-m", "noisy", *BASE, "--bits", "--joint", "0", "-k", "2", THREE),
     ),
     "unmask": ("unmask", *TABLE, TWO, THREE),
     "unmask-steps": ("unmask", *TABLE, "--max-steps", "2", "--order", "entropy", THREE),
@@ -53,9 +54,9 @@ JSON = {
     ),
     "unmask-length": ("unmask", *TABLE, "--length", "4", "--order", "left_to_right"),
     "unmask-file": ("unmask", "-m", "letters", "--file", "sentences.txt"),
-    "differ": (*DIFFER, "--compare", "noisy"),
-    "differ-letters": (*DIFFER, "--compare", "letters", "--words", "2", "--most", "2"),
-    "differ-same": (*DIFFER, "--compare", "table"),
+    "differ": (*DIFFER, "-m", "noisy"),
+    "differ-letters": (*DIFFER, "-m", "letters", "--words", "2", "--most", "2"),
+    "differ-same": (*DIFFER, *TABLE),
     "surprise": ("surprise", *TABLE, "The cat sat on the mat.", "Gardens!"),
     "eval": TEXTS,
     "eval-baseline": (*TEXTS, *NOISY),
@@ -147,14 +148,14 @@ REFUSED = {
     "option before the command": ("--public", "eval", *TABLE),
     "unknown run": ("runs", "show", "missing"),
     "resume an unknown run": ("eval", "--resume", "missing"),
-    "second model missing": ("predict", *TABLE, "--compare", "./missing", CAT),
+    "second model missing": ("predict", *TABLE, "--baseline", "./missing", CAT),
     "nothing to unmask": ("unmask", *TABLE),
     "unmask no mask": ("unmask", *TABLE, "no mask here"),
     "unmask threshold at random": ("unmask", *TABLE, "--order", "none", "--threshold", "1", TWO),
     "unmask top-p": ("unmask", *TABLE, "--top-p", "2", TWO),
     "unmask top-k and top-p": ("unmask", *TABLE, "--top-k", "3", "--top-p", "0.5", TWO),
     "differ without a second": ("differ", *TABLE, "--dataset", "texts.txt"),
-    "differ sentences": (*DIFFER, "--compare", "noisy", "--words", "0"),
+    "differ sentences": (*DIFFER, "-m", "noisy", "--words", "0"),
     "diagnose no budget": ("diagnose", "table", "--baseline", "table", "--budget", "half"),
     "diagnose in full precision": ("diagnose", "table", "--baseline", "table", *TEXTS[3:]),
     "diagnose missing": ("diagnose", "./missing", "--baseline", "table"),

@@ -123,7 +123,7 @@ def packaged(once, trained, text_file, cloze_file):
         arguments = ["package", trained, "-o", folder / "model", "--notes", notes]
         arguments += ["--vocabulary-size", "120", "--text", text_file, "--cloze", cloze_file]
         arguments += ["--evaluate", f"{text_file}:0.1", "--calibration", f"{text_file}:0.05"]
-        invoked(*arguments, "--compare", trained)
+        invoked(*arguments, "--baseline", trained)
 
     return once.folder("packaged", make) / "model"
 

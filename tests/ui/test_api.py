@@ -73,7 +73,7 @@ def test_compare_answers_what_compare_does(client, served):
     expected = compare(*models, text, top_k=4, candidates=["cat", "souvenirs"])
     assert found == json.loads(expected.to_json())
     assert set(found) == set(api.ComparisonJson.__annotations__)
-    assert set(found["masks"][0]["compare"]) == set(api.ComparedJson.__annotations__)
+    assert set(found["masks"][0]) == set(api.ContrastJson.__annotations__)
     with pytest.raises(AppError, match="nobody/none<b>"):
         client.predict(text, "", "nobody/none<b>", api_name="/compare")
 

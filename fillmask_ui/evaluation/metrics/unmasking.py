@@ -199,9 +199,9 @@ class WrittenFigures:
     """What one model wrote."""
 
     # Share of texts with every hidden token right, and of hidden tokens where the true one stands.
-    exact_match: float = figure("exact match", "", "exact_match_interval")
+    exact_match: float = figure("exact match", "", "exact_match_interval", share=True)
     infill_token_accuracy: float = figure(
-        "infill token accuracy", "", "infill_token_accuracy_interval"
+        "infill token accuracy", "", "infill_token_accuracy_interval", share=True
     )
     mean_pseudo_perplexity: float = figure(
         "mean pseudo-perplexity of the finished texts", "", "mean_pseudo_perplexity_interval"

@@ -33,8 +33,8 @@ _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _AXES = (("linear", "tokens"), ("log", "tokens (log scale)"))
 _CALIBRATION_FIGURES = (
     Figure("tokens", "tokens"),
-    Figure("mean_probability", "mean stated"),
-    Figure("accuracy", "right"),
+    Figure("mean_probability", "mean stated", share=True),
+    Figure("accuracy", "right", share=True),
 )
 _PARTS = ("means", "lows", "highs")
 

@@ -37,7 +37,7 @@ class Question:
     zoom: Literal[1, 10, 100] = 1
     other: str = ""  # a second sentence to compare with; blank for none
     lens: Literal["", "mattered"] = ""
-    # Tint of the words under two models: A - B, or the loss of either.
+    # Tint of the words under two models: B - A, or the loss of either.
     tint: Literal["difference", "a", "b"] = "difference"
     run: TokenPlace | None = None  # a token to show as its run saw it
     alone: bool = False  # that token with nothing else hidden
