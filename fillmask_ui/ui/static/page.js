@@ -39,6 +39,25 @@
   if (plan.some(({ type, props }) => type === "tabitem" && props.id === asked)) tabs.props.selected = asked;
   else document.documentElement.dataset.asked = asked;
 
+  // The skeleton stands until Gradio's page does. It shows the first answer, which is a part of the
+  // plan, unless the address asks for something else.
+  page.begin = (skeleton) => {
+    page.start_theme();
+    const stage = plan.find(({ props }) => String(props.value).includes('id="stage"'));
+    const built = new DOMParser().parseFromString(stage?.props.value ?? "", "text/html");
+    const first = JSON.parse(built.getElementById("stage")?.dataset.first ?? "null");
+    if (first && !window.location.search) {
+      for (const piece of ["strip", "bars"])
+        skeleton.querySelector(`#${piece}`).innerHTML = first.html[piece];
+    }
+    new MutationObserver((_, observer) => {
+      if (!document.querySelector("#tabs [role=tabpanel]")) return;
+      observer.disconnect();
+      skeleton.remove();
+      document.getElementById("first").remove();
+    }).observe(document.body, { childList: true, subtree: true });
+  };
+
   page.select_tab = ({ tab }) => document.querySelector(`#tabs [data-tab-id="${tab}"]`)?.click();
 
   // A link inside the page goes to the tab that it names. A tab that was never open takes it up
