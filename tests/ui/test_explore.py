@@ -210,7 +210,7 @@ def test_an_impossible_token_has_infinite_loss_and_no_probability():
     filling = replace(filling, masks=(MaskFilling(1, 0.0, (certain, impossible)),))
     question = Question("", unit="bits")
     source = prediction_view.mask_html(filling, TableModel(), question=question)["candidates"]
-    assert Tags(source).text.endswith("2aa60infinite100.0%")
+    assert Tags(source).text.endswith("2aa60%infinite100.0%")
 
 
 def test_points_of_the_curve_are_hidden_words_or_first_candidates(session):
