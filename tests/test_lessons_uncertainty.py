@@ -33,8 +33,8 @@ from fillmask_ui.lessons.mean_uncertainty import (
 )
 from fillmask_ui.models import load_model
 from fillmask_ui.records import Example
-from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.ui.learn.learn_figures import FIGURES
 
 TEXTS = [Example(*item) for item in enumerate(sample_texts(60))]
 
@@ -148,7 +148,7 @@ def test_losses_that_are_shown_give_the_change_that_is_stated():
     ((loss, baseline, stated),) = re.findall(r"why ([\d.]+) against ([\d.]+) is ([+\d.]+) %", read)
     assert f"{100 * Change(float(loss), float(baseline)).relative_change:+.1f}" == stated == "+2.8"
     # What the figure of the chapter begins with, below its heading of +2.8 %.
-    controls = render("page/learn/published_changes.html")
+    controls = FIGURES["published_changes"].form_html("published_changes")
     typed = dict(re.findall(r'name="(loss|baseline)"[^>]* value="([\d.]+)"', controls))
     assert typed == {"loss": loss, "baseline": baseline}
 

@@ -50,7 +50,24 @@ _ENVIRONMENT.filters |= {
 }
 _ENVIRONMENT.globals |= {"Scale": Scale, "log2": math.log2}
 
+# What the templates of figures are made of, by the names under which they use it.
+_PARTS = {
+    "axes": "page/learn/axes.html",
+    "controls": "page/controls.html",
+    "facts": "page/facts.html",
+    "forms": "page/learn/forms.html",
+    "parts": "page/learn/parts.html",
+    "tables": "page/table.html",
+}
+
 
 def render(template: str, **values: Any) -> str:
     """The template of this name below `templates/`, filled in; a missing value raises."""
     return _ENVIRONMENT.get_template(template).render(**values)
+
+
+def render_part(template: str, part: str, **values: Any) -> str:
+    """A macro without parameters of the template, filled in with values and `_PARTS`."""
+    given = {name: _ENVIRONMENT.get_template(path).module for name, path in _PARTS.items()}
+    module = _ENVIRONMENT.get_template(template).make_module(given | values)
+    return str(getattr(module, part)())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.show.render import render, render_part
 from fillmask_ui.ui.background import Done, Report, Waiting
 from fillmask_ui.ui.session import Session
 
@@ -93,6 +94,11 @@ class Shown:
     waiting: Waiting | None = None  # for the rest; None where this is all
 
 
+def piece(figure: str, part: str, **values: Any) -> str:
+    """The HTML of a part of `page/learn/FIGURE.html`."""
+    return render_part(f"page/learn/{figure}.html", part, **values)
+
+
 @dataclass(frozen=True)
 class Figure:
     """One figure: what a screen reader calls it, and what makes its pieces."""
@@ -102,6 +108,12 @@ class Figure:
     show: Callable[[Asked], Shown | Waiting]
     controls: Mapping[str, Any] = field(default_factory=dict)  # values of `page/learn/NAME.html`
     needs_model: bool = True
+
+    def form_html(self, name: str) -> str:
+        """Its controls and the places of its pieces."""
+        values = {name: own() if callable(own) else own for name, own in self.controls.items()}
+        form = piece(name, "form", **values)
+        return render("page/learn/figure.html", name=name, title=self.title, form=form)
 
 
 def answer(session: Session, figure: Figure, request: Request) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import pytest
 
 from fillmask_ui.lessons.exercises import EXERCISES, exercises_of
 from fillmask_ui.lessons.exercises.exercise import Choice, Numeric, Ordering
-from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import answered
-from fillmask_ui.ui.learn.exercise_view import check, exercises, score_html, sheet
+from fillmask_ui.ui.figure import piece
+from fillmask_ui.ui.learn.exercise_view import check, exercises, foot_html, sheet
 
 ALL = sum(len(exercises_of(chapter, 1)) for chapter in EXERCISES)
 
@@ -32,7 +32,7 @@ def test_forms_hold_no_answer(session, chapter):
         for exercise in found:
             assert not [line for line in exercise.explanation.split("\n") if line in html]
         other = [with_another_answer(one) for one in found]
-        forms = render("page/learn/exercises_forms.html", chapter=chapter, exercises=other)
+        forms = piece("exercises", "forms", chapter=chapter, exercises=other)
         assert forms == html, "another answer, the same forms"
 
 
@@ -90,4 +90,4 @@ def test_the_sheet_has_all_exercises_and_solutions_only_if_asked_for(session):
             assert f'<span class="place">{item}' in plain["html"]
     assert "☒" in solved["html"] and "☒" not in plain["html"]
     assert "as in the course" in sheet(session, {})["html"]
-    assert f'data-count="{ALL}"' in score_html()
+    assert f'data-count="{ALL}"' in foot_html()

@@ -89,7 +89,7 @@ def test_the_shares_stand_beside_the_expected_and_many_seeds_stay(show):
 
 def test_one_word_is_shown_in_three_ways(show):
     source = show("mask_kinds", text="the cat sat.").pieces["kinds"]
-    texts = [Tags(text).text for text in re.findall(r'fm-way-text"[^>]*>(.*?)</td>', source)]
+    texts = [row[1] for row in cells(source)]
     assert texts[::2] == ["the cat [MASK].", "the cat sat."]
     assert texts[1] not in texts[::2]
 
@@ -291,7 +291,7 @@ def test_an_example_fills_in_the_fields(embedded):
 def test_own_sentences_of_three_senses(embedded):
     lines = "1: The bank lent money.\n2: The bank of the river.\n3: A <b>bank</b> of clouds."
     shown = embedded("word_cosines", word="bank", sentences=lines)
-    assert "&lt;b&gt;<mark>bank</mark>" in shown.pieces["matrix"]
+    assert '&lt;b&gt;<strong class="fm-used">bank</strong>' in shown.pieces["matrix"]
     assert "–" in shown.pieces["summary"]  # no two have the same sense
     assert "▲" in shown.pieces["matrix"]
     point = embedded("sense_map", word="bank", sentences=lines).pieces["map"]
@@ -324,9 +324,8 @@ def test_a_pair_and_the_loss_of_its_order_by_hand(embedded):
 def test_both_losses_add_up_and_the_masked_one_is_the_evaluators(embedded):
     """Of one text that is tokenized alike, since it names the token between the sentences."""
     html = embedded("pretraining_loss", probability="0.7", truth="1").pieces["losses"]
-    hidden = [float(row[2]) for row in rows_of(html) if len(row) == 3]
-    masked, order = (float(row[0]) for row in rows_of(html)[-2:])
-    total = float(re.search(r"fm-sentences-total.*?<td>([\d.]+)</td>", html, re.DOTALL)[1])
+    hidden = [float(row[2]) for row in cells(html)]
+    masked, order, total = (float(row[0]) for row in rows_of(html)[-3:])
     assert len(hidden) >= 2
     assert masked == pytest.approx(sum(hidden) / len(hidden), abs=1e-3)
     assert order == pytest.approx(1.204)

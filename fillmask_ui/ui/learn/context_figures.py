@@ -16,10 +16,9 @@ from fillmask_ui.lessons.next_sentence import (
     sentence_pair,
 )
 from fillmask_ui.show.drawing import bars_of
-from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.components import link_to
-from fillmask_ui.ui.figure import Asked, Figure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown, piece
 from fillmask_ui.ui.session import check_text
 
 _BARS = 3  # of one view, beside those of the true word and of all others
@@ -85,10 +84,11 @@ def _view_pieces(asked: Asked, views: Mapping[str, View], word: str) -> dict[str
         scored = asked.session.score_at(asked.model, view.text, word.strip(), view.mask)
         size = filling.signature.vocabulary_size
         bars = bars_of(filling.masks[view.mask], view.mask, asked.model.vocabulary, size, scored)
-        pieces[f"view{number}"] = render(
-            "page/learn/sides_view.html",
+        pieces[f"view{number}"] = piece(
+            "sides",
+            "view",
             title=title,
-            view=view,
+            shown=view,
             scored=scored,
             # In a narrow column the summary says what notes would; and no click writes a word here.
             bars=[replace(bar, note="", key="") for bar in bars],
@@ -101,7 +101,7 @@ def _show_attention(asked: Asked) -> Shown:
     text = asked.text("text", WALDEN)
     check_text(text)
     grids = attention(asked.model, text)
-    return Shown({"grids": render("page/learn/attention_grids.html", grids=grids)})
+    return Shown({"grids": piece("attention", "both", grids=grids)})
 
 
 def _show_side_losses(asked: Asked) -> Shown:
@@ -114,7 +114,7 @@ def _show_side_losses(asked: Asked) -> Shown:
         )
 
     found = asked.slowly(("side_losses", text), work)
-    return Shown({"losses": render("page/learn/side_losses_result.html", found=found)})
+    return Shown({"losses": piece("side_losses", "losses", found=found)})
 
 
 # ---- Next sentence prediction
@@ -140,8 +140,9 @@ def show_pair(asked: Asked) -> Shown:
     """The tokens of both sentences, each in its segment."""
     pair = _pair(asked)
     tokens = zip(pair.encoding.tokens, pair.encoding.special, pair.segments, strict=True)
-    html = render(
-        "page/learn/sentence_pair_tokens.html",
+    html = piece(
+        "sentence_pair",
+        "segments",
         tokens=list(tokens),
         predicts=predicts_next(asked.model),
         start=pair.encoding.tokens[0],
@@ -159,8 +160,9 @@ def show_order(asked: Asked) -> Shown:
         probability = asked.slowly(key, lambda _: next_probability(asked.model, pair))
     # A head may be so sure that nothing is left in float64.
     probability = min(max(probability, 1e-12), 1 - 1e-12)
-    html = render(
-        "page/learn/next_sentence_result.html",
+    html = piece(
+        "next_sentence",
+        "order",
         predicts=predicts,
         name=asked.model.signature.name,
         classes={"it follows": probability, "it does not": 1 - probability},
@@ -178,8 +180,9 @@ def show_losses(asked: Asked) -> Shown:
     given = _by_hand(asked)
     key = ("pair loss", pair.encoding.ids, pair.segments, truth, seed, given)
     loss = asked.slowly(key, lambda _: pair_loss(asked.model, pair, seed, truth, given))
-    html = render(
-        "page/learn/pretraining_loss_result.html",
+    html = piece(
+        "pretraining_loss",
+        "losses",
         predicts=predicts_next(asked.model),
         loss=loss,
         first=asked.text("first", FIRST, 500),

@@ -12,6 +12,7 @@ from fillmask_ui.lessons import chapters
 from fillmask_ui.lessons.exercises import COURSE_SEED, EXERCISES, MOST_SEED, exercises_of
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render
+from fillmask_ui.ui.figure import piece
 from fillmask_ui.ui.session import Session
 
 _MOST_CHARACTERS = 200  # of a response
@@ -31,13 +32,13 @@ class _Request:
 def block_html(chapter: str) -> str:
     """The last step of a chapter: where its exercises go, and the choice of their numbers."""
     values = {"chapter": chapter, "seed": COURSE_SEED, "most": MOST_SEED}
-    return render("page/learn/exercises.html", **values)
+    return piece("page", "exercises", **values)
 
 
-def score_html() -> str:
-    """The score and the links to the sheet, beside the chapters."""
+def foot_html() -> str:
+    """The score, the links to the sheet, and the way through the chapters."""
     count = sum(len(exercises_of(chapter, COURSE_SEED)) for chapter in EXERCISES)
-    return render("page/learn/exercises_score.html", count=count)
+    return piece("page", "foot", count=count)
 
 
 def exercises(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def exercises(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     asked = from_values(_Request, request)
     found = exercises_of(asked.chapter, asked.seed)
     values = {"chapter": asked.chapter, "exercises": found}
-    return {"html": render("page/learn/exercises_forms.html", **values)}
+    return {"html": piece("exercises", "forms", **values)}
 
 
 def check(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def check(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
         raise OptionError(f"there is no exercise {asked.number}: there are {len(found)}")
     exercise = found[asked.number - 1]
     feedback = exercise.check(asked.response[:_MOST_CHARACTERS])
-    html = render("page/learn/exercises_feedback.html", feedback=feedback, exercise=exercise)
+    html = piece("exercises", "feedback", said=feedback, exercise=exercise)
     return {"right": feedback.right, "html": html}
 
 
@@ -75,4 +76,4 @@ def sheet(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
         for chapter in chapters()
     ]
     name = f"exercises-{asked.seed}{'-solutions' if asked.solutions else ''}.html"
-    return {"name": name, "html": render("page/learn/sheet.html", parts=parts, **values)}
+    return {"name": name, "html": render("page/learn/sheet.html", chapters=parts, **values)}

@@ -2,27 +2,25 @@
 (() => {
   const page = (window.fillmask ??= {});
   const COURSE = 1; // the seed of the course notes' own numbers
+  const UNREACHABLE = { error: "The page cannot reach its server. Open the chapter again." };
   const root = () => document.getElementById("learn");
+  const sections = () => [...(root()?.querySelectorAll(".fm-exercises") ?? [])];
   const asked = () => Number(new URLSearchParams(window.location.search).get("exercise"));
+  const most = () => Number(root().querySelector('[name="exercise"]').max);
+  const ask = (name, values) => page.learn.call(name, { seed, ...values }).catch(() => UNREACHABLE);
   let seed = null; // until the page is there to say which are possible
   let answered = {}; // "chapter/number" -> whether the last response was right
 
   const exercises = (page.exercises = {});
   const entry = () => `fillmask-exercises-${seed}`;
 
-  const parsed = (text) => {
-    try {
-      return JSON.parse(text) ?? {};
-    } catch {
-      return {};
-    }
-  };
-
-  const most = () => Number(root().querySelector('[name="exercise"]').max);
-
   function take(next) {
     seed = Number.isInteger(next) && next >= 1 && next <= most() ? next : COURSE;
-    answered = parsed(page.recall(entry()));
+    try {
+      answered = JSON.parse(page.recall(entry())) ?? {};
+    } catch {
+      answered = {};
+    }
   }
 
   function turn(next) {
@@ -35,10 +33,9 @@
 
   // Loads what the chapter that is open lacks, and brings all dials, marks and the score up to date.
   exercises.show = () => {
-    const sections = root()?.querySelectorAll(".fm-exercises") ?? [];
-    if (!sections.length) return;
+    if (!sections().length || !page.learn.chapter) return;
     if (seed === null) take(asked());
-    for (const section of sections) {
+    for (const section of sections()) {
       section.querySelector('[name="exercise"]').value = seed;
       section.querySelector(".fm-exercises-course").hidden = seed !== COURSE;
       const open = section.dataset.chapter === page.learn.chapter;
@@ -49,43 +46,34 @@
 
   async function load(section) {
     const forms = section.querySelector(".fm-exercises-forms");
-    const { chapter } = section.dataset;
     const wanted = seed;
     section.dataset.seed = String(seed);
     forms.setAttribute("aria-busy", "true");
-    let answer;
-    try {
-      answer = await page.learn.call("exercises", { chapter, seed });
-    } catch {
-      answer = { error: "The page cannot reach its server. Open the chapter again." };
-    }
+    const { error, html } = await ask("exercises", { chapter: section.dataset.chapter });
     if (wanted !== seed) return; // turned further meanwhile
-    if (answer.error) {
+    if (error) {
       delete section.dataset.seed;
-      forms.textContent = answer.error;
-    } else forms.innerHTML = answer.html;
+      forms.textContent = error;
+    } else forms.innerHTML = html;
     forms.setAttribute("aria-busy", "false");
-    for (const form of forms.querySelectorAll("form")) mark(form);
+    for (const form of forms.querySelectorAll("form")) {
+      const right = answered[place(form)];
+      const sign = right === undefined ? "" : right ? "✓ right" : "✗ not yet right";
+      form.querySelector(".fm-exercise-mark").textContent = sign;
+      form.toggleAttribute("data-solved", right === true);
+    }
   }
 
   const place = (form) => `${form.closest(".fm-exercises").dataset.chapter}/${form.dataset.exercise}`;
-
-  function mark(form) {
-    const right = answered[place(form)];
-    const sign = right === undefined ? "" : right ? "✓ right" : "✗ not yet right";
-    form.querySelector(".fm-exercise-mark").textContent = sign;
-    form.toggleAttribute("data-solved", right === true);
-  }
 
   function score() {
     const panel = root().querySelector(".fm-score");
     if (!panel) return; // not there yet
     const given = Object.values(answered);
     const right = given.filter(Boolean).length;
+    const more = given.length ? `, ${panel.dataset.count - given.length} to go` : "";
     const text = given.length ? `${right} of ${given.length} right` : `${panel.dataset.count} exercises`;
     panel.querySelector(".fm-score-text").textContent = text;
-    const left = panel.dataset.count - given.length;
-    const more = given.length ? `, ${left} to go` : "";
     panel.querySelector(".fm-score-seed").textContent = `numbers ${seed}${more}`;
     panel.querySelector('[data-exercises="reset"]').hidden = given.length === 0;
   }
@@ -100,19 +88,14 @@
   async function check(form) {
     const { chapter } = form.closest(".fm-exercises").dataset;
     const box = form.querySelector(".fm-feedback");
-    const values = { chapter, seed, number: Number(form.dataset.exercise), response: response_of(form) };
-    let answer;
-    try {
-      answer = await page.learn.call("check", values);
-    } catch {
-      answer = { error: "The page cannot reach its server. Check again." };
-    }
+    const number = Number(form.dataset.exercise);
+    const { right, error, html } = await ask("check", { chapter, number, response: response_of(form) });
     if (!form.isConnected) return; // other numbers meanwhile
-    box.dataset.right = String(answer.right ?? "unread");
-    if (answer.error) box.textContent = answer.error;
-    else box.innerHTML = answer.html;
-    if (typeof answer.right !== "boolean") return;
-    answered[place(form)] = answer.right;
+    box.dataset.right = String(right ?? "unread");
+    if (error) box.textContent = error;
+    else box.innerHTML = html;
+    if (typeof right !== "boolean") return;
+    answered[place(form)] = right;
     page.keep(entry(), JSON.stringify(answered));
     form.querySelector(".fm-exercise-mark").textContent = ""; // the feedback says it
     score();
@@ -120,18 +103,16 @@
 
   function move(button) {
     const item = button.closest("[data-item]");
-    const by = Number(button.dataset.move);
-    if (by < 0) item.previousElementSibling?.before(item);
+    if (Number(button.dataset.move) < 0) item.previousElementSibling?.before(item);
     else item.nextElementSibling?.after(item);
     button.focus(); // which a moved element loses
     const items = [...item.parentElement.children];
-    const text = item.querySelector("b").textContent;
-    const said = `${text}: ${items.indexOf(item) + 1} of ${items.length}`;
+    const said = `${item.querySelector("b").textContent}: ${items.indexOf(item) + 1} of ${items.length}`;
     item.closest("form").querySelector(".fm-exercise-moved").textContent = said;
   }
 
   async function sheet(solutions) {
-    const { name, html } = await page.learn.call("sheet", { seed, solutions });
+    const { name, html } = await ask("sheet", { solutions });
     page.save(name, "text/html", html);
   }
 
@@ -144,31 +125,28 @@
     reset: () => {
       page.keep(entry(), null);
       answered = {};
-      for (const section of root().querySelectorAll(".fm-exercises")) delete section.dataset.seed;
+      for (const section of sections()) delete section.dataset.seed;
       exercises.show();
     },
   };
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("#learn button");
-    if (!button) return;
-    if (button.dataset.exercises) acts[button.dataset.exercises]();
-    else if (button.closest(".fm-exercise") && button.dataset.move) move(button);
-    else if (button.closest(".fm-exercises") && button.dataset.turn) turn(seed + Number(button.dataset.turn));
+    const own = button?.closest(".fm-exercises");
+    if (button?.dataset.exercises) acts[button.dataset.exercises]();
+    else if (own && button.dataset.move) move(button);
+    else if (own && button.dataset.turn) turn(seed + Number(button.dataset.turn));
   });
 
   document.addEventListener("submit", (event) => {
-    const form = event.target.closest?.(".fm-exercise");
-    if (!form) return;
+    if (!event.target.matches?.(".fm-exercise")) return;
     event.preventDefault();
-    check(form);
+    check(event.target);
   });
 
   document.addEventListener("change", (event) => {
     if (event.target.matches?.('.fm-exercises [name="exercise"]')) turn(Number(event.target.value));
   });
-
-  document.addEventListener("fillmask:chapter", exercises.show);
 
   // Back goes to a chapter with the numbers that it had.
   window.addEventListener("popstate", () => {

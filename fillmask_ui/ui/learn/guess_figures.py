@@ -8,10 +8,9 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.guesses import Guesses, parse_guesses
 from fillmask_ui.lessons.masked_position import MaskedPosition, find_masked_position
 from fillmask_ui.show.drawing import Bar
-from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.examples import read_sets
 from fillmask_ui.ui.explore.guess_view import compare, comparison_html
-from fillmask_ui.ui.figure import Asked, Figure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown, piece
 from fillmask_ui.ui.session import check_text
 
 ROWS = 4  # for guesses of the class
@@ -28,9 +27,9 @@ def guess(asked: Asked) -> Shown:
     said = _split(asked)
     shown_before = asked.text("revealed") == text and not asked.pressed("hide")
     if not (asked.pressed("reveal") or shown_before):
-        bars = [Bar(one.word, one.amount / 100, "class") for one in said.guesses]
+        bars = [Bar(one.word, one.amount / 100, "candidate") for one in said.guesses]
         left = Bar("no guess", said.no_guess, "rest")
-        html = render("page/learn/lesson_bars.html", bars=[*bars, left], who="The class")
+        html = piece("guess", "own", bars=[*bars, left])
         return Shown({"sentence": _sentence_html(masked), "result": html}, {"revealed": ""})
     if not said.guesses:
         raise OptionError("nobody has guessed yet: write a word and its percent first")
@@ -56,7 +55,7 @@ def _split(asked: Asked) -> Guesses:
 
 
 def _sentence_html(masked: MaskedPosition, truth: str = "") -> str:
-    return render("page/learn/masked_sentence.html", masked=masked, truth=truth)
+    return piece("guess", "gap", masked=masked, truth=truth)
 
 
 def rounds(asked: Asked) -> Shown:
@@ -70,8 +69,9 @@ def rounds(asked: Asked) -> Shown:
         people.append(said.nll_nats(truth))  # infinite where nobody guessed it
         model.append(asked.session.score_at(asked.model, example.text, truth, 0).nll_nats)
     means = {"people": math.fsum(people) / len(ROUNDS), "model": math.fsum(model) / len(ROUNDS)}
-    html = render(
-        "page/learn/guess_rounds_result.html",
+    html = piece(
+        "guess_rounds",
+        "result",
         rounds=list(zip(ROUNDS, people, model, strict=True)),
         means=means,
         infinite=math.inf,

@@ -1,4 +1,5 @@
-// The Learn tab in the browser: which chapter and step are open, in the address and on the screen.
+// The Learn tab in the browser: which chapter and step are open, in the address and on the screen,
+// and the projector, which shows one step at a time in letters for the back row.
 (() => {
   const page = (window.fillmask ??= {});
   const learn = (page.learn = { chapter: "", step: 1, projecting: false });
@@ -16,33 +17,39 @@
   const names = () => links().map((link) => link.dataset.chapter);
   const here = () => links().find((link) => link.dataset.chapter === learn.chapter);
   const steps = () => Number(here()?.dataset.steps ?? 1);
+  const asked = () => Object.fromEntries(new URLSearchParams(window.location.search));
 
+  learn.steps = steps;
   learn.visible = () => root()?.checkVisibility() ?? false;
 
-  // A sheet of its own opens a chapter, since Gradio may write the classes of what it made anew.
+  // A sheet of its own shows one step alone, since Gradio may write the classes of what it made anew.
   const sheet = document.head.appendChild(document.createElement("style"));
 
-  let opened = new URLSearchParams(window.location.search).get("chapter"); // as the address says
+  let opened = asked().chapter; // as the address says
+  // The first chapter to be made is the one that the address names: Gradio has not read its plan yet.
+  const plan = window.gradio_config?.components ?? [];
+  const chapters = plan.find(({ props }) => props.elem_id === "learn-chapters");
+  if (plan.some(({ type, props }) => type === "tabitem" && props.id === `chapter-${opened}`)) chapters.props.selected = `chapter-${opened}`;
 
   function show({ scroll = true, push = false } = {}) {
-    const open = `#learn #chapter-${learn.chapter}.fm-chapter { display: flex !important; }`;
     const step = `#step-${learn.chapter}-${learn.step}`;
-    const alone = `.fm-projecting #learn .fm-step:not(${step}) { display: none !important; }`;
-    sheet.textContent = open + alone;
-    const all = names();
-    const number = all.indexOf(learn.chapter);
+    sheet.textContent = `.fm-projecting #learn .fm-step:not(${step}) { display: none !important; }`;
+    const number = names().indexOf(learn.chapter);
     for (const link of links()) {
-      if (link.dataset.chapter === learn.chapter) link.setAttribute("aria-current", "page");
+      if (link === here()) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
+    here().scrollIntoView({ block: "nearest", inline: "center" });
+    root().querySelector(`#learn-chapters [data-tab-id="chapter-${learn.chapter}"]`).click();
     root().querySelector('[data-learn="back"]').disabled = number === 0;
-    root().querySelector('[data-learn="next"]').disabled = number === all.length - 1;
+    root().querySelector('[data-learn="next"]').disabled = number === names().length - 1;
     // Steps of Explore end here: Ctrl+Z takes back no chapter.
     page.change_address(address(), push ? { ...history.state, step: 0 } : history.state, push);
     opened = learn.chapter;
     if (scroll) (learn.projecting ? root() : window).scrollTo(0, 0);
     page.figures.refresh(host);
-    document.dispatchEvent(new CustomEvent("fillmask:chapter", { detail: { ...learn } }));
+    page.exercises.show();
+    if (learn.projecting) project();
   }
 
   const address = () => ({
@@ -62,17 +69,13 @@
   };
 
   // The chapter `by` further on, or the step where a projector shows one at a time.
-  learn.go = (by) => {
-    const all = names();
-    const next = all[all.indexOf(learn.chapter) + by];
+  function go(by) {
+    const next = names()[names().indexOf(learn.chapter) + by];
     if (!learn.projecting) return next && learn.open(next, { push: true });
     const step = learn.step + by;
     if (step >= 1 && step <= steps()) return learn.open(learn.chapter, { step });
     if (next) learn.open(next, { step: by > 0 ? 1 : Infinity, push: true });
-  };
-
-  learn.steps = steps;
-  learn.show = show;
+  }
 
   learn.use = (model, plain) => {
     host.model = model ?? "";
@@ -91,9 +94,9 @@
   // Once the tab is looked at; until then it asks for nothing and leaves the address alone.
   function begin() {
     if (!host.server || learn.chapter || !learn.visible()) return;
-    const asked = Object.fromEntries(new URLSearchParams(window.location.search));
-    learn.open(asked.chapter, { step: Number(asked.step) });
-    if (asked.project) learn.project();
+    const { chapter, step, project } = asked();
+    learn.open(chapter, { step: Number(step) });
+    if (project) learn.project();
   }
 
   document.addEventListener("fillmask:tab", () => requestAnimationFrame(begin));
@@ -105,9 +108,15 @@
   });
 
   window.addEventListener("popstate", () => {
-    const { chapter, step } = Object.fromEntries(new URLSearchParams(window.location.search));
-    if (learn.chapter && learn.visible()) learn.open(chapter, { step: Number(step) });
+    if (learn.chapter && learn.visible()) learn.open(asked().chapter, { step: Number(asked().step) });
   });
+
+  // Once the chapter is made.
+  function focus() {
+    const title = document.querySelector(`#chapter-${learn.chapter} h2`);
+    if (title) title.focus({ preventScroll: true });
+    else requestAnimationFrame(focus);
+  }
 
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("#learn a[data-chapter]");
@@ -115,10 +124,78 @@
     if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       event.preventDefault();
       learn.open(link.dataset.chapter, { push: true });
-      root().querySelector(`#chapter-${learn.chapter} h2`).focus({ preventScroll: true });
+      focus();
     } else if (button) {
-      const acts = { back: () => learn.go(-1), next: () => learn.go(1), project: learn.project, save: learn.save };
+      const acts = { back: () => go(-1), next: () => go(1), project: learn.project, save: learn.save };
       acts[button.dataset.learn]();
     }
+  });
+
+  // ---- The projector
+
+  const LEAST = 0.73; // of the largest letters
+  let inert = [];
+
+  function turn(on) {
+    learn.projecting = on;
+    document.body.classList.toggle("fm-projecting", on);
+    document.getElementById("fm-project-foot").hidden = !on;
+    for (const other of inert) other.inert = on;
+  }
+
+  learn.project = () => {
+    if (learn.projecting || !learn.visible()) return;
+    for (let node = root(); node !== document.body; node = node.parentElement)
+      for (const other of node.parentElement.children)
+        if (other !== node && !other.inert) inert.push(other);
+    turn(true);
+    // Where the browser forbids it, the page's own window is filled.
+    document.documentElement.requestFullscreen?.().catch(() => {});
+    if (!root().contains(document.activeElement)) document.activeElement?.blur();
+    show();
+  };
+
+  learn.leave = () => {
+    if (!learn.projecting) return;
+    turn(false);
+    inert = [];
+    document.documentElement.style.fontSize = "";
+    if (document.fullscreenElement) document.exitFullscreen();
+    show({ scroll: false });
+  };
+
+  // The largest letters with which the step fits the screen; the least are still for the back row.
+  // All sizes of the page are relative to this one. Letters grow with a new step only.
+  let share = 1;
+  function fit() {
+    if (!learn.projecting) return;
+    const most = Math.max(18, Math.min(0.031 * innerHeight, 0.021 * innerWidth));
+    const set = () => (document.documentElement.style.fontSize = `${share * most}px`);
+    const fits = () => root().scrollHeight <= root().clientHeight;
+    for (set(); share > LEAST && !fits(); set()) share -= 0.04;
+  }
+
+  function project() {
+    const text = `${here().textContent.trim()} · ${learn.step} of ${steps()}`;
+    document.querySelector("#fm-project-foot .fm-project-place").textContent = text;
+    share = 1;
+    fit();
+  }
+
+  document.addEventListener("fillmask:figure", fit);
+  window.addEventListener("resize", fit);
+  document.addEventListener("fullscreenchange", () => document.fullscreenElement || learn.leave());
+
+  const KEYS = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 };
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.matches?.("input, textarea, select, [contenteditable]");
+    if (event.ctrlKey || event.metaKey || event.altKey || !learn.visible()) return;
+    const { key } = event;
+    if (key === "p" && !typing) (learn.projecting ? learn.leave : learn.project)();
+    else if (!learn.projecting) return;
+    else if (key === "Escape") learn.leave();
+    else if (key in KEYS && !typing) go(KEYS[key]);
+    else return;
+    event.preventDefault();
   });
 })();

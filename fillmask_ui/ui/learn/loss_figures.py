@@ -13,13 +13,10 @@ from fillmask_ui.lessons.distributions import Comparison, adds_up, compare, read
 from fillmask_ui.lessons.masked_position import find_masked_position, true_token
 from fillmask_ui.lessons.softmax import Softmax, SoftmaxRow, softmax_of, top_tokens
 from fillmask_ui.show.drawing import Bar, bars_of
-from fillmask_ui.show.numbers import loss_text, percent
-from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import as_unsure
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.components import link_to
-from fillmask_ui.ui.explore.prediction_view import LossPoint, points_json
-from fillmask_ui.ui.figure import Asked, Figure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown, piece
 from fillmask_ui.ui.learn.guess_figures import READY
 from fillmask_ui.ui.session import check_text
 
@@ -69,20 +66,14 @@ def table(asked: Asked) -> Shown:
         "columns": asked.integer("columns", 1, len(COLUMNS), 1),
         "added": dict(ADDED).get(added, "") if added else "",
     }
-    return Shown({"table": render("page/learn/softmax_table_result.html", **values)})
+    return Shown({"table": piece("softmax_table", "table", **values)})
 
 
 def curve(asked: Asked) -> Shown:
     """A point on the curve of -ln p, and the three names of its loss."""
     probability = asked.number("percent", 0.1, 100, 70) / 100
-    point = _point("", probability, -math.log(probability) + 0.0)
-    values = {"nll": point.nll_nats, "points": points_json([point])}
-    return Shown({"point": render("page/learn/loss_curve_result.html", **values)})
-
-
-def _point(word: str, probability: float, nll_nats: float) -> LossPoint:
-    texts = (percent(probability), loss_text(nll_nats, "nats"))
-    return LossPoint(0, word, True, probability, nll_nats, texts)
+    values = {"p": probability, "nll": -math.log(probability) + 0.0}
+    return Shown({part: piece("loss_curve", part, **values) for part in ("point", "curve")})
 
 
 def temperature(asked: Asked) -> Shown:
@@ -95,15 +86,10 @@ def temperature(asked: Asked) -> Shown:
         "word": mask.word,
         "uniform": math.log(len(mask.logits)),
         "vocabulary_size": len(mask.logits),
-        "points": points_json([_point(mask.word, made.probability, made.nll_nats)]),
+        "rows": [_bar(row, mask) for row in made.rows],
     }
-    bars = [_bar(row, mask) for row in made.rows]
-    return Shown(
-        {
-            "bars": render("page/learn/lesson_bars.html", bars=bars, who=""),
-            "facts": render("page/learn/loss_temperature_result.html", **values),
-        }
-    )
+    parts = {"bars": "bars", "facts": "numbers", "curve": "curve"}
+    return Shown({name: piece("loss_temperature", part, **values) for name, part in parts.items()})
 
 
 def _bar(row: SoftmaxRow, mask: _OneMask) -> Bar:
@@ -126,7 +112,7 @@ def units(asked: Asked) -> Shown:
         (f"loss of “{mask.word}”", surprise, made.nll_nats),
         ("entropy: the loss that the model expects", unsure, made.entropy_nats),
     )
-    html = render("page/learn/loss_units_result.html", rows=rows, most=MOST_BOXES)
+    html = piece("loss_units", "units", rows=rows, most=MOST_BOXES)
     return Shown({"units": html})
 
 
@@ -170,7 +156,7 @@ def _show_one_hot(asked: Asked) -> Shown:
     choice = {"example": example.key, "names": names, "true": true}
     return Shown(
         {
-            "true": render("page/learn/one_hot_true.html", **choice),
+            "true": piece("one_hot", "classes", **choice),
             "result": _result(compare(p, q, names)),
         }
     )
@@ -197,7 +183,7 @@ def _written(numbers: Sequence[float]) -> str:
 
 
 def _result(found: Comparison, unit: str = "nats") -> str:
-    return render("page/learn/distributions_result.html", found=found, unit=unit)
+    return piece("distributions", "result", found=found, unit=unit)
 
 
 def _show_soft_truth(asked: Asked) -> Shown:
@@ -207,7 +193,7 @@ def _show_soft_truth(asked: Asked) -> Shown:
         for share in (step / 200 for step in range(1, 200))
     }
     found = compare((p, 1 - p), (q, 1 - q), ("tea", "coffee"))
-    html = render("page/learn/soft_truth_result.html", found=found, p=p, q=q, curve=curve)
+    html = piece("soft_truth", "result", found=found, p=p, q=q, curve=curve)
     return Shown({"result": html})
 
 
@@ -227,7 +213,7 @@ def _show_model_truth(asked: Asked) -> Shown:
     found = compare(p, [bar.probability for bar in bars], [bar.word for bar in bars])
     link = "?" + link_to("explore", text=text, words=word)
     values = {"scored": scored, "size": size, "link": link}
-    said = render("page/learn/model_truth_result.html", **values)
+    said = piece("model_truth", "model", **values)
     return Shown({"result": _result(found), "model": said})
 
 

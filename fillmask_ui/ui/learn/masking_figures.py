@@ -16,10 +16,9 @@ from fillmask_ui.lessons.token_losses import (
 from fillmask_ui.masking import DEFAULT_SHARES, KINDS, UNCHANGED, MaskRecipe
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
-from fillmask_ui.show.render import render
 from fillmask_ui.show.words import token_name
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.figure import Asked, Figure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown, piece
 
 # With this seed the text has chosen tokens of all three kinds in a vocabulary of whole words.
 TEXT = "The old woman drinks a cup of tea and her cat waits under the table."
@@ -69,7 +68,7 @@ def _names(model: MaskedLM, text: MaskedText) -> list[tuple[str, str]]:
 def _show_tokens(asked: Asked) -> Shown:
     text = mask_text(asked.model, asked.text("text", TEXT), _seed(asked), _recipe(asked))
     values = {"text": text, "names": _names(asked.model, text), "seed": _seed(asked)}
-    return Shown({"tokens": render("page/learn/masking_result.html", **values)})
+    return Shown({"tokens": piece("masking", "tokens", **values)})
 
 
 def _show_shares(asked: Asked) -> Shown:
@@ -89,7 +88,7 @@ def _show_shares(asked: Asked) -> Shown:
         "empty": many.empty,
         "many": MANY_SEEDS,
     }
-    return Shown({"shares": render("page/learn/mask_shares_result.html", **values)})
+    return Shown({"shares": piece("mask_shares", "shares", **values)})
 
 
 def _show_kinds(asked: Asked) -> Shown:
@@ -112,7 +111,7 @@ def _show_kinds(asked: Asked) -> Shown:
             }
         )
     word = _name(vocabulary, encoding.ids[place], place)
-    return Shown({"kinds": render("page/learn/mask_kinds_result.html", ways=ways, word=word)})
+    return Shown({"kinds": piece("mask_kinds", "kinds", ways=ways, word=word)})
 
 
 # ---- The losses of a text
@@ -136,8 +135,8 @@ def _show_losses(asked: Asked) -> Shown:
     said = {"figures": figures, "mean": lines[-1].mean_nats}
     values = {"names": _names(model, text), "lines": lines[:shown], "count": len(lines)}
     pieces = {
-        "lines": render("page/learn/ledger_result.html", **values),
-        "evaluator": render("page/learn/ledger_evaluator.html", **said),
+        "lines": piece("ledger", "revealed", **values),
+        "evaluator": piece("ledger", "evaluator", **said),
     }
     return Shown(pieces, {"lines": str(shown), "evaluated": question if asks else ""})
 
@@ -149,7 +148,7 @@ def _without_lines(model: MaskedLM, text: MaskedText, seed: int) -> Shown:
         other += 1
     share = (1 - MaskRecipe().probability) ** text.free
     values = {"seed": seed, "other": other, "free": text.free, "share": share}
-    html = render("page/learn/ledger_empty.html", **values)
+    html = piece("ledger", "empty", **values)
     return Shown({"lines": html, "evaluator": ""}, {"lines": "1", "evaluated": ""})
 
 
@@ -161,7 +160,7 @@ def _show_kind_losses(asked: Asked) -> Shown:
     many = _kinds_and_all(pooled)
     most = max(loss.mean_nll_nats for loss in (*one.values(), *many.values())) or 1.0
     values = {"kinds": (*KINDS, "all"), "losses": (one, many), "most": most}
-    html = render("page/learn/ledger_kinds_result.html", seed=seed, many=seeds, **values)
+    html = piece("ledger_kinds", "means", seed=seed, many=seeds, **values)
     return Shown({"kinds": html})
 
 
@@ -187,7 +186,7 @@ def _show_mix(asked: Asked) -> Shown:
         "most": max(losses.values()) or 1.0,
         "many": seeds,
     }
-    return Shown({"mix": render("page/learn/ledger_mix_result.html", **values)})
+    return Shown({"mix": piece("ledger_mix", "mix", **values)})
 
 
 def _pooled(asked: Asked, encoding: Encoding) -> tuple[int, ModelFigures]:

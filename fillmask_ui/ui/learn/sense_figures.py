@@ -22,14 +22,12 @@ from fillmask_ui.lessons.word_vectors import (
     word_vectors,
 )
 from fillmask_ui.show.drawing import Scale
-from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.figure import Asked, Figure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown, piece
 
 # Of the embedded texts, beside the reader's own: some thousand tokens in less than a second.
 _BACKGROUND_TEXTS = 40
-_SIGNS = "●■▲◆"
 _WIDTH, _HEIGHT, _MARGIN = 460, 300, 26
 
 
@@ -73,23 +71,18 @@ def show_cosines(asked: Asked) -> Shown:
     similarity = cosines(vectors.vectors, vectors.vectors)
     caption = f"Cosines of “{form.word}” in each two sentences"
     means = _mean_cosines(similarity, vectors.senses)
-    summary = render("page/learn/senses_summary.html", contrast=means)
+    summary = piece("word_cosines", "summary", **means)
     return Shown(
-        {"matrix": _matrix(vectors, similarity, caption, listed=True), "summary": summary}, form.set
+        {"matrix": _matrix(vectors, similarity, caption, "word_cosines"), "summary": summary},
+        form.set,
     )
 
 
 def _matrix(
-    vectors: WordVectors, similarity: np.ndarray, caption: str, *, listed: bool = False
+    vectors: WordVectors, similarity: np.ndarray, caption: str, figure: str = "rogue_dimensions"
 ) -> str:
-    return render(
-        "page/learn/senses_matrix.html",
-        similarity=similarity.tolist(),
-        senses=vectors.senses.tolist(),
-        uses=vectors.uses if listed else (),
-        caption=caption,
-        signs=_SIGNS,
-    )
+    values = {"similarity": similarity.tolist(), "senses": vectors.senses.tolist()}
+    return piece(figure, "matrix", caption=caption, uses=vectors.uses, **values)
 
 
 def _mean_cosines(similarity: np.ndarray, senses: np.ndarray) -> dict[str, Any]:
@@ -137,9 +130,9 @@ def show_rogue(asked: Asked) -> Shown:
         "index": index,
     }
     pieces = {
-        "dimensions": render("page/learn/rogue_dimensions_bars.html", **values),
-        "note": render("page/learn/rogue_dimensions_note.html", **values),
-        "contrast": render("page/learn/senses_contrast.html", contrasts=contrasts),
+        "dimensions": piece("rogue_dimensions", "dimensions", **values),
+        "note": piece("rogue_dimensions", "note", **values),
+        "contrast": piece("rogue_dimensions", "contrast", contrasts=contrasts),
         "raw": _matrix(vectors, raw, "Cosines of the vectors as they are"),
         "scored": _matrix(vectors, scored, "Cosines of the z-scored vectors"),
     }
@@ -156,8 +149,9 @@ def _map(vectors: WordVectors, word: str, fresh: np.ndarray | None = None) -> st
     found = plane(vectors.z_scored(vectors.vectors))
     places = found.points if fresh is None else np.vstack([found.points, found.place(fresh)])
     across, up = _axes(places)
-    return render(
-        "page/learn/senses_map.html",
+    return piece(
+        "sense_map",
+        "map",
         places=places.tolist(),
         senses=[*vectors.senses.tolist(), -1],  # -1: the sense is asked for
         across=across,
@@ -165,7 +159,6 @@ def _map(vectors: WordVectors, word: str, fresh: np.ndarray | None = None) -> st
         uses=vectors.uses if fresh is None else (),
         shares=found.shares,
         word=word,
-        signs=_SIGNS,
         width=_WIDTH,
         height=_HEIGHT,
     )
@@ -193,7 +186,7 @@ def show_nearest(asked: Asked) -> Shown:
     own = word_vectors(asked.model, [use.sentence], form.word, known).vectors
     fresh = vectors.z_scored(own)  # [1, H]
     found = nearest_senses(fresh[0], vectors.z_scored(vectors.vectors), vectors.senses)
-    result = render("page/learn/nearest_sense_result.html", found=found, use=use, signs=_SIGNS)
+    result = piece("nearest_sense", "nearest", found=found, use=use)
     return Shown({"nearest": result, "map": _map(vectors, form.word, fresh)}, form.set)
 
 

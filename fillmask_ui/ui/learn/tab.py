@@ -2,14 +2,14 @@
 
 The texts are Gradio's Markdown, whose KaTeX sets the formulas; figures are forms of the page's own
 that ask Python for what they show. The chapter and step that are open lie in the browser
-(`learn.js`).
+(`learn.js`). A chapter is a tab of its own, so that it is made when it is first opened.
 """
 
 import gradio as gr
 
 from fillmask_ui.lessons import Chapter, Step, chapters
-from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
+from fillmask_ui.ui.figure import piece
 from fillmask_ui.ui.learn import exercise_view
 from fillmask_ui.ui.learn.learn_figures import FIGURES, SERVED
 from fillmask_ui.ui.session import Session
@@ -23,25 +23,25 @@ _DELIMITERS: list[dict[str, str | bool]] = [
 def build(session: Session) -> None:
     """Create the tab's components and wire them."""
     course = chapters()
-    with gr.Row(elem_id="learn"):
-        with gr.Column(elem_id="learn-side", min_width=200):
-            components.html_block(render("page/learn/contents.html", chapters=course))
-            components.html_block(exercise_view.score_html())
-            model = components.model_picker(session, elem_id="learn-model")
-        with gr.Column(elem_id="learn-chapters", min_width=280):
+    with gr.Column(elem_id="learn"):
+        components.html_block(piece("page", "contents", chapters=course))
+        model = components.model_picker(session, elem_id="learn-model")
+        with gr.Tabs(elem_id="learn-chapters"):
             for chapter in course:
-                _chapter(chapter)
-            components.html_block(
-                render("page/learn/foot.html"),
-                js_on_load=components.static("learn_begin.js"),
-                server_functions=[components.served(session, *item) for item in SERVED.items()],
-            )
+                with gr.Tab(chapter.title, id=f"chapter-{chapter.name}"):
+                    _chapter(chapter)
+        components.html_block(
+            exercise_view.foot_html(),
+            elem_id="learn-foot",
+            js_on_load=components.static("learn_begin.js"),
+            server_functions=[components.served(session, *item) for item in SERVED.items()],
+        )
     components.linked_picker(session, model, "learn")
 
 
 def _chapter(chapter: Chapter) -> None:
     with gr.Column(elem_id=f"chapter-{chapter.name}", elem_classes="fm-chapter"):
-        components.html_block(render("page/learn/head.html", chapter=chapter))
+        components.html_block(piece("page", "head", chapter=chapter))
         for number, step in enumerate(chapter.steps, 1):
             _step(step, f"step-{chapter.name}-{number}")
         with gr.Column(elem_id=f"step-{chapter.name}-{number + 1}", elem_classes="fm-step"):
@@ -55,10 +55,8 @@ def _step(step: Step, element: str) -> None:
     with gr.Column(elem_id=element, elem_classes="fm-step"):
         _text(f"### {step.title}\n\n{step.text}")
         if step.figure:
-            figure = FIGURES[step.figure]
-            values = {"name": step.figure, "title": figure.title, **figure.controls}
             components.html_block(
-                render("page/learn/figure.html", **values),
+                FIGURES[step.figure].form_html(step.figure),
                 js_on_load=components.static("figure_mounted.js"),
             )
         if step.after:

@@ -13,10 +13,9 @@ from fillmask_ui.lessons.mean_uncertainty import SEEDS
 from fillmask_ui.models import available_models
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.numbers import interval_text, signed_percent
-from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.figure import Asked, Figure, Result, Shown, finished
+from fillmask_ui.ui.figure import Asked, Figure, Result, Shown, finished, piece
 
 TEMPERATURE_TEXTS = 40
 SEED_TEXTS = 20
@@ -70,14 +69,15 @@ def near_misses(asked: Asked) -> Shown:
     """Two predictions of one word, each with the probability of a slider."""
     percents = {"A": asked.integer("a", 1, 99, 40), "B": asked.integer("b", 1, 99, 5)}
     models = {name: accuracy.prediction(percent / 100) for name, percent in percents.items()}
-    return Shown({"result": render("page/learn/near_misses_result.html", models=models)})
+    return Shown({"result": piece("near_misses", "result", models=models)})
 
 
 def two_temperatures(asked: Asked) -> Shown:
     """One model at two temperatures, beside the one with the lowest loss."""
     losses = _temperature_losses(asked, asked.model)
-    html = render(
-        "page/learn/two_temperatures_result.html",
+    html = piece(
+        "two_temperatures",
+        "result",
         first=losses.at(asked.number("a", _COLDEST, _HOTTEST, 1.0)),
         second=losses.at(asked.number("b", _COLDEST, _HOTTEST, 2.0)),
         losses=losses,
@@ -93,8 +93,9 @@ def token_losses(asked: Asked) -> Shown:
         "A": a.at(asked.number("a", _COLDEST, _HOTTEST, 1.0)),
         "B": b.at(asked.number("b", _COLDEST, _HOTTEST, 0.5)),
     }
-    html = render(
-        "page/learn/token_losses_result.html",
+    html = piece(
+        "token_losses",
+        "result",
         sides=sides,
         names={"A": asked.model.signature.name, "B": second.signature.name},
         histogram=accuracy.loss_histogram(*(side.nll_nats for side in sides.values())),
@@ -125,8 +126,8 @@ def twenty_seeds(asked: Asked) -> Shown:
     means = asked.slowly(("twenty seeds",), work)
     seed = asked.integer("seed", SEEDS[0], SEEDS[-1], SEEDS[0])
     chosen = next(one for one in means.seeds if one.seed == seed)
-    html = render("page/learn/twenty_seeds_result.html", means=means, chosen=chosen)
-    answer = render("page/learn/twenty_seeds_answer.html", chosen=chosen)
+    html = piece("twenty_seeds", "result", means=means, chosen=chosen)
+    answer = piece("twenty_seeds", "answer", chosen=chosen)
     return Shown({"result": html, "answer": answer})
 
 
@@ -135,7 +136,7 @@ def more_texts(asked: Asked) -> Shown:
     measure = partial(uncertainty.text_losses, asked.model)
     losses = _measured(asked, ("more texts",), uncertainty.COUNTS[-1] + _SPARE, measure)
     means = uncertainty.means_by_count(losses, asked.integer("order", 0, 9999, 0))
-    return Shown({"result": render("page/learn/more_texts_result.html", means=means)})
+    return Shown({"result": piece("more_texts", "result", means=means)})
 
 
 def published_changes(asked: Asked) -> Shown:
@@ -151,8 +152,8 @@ def published_changes(asked: Asked) -> Shown:
     rows = list(uncertainty.PUBLISHED)
     if asked.text("order", "printed") == "change":
         rows.sort(key=lambda row: row.relative_change, reverse=True)
-    html = render("page/learn/published_changes_result.html", rows=rows, limits=limits)
-    answer = render("page/learn/published_changes_own.html", own=own, limits=limits)
+    html = piece("published_changes", "result", rows=rows, limits=limits)
+    answer = piece("published_changes", "change", own=own, limits=limits)
     return Shown({"result": html, "own": answer})
 
 
@@ -182,8 +183,9 @@ def paired_difference(asked: Asked) -> Shown:
     measure = partial(uncertainty.compare_paired, second, asked.model)
     pair = _measured(asked, ("paired", reference), _PAIRED_TEXTS, measure)
     figures = {asked.model.signature.name: pair.base, name: pair.own}
-    html = render(
-        "page/learn/paired_difference_result.html",
+    html = piece(
+        "paired_difference",
+        "result",
         pairing=pair,
         figures=figures,
         change=interval_text(pair.comparison.interval, signed_percent),

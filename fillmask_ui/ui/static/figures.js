@@ -22,46 +22,37 @@
     [...document.querySelectorAll(`#${host.root} .fm-figure`)].filter(host.open);
 
   // A function of the server about a figure, by its name; it answers with JSON.
-  figures.call = (figure, name, more = {}, pressed = "") => {
+  figures.call = async (figure, name, more = {}, pressed = "") => {
     const { server, model } = host_of(figure);
-    return server[name]({ model, values: values_of(figure, pressed), ...more });
+    const values = Object.fromEntries(new FormData(form_of(figure)));
+    if (pressed) values[pressed] = "1";
+    return server[name]({ model, values, ...more });
   };
 
   const state_of = (figure) => {
     if (!states.has(figure)) states.set(figure, { asking: false, again: false, key: null });
     return states.get(figure);
   };
-
-  function values_of(figure, pressed) {
-    const values = Object.fromEntries(new FormData(figure.querySelector("form")));
-    if (pressed) values[pressed] = "1";
-    return values;
-  }
+  const form_of = (figure) => figure.querySelector("form");
 
   const notice = (figure, answer) =>
     figure.querySelector(".fm-figure-notice").replaceChildren(page.notice(answer));
 
-  // Lengths move from what they were to what they are; what was unfolded stays so.
+  // Bars and points move from where they were to where they are; what was unfolded stays so.
   const placed = new WeakMap();
   function place(box, html) {
     placed.set(box, html);
     const unfolded = [...box.querySelectorAll("details")].map(({ open }) => open);
-    const before = {};
-    for (const bar of box.querySelectorAll("[data-bar] .fm-bar-fill")) {
-      before[bar.closest("[data-bar]").dataset.bar] = bar.style.getPropertyValue("--p");
-    }
+    const marks = () => [...box.querySelectorAll("[data-bar]")].map((mark) => [mark.dataset.bar, mark]);
+    const before = Object.fromEntries(marks().map(([key, mark]) => [key, mark.style.cssText]));
     const held = box.contains(document.activeElement) ? document.activeElement.id : "";
     box.innerHTML = html;
     [...box.querySelectorAll("details")].forEach((own, place) => (own.open ||= !!unfolded[place]));
-    const moved = [];
-    for (const bar of box.querySelectorAll("[data-bar] .fm-bar-fill")) {
-      const old = before[bar.closest("[data-bar]").dataset.bar];
-      if (old === undefined) continue;
-      moved.push([bar, bar.style.getPropertyValue("--p")]);
-      bar.style.setProperty("--p", old);
-    }
-    void box.offsetWidth; // the old lengths are drawn before the new ones are set
-    for (const [bar, width] of moved) bar.style.setProperty("--p", width);
+    const moved = marks().filter(([key]) => key in before);
+    const after = moved.map(([, mark]) => mark.style.cssText);
+    for (const [key, mark] of moved) mark.style.cssText = before[key];
+    void box.offsetWidth; // the old places are drawn before the new ones are set
+    moved.forEach(([, mark], place) => (mark.style.cssText = after[place]));
     if (held) document.getElementById(held)?.focus({ preventScroll: true });
   }
 
@@ -95,14 +86,8 @@
     state.asking = true;
     state.key = host_of(figure).model;
     figure.setAttribute("aria-busy", "true");
-    let answer = null;
-    try {
-      const name = figure.dataset.figure;
-      answer = await figures.call(figure, "figure", { name }, pressed);
-    } catch {
-      // what to do about it is below
-    }
-    answer ??= { kind: "error", notice: UNREACHABLE };
+    const said = figures.call(figure, "figure", { name: figure.dataset.figure }, pressed);
+    const answer = (await said.catch(() => null)) ?? { kind: "error", notice: UNREACHABLE };
     state.asking = false;
     const again = state.again;
     state.again = false;
@@ -117,17 +102,12 @@
         const box = figure.querySelector(`[data-piece="${name}"]`);
         if (box && !(state.partial && placed.get(box) === html)) place(box, html);
       }
-      for (const [name, value] of Object.entries(answer.set)) {
-        const control = figure.querySelector("form").elements[name];
-        if (control) control.value = value;
-      }
+      const set = controls_of(figure).filter(({ name }) => name in answer.set);
+      for (const control of set) control.value = answer.set[control.name];
       outputs(figure);
-      if (Object.keys(answer.set).length) note(figure);
+      if (set.length) note(figure);
       document.dispatchEvent(new CustomEvent("fillmask:figure", { detail: { figure } }));
-      for (const name of Object.keys(answer.set)) {
-        const control = figure.querySelector("form").elements[name];
-        if (control) carry(control);
-      }
+      for (const control of set) carry(control);
     }
     state.partial = answer.kind === "busy" && !!answer.pieces;
     if (again) ask(figure, again.pressed);
@@ -138,12 +118,10 @@
   // ---- Links: what the controls of open figures hold, where that is not as they came
 
   const controls_of = (figure) =>
-    [...figure.querySelector("form").elements].filter(({ name, type }) => name && type !== "submit");
+    [...form_of(figure).elements].filter(({ name, type }) => name && type !== "submit");
   const box = ({ type }) => type === "radio" || type === "checkbox";
 
-  function held(control) {
-    return box(control) && !control.checked ? "" : control.value;
-  }
+  const held = (control) => (box(control) && !control.checked ? "" : control.value);
 
   function plain(control) {
     if (box(control)) return control.defaultChecked ? control.value : "";
@@ -194,22 +172,27 @@
 
   function outputs(figure) {
     for (const output of figure.querySelectorAll("output[data-of]")) {
-      const control = figure.querySelector("form").elements[output.dataset.of];
+      const control = form_of(figure).elements[output.dataset.of];
       output.textContent = `${control.value}${output.dataset.unit}`;
     }
   }
 
-  // Asks for the open figures of a host that have no answer of its model yet.
-  figures.refresh = (host) => {
-    for (const figure of figures_of(host)) {
-      const { key, halted } = state_of(figure);
-      if (key !== host.model || halted) ask(figure);
-    }
+  // Asks for the open figures of a host that have no answer of its model yet: at once for those in
+  // sight, then one after the other for those further down.
+  figures.refresh = async (host) => {
+    const due = (figure) => state_of(figure).key !== host.model || state_of(figure).halted;
+    const far = (figure) => figure.getBoundingClientRect().top > window.innerHeight;
+    if (!host.server) return;
+    const open = figures_of(host).filter(due);
+    await Promise.all(open.filter((figure) => !far(figure)).map((figure) => ask(figure)));
+    for (const figure of open) if (figure.isConnected && host.open(figure) && due(figure)) await ask(figure);
   };
 
   figures.mounted = (figure) => {
     take(figure);
-    if (host_of(figure).open(figure)) ask(figure);
+    const host = host_of(figure);
+    clearTimeout(host.due);
+    host.due = setTimeout(() => figures.refresh(host)); // once for all that are mounted together
   };
 
   // What is said once holds for the other figures of a chapter that ask for it, too.
@@ -240,15 +223,10 @@
   });
 
   document.addEventListener("click", (event) => {
-    const figure = event.target.closest?.("[data-halt]")?.closest(".fm-figure");
-    if (!figure) return;
-    if (state_of(figure).halted) ask(figure);
-    else halt(figure);
-  });
-
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest?.(".fm-figure [data-turn]");
+    const button = event.target.closest?.(".fm-figure :is([data-halt], [data-turn])");
     if (!button) return;
+    const figure = button.closest(".fm-figure");
+    if ("halt" in button.dataset) return state_of(figure).halted ? ask(figure) : halt(figure);
     const dial = button.closest(".fm-control-dial").querySelector("input");
     const next = Number(dial.value) + Number(button.dataset.turn);
     dial.value = String(Math.min(Math.max(next, Number(dial.min)), Number(dial.max)));
