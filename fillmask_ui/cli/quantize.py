@@ -105,7 +105,10 @@ def quantize(
     rows: list[VariantFigures] = []  # the model's own first; empty if nothing is measured
     try:
         for found in results(measured_steps, (Variant, VariantFigures)):
-            (made if isinstance(found, Variant) else rows).append(found)
+            if isinstance(found, Variant):
+                made.append(found)
+            elif isinstance(found, VariantFigures):
+                rows.append(found)
     except KeyboardInterrupt:
         tell(kept_note(made, output))
         raise
