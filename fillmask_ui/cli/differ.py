@@ -95,7 +95,12 @@ def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
     if search.best:
         heads = (f"KL ({unit})", *(f"{role} NLL ({unit})" for role in ROLES))
         losses = (Column(head, loss_form(unit), missing="-", right=True) for head in heads)
-        columns = ("#", "sentence", *(f"{role} says" for role in ROLES), *losses)
+        columns: tuple[str | Column, ...] = (
+            "#",
+            "sentence",
+            *(f"{role} says" for role in ROLES),
+            *losses,
+        )
         rows = ((rank, *_cells(own)) for rank, own in enumerate(search.best, start=1))
         print_table(Table.of(columns, rows))
         print_line(f"Another first word in {search.flipped:,} of {looked}.")

@@ -59,6 +59,7 @@ def evaluate(
     """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""
     if task != "fill-mask":
         raise OptionError(unknown("task", task, ["fill-mask"]))
+    compared: object = baseline
     if resume is None:
         second = None if baseline is None else model.second(baseline)
         plan = Plan(model, second, config, texts.source(), limits)
@@ -71,9 +72,9 @@ def evaluate(
                 f"a resumed run has its own choices: leave out {', '.join(given)}, or start a new "
                 "run"
             )
-        second = store().open(resume).info.baseline
+        compared = store().open(resume).info.baseline
         measure = partial(perform_rest, resume, store(), load)
-    check_fail_on(fail_on, second, "--baseline")
+    check_fail_on(fail_on, compared, "--baseline")
     if where.engine != LOCAL:
         tell("starting Ray...")
     with open_engine(where) as engine:

@@ -104,11 +104,11 @@ def quantize(
     made: list[Variant] = []
     rows: list[VariantFigures] = []  # the model's own first; empty if nothing is measured
     try:
-        for found in results(measured_steps, (Variant, VariantFigures)):
-            if isinstance(found, Variant):
-                made.append(found)
-            elif isinstance(found, VariantFigures):
-                rows.append(found)
+        for result in results(measured_steps, (Variant, VariantFigures)):
+            if isinstance(result, Variant):
+                made.append(result)
+            elif isinstance(result, VariantFigures):
+                rows.append(result)
     except KeyboardInterrupt:
         tell(kept_note(made, output))
         raise
@@ -148,7 +148,8 @@ def _report(made: list[Variant], rows: list[VariantFigures], *, as_json: bool) -
         print_table(_figures_table(rows))
     for variant in made:
         print_line(f"{variant.path}: {variant.size_bytes / 1e6:,.1f} MB")
-    for alarm in dict.fromkeys(alarm for own in (*made, *rows) for alarm in own.alarms):
+    told = [own.alarms for own in made] + [own.alarms for own in rows]
+    for alarm in dict.fromkeys(alarm for alarms in told for alarm in alarms):
         print_line(f"Note: {alarm}")
 
 

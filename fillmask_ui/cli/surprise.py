@@ -34,7 +34,8 @@ def surprise(
     from fillmask_ui.filling import surprisal
 
     models = [load(own) for own in compared(model, baseline, compare)]
-    look: Any = partial(compare_sentence if models[1:] else surprisal, *models)
+    asked: Any = compare_sentence if models[1:] else surprisal
+    look: Any = partial(asked, *models)
     show: Any = print_comparison if models[1:] else print_surprisal
     show = partial(show, unit="bits" if bits else "nats")
     show_each(attempts(look, texts), show, as_json=as_json, several=len(texts) > 1)
@@ -93,7 +94,7 @@ def print_comparison(found: SentenceComparison, unit: str) -> None:
     def signed(nats: float) -> str:
         return f"{in_unit(nats, unit):+.4f}"
 
-    columns = (
+    columns: tuple[str | Column, ...] = (
         *("word", *(Column(f"{role} NLL ({unit})", loss) for role in ROLES)),
         *(Column("difference", signed), *(f"{role} wanted" for role in ROLES), "best word"),
     )
@@ -129,6 +130,6 @@ def print_comparison(found: SentenceComparison, unit: str) -> None:
         )
     if found.note:
         print_line(found.note)
-    for role, own in (("\nReference", found.first), ("Candidate", found.second)):
-        print_line(f"{role}: {own.signature}", "dim")
+    for role, side in (("\nReference", found.first), ("Candidate", found.second)):
+        print_line(f"{role}: {side.signature}", "dim")
     print_line("")
