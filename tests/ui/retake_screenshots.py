@@ -67,6 +67,7 @@ def ledger(page: Any) -> None:
 
 
 def two_decodings(page: Any) -> None:
+    page.get_by_label("Compare with a second setting").check()
     page.locator(".fm-unmasked").nth(1).wait_for()
 
 

@@ -23,9 +23,8 @@ def model():
 
 def test_each_option_of_a_decoding_has_a_control_on_both_sides():
     for side in SIDES:
-        names = [control.name for control in controls(side)]
-        assert names == [f"{side}_{name}" for name in options_of(UnmaskingConfig)]
-        values = {control.name: control.value for control in controls(side)}
+        assert list(controls(side)) == list(options_of(UnmaskingConfig))
+        values = {control.name: control.value for control in controls(side).values()}
         assert config_of(values, side) == PLAIN[side]
 
 
@@ -47,6 +46,20 @@ def test_frames_say_what_stands_where_after_each_step(model):
             assert 0 <= cell.sure <= 1
             if stands:
                 assert cell.word == unmask_view.named(model.vocabulary, step.ids[position])
+
+
+def test_a_step_tells_which_hidden_token_it_made_surer(model):
+    result = finish(model, "[MASK] [MASK] [MASK] on the [MASK]", UnmaskingConfig())
+    gains = [unmask_view.grown(result, number + 1) for number in range(result.steps_taken)]
+    assert any(gains) and gains[-1] is None
+    for gain, before, after in zip(gains, result.steps, result.steps[1:], strict=False):
+        if gain is None:
+            continue
+        best, probability = gain
+        (position,) = (own.position for own in after.hidden if best in own.candidates[:1])
+        (seen,) = (own.candidates for own in before.hidden if own.position == position)
+        assert probability in [own.probability for own in seen if own.token_id == best.token_id]
+        assert best.probability - probability >= 0.01
 
 
 @pytest.mark.parametrize("reference", ["embedded", "embedded:int8"])

@@ -1,18 +1,18 @@
 """The Unmask tab: its form, checked as untrusted input, and its decodings as HTML."""
 
-import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args, get_type_hints
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.options import Option, options_of
 from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import Candidate
 from fillmask_ui.schema import from_values
-from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import token_name
 from fillmask_ui.ui import figure
@@ -21,7 +21,6 @@ from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.session import Session, check_text
 from fillmask_ui.unmasking import (
     CONFIDENCES,
-    ORDERS,
     Step,
     Unmasked,
     UnmaskingConfig,
@@ -59,27 +58,26 @@ class Control:
 
     name: str  # `SIDE_field`
     option: Option
-    value: str  # initial; blank for not given
-    kind: str  # `choice`, `whole` or `number`
-    choices: tuple[tuple[str, str], ...] = ()  # value, label
+    initial: Any  # None for not given
+
+    @property
+    def value(self) -> str:
+        """What it holds at first; blank for not given."""
+        number = isinstance(self.initial, float)
+        return "" if self.initial is None else f"{self.initial:g}" if number else str(self.initial)
+
+    @property
+    def choices(self) -> tuple[tuple[str, str], ...]:
+        """Values and their labels; none for a number."""
+        return tuple((own, ORDER_LABELS.get(own, own)) for own in self.option.choices)
 
 
-def controls(side: str) -> list[Control]:
-    """The controls of one side, one per option of a decoding."""
-    found = []
-    for name, own in options_of(UnmaskingConfig).items():
-        value = getattr(PLAIN[side], name)
-        kind = "choice" if own.choices else "whole" if name in _WHOLE else "number"
-        labels = ORDER_LABELS if own.choices == ORDERS else {}
-        choices = tuple((choice, labels.get(choice, choice)) for choice in own.choices)
-        shown = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-        found.append(Control(f"{side}_{name}", own, shown, kind, choices))
-    return found
-
-
-_WHOLE = {
-    name for name, kind in get_type_hints(UnmaskingConfig).items() if int in (kind, *get_args(kind))
-}
+def controls(side: str) -> dict[str, Control]:
+    """The controls of one side, one per option of a decoding, by the option's name."""
+    return {
+        name: Control(f"{side}_{name}", own, getattr(PLAIN[side], name))
+        for name, own in options_of(UnmaskingConfig).items()
+    }
 
 
 def config_of(values: Mapping[str, str], side: str) -> UnmaskingConfig:
@@ -89,25 +87,20 @@ def config_of(values: Mapping[str, str], side: str) -> UnmaskingConfig:
         OptionError: for an invalid value; the message names the side and the option.
     """
     given: dict[str, Any] = {}
-    for name, own in options_of(UnmaskingConfig).items():
-        text = values.get(f"{side}_{name}")
-        if text is None:
-            given[name] = getattr(PLAIN[side], name)
-        elif own.choices:
-            given[name] = text
-        elif text.strip():
-            given[name] = _number(text, own, name in _WHOLE)
+    for name, control in controls(side).items():
+        text = values.get(control.name, control.value).strip()
+        given[name] = _number(text, control.option) if text and not control.choices else text
     try:
-        return UnmaskingConfig(**given)
+        return UnmaskingConfig(**{name: own for name, own in given.items() if own != ""})
     except OptionError as error:
         raise OptionError(f"setting {side}: {error}") from error
 
 
-def _number(text: str, own: Option, whole: bool) -> float:
+def _number(text: str, own: Option) -> float:
     try:
-        return int(text) if whole else float(text)
+        return int(text) if own.kind is int else float(text)
     except ValueError:
-        kind = "a whole number" if whole else "a number"
+        kind = "a whole number" if own.kind is int else "a number"
         raise OptionError(f"{own.label} must be {kind}; it was {text[:40]!r}") from None
 
 
@@ -151,12 +144,12 @@ def show(asked: Asked) -> Shown | Waiting:
         if isinstance(state, Waiting):
             return state
         results[side] = state.result
-    width = model.signature.vocabulary_size
-    html = [
-        result_html(result, config_of(asked.values, side), side, model.vocabulary, width)
-        for side, result in results.items()
-    ]
-    return Shown({"sides": "".join(html), "comparison": comparison(results)})
+    drawn = {"strips": "", "sides": ""}
+    for side, result in results.items():
+        pieces = side_pieces(result, config_of(asked.values, side), side, model)
+        drawn = {name: html + pieces[name] for name, html in drawn.items()}
+    comparison = render("page/unmask/comparison.html", results=results)
+    return Shown({**drawn, "comparison": comparison})
 
 
 FIGURE = Figure("Unmask step by step", show)
@@ -205,8 +198,9 @@ def cell(session: Session, request: Mapping[str, Any]) -> Json:
     if known is None or not 1 <= asked.step <= len(known[1].steps):
         return {"html": ""}
     model, result = known
-    step = result.steps[asked.step - 1]
-    return {"html": cell_html(step, asked.position, asked.side, model.vocabulary)}
+    values = {"side": asked.side, "position": asked.position, "step": result.steps[asked.step - 1]}
+    name = partial(named, model.vocabulary)
+    return {"html": render("page/unmask/cell.html", **values, name=name)}
 
 
 def history(session: Session, request: Mapping[str, Any]) -> Json:
@@ -229,7 +223,7 @@ SERVED = {"figure": shown, "cell": cell, "history": history}
 
 # Signs that join the word before them in any vocabulary.
 _CLOSING = frozenset(".,;:!?%)]}’”")
-LINE_WIDTH, LINE_HEIGHT = 560, 120
+_LEAST_GROWTH = 0.01  # of a probability that a sentence tells
 
 
 @dataclass(frozen=True)
@@ -239,31 +233,7 @@ class Cell:
     word: str  # the token after the step, or else its best candidate
     state: str  # `new`, `filled`, `hidden`, or `again` when remasked
     sure: float  # the model's latest confidence, in [0, 1]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One token of the text."""
-
-    position: int
-    word: str  # blank if hidden at first
-    hidden: bool  # at first
-    joined: bool  # whether no space precedes it
-
-
-def columns(result: Unmasked, vocabulary: Vocabulary) -> list[Column]:
-    """The tokens of a text from left to right, without special ones."""
-    found: list[Column] = []
-    for position, token_id in enumerate(result.ids):
-        if token_id in vocabulary.special_ids:
-            continue
-        hidden = position in result.hidden
-        own = vocabulary.word(token_id)
-        joined = bool(found) and (vocabulary.is_continuation(token_id) or own in _CLOSING)
-        found.append(
-            Column(position, "" if hidden else named(vocabulary, token_id), hidden, joined)
-        )
-    return found
+    probability: float | None = None  # of a new token, at temperature 1
 
 
 def named(vocabulary: Vocabulary, token_id: int) -> str:
@@ -275,10 +245,7 @@ def named(vocabulary: Vocabulary, token_id: int) -> str:
 
 def sureness(confidence: float, order: str, vocabulary_size: int) -> float:
     """A confidence as a share in [0, 1]: 1 minus the uncertainty that a threshold sums."""
-
-    if order == "entropy":
-        return 1 + confidence / math.log(vocabulary_size)
-    return confidence
+    return 1 + confidence / math.log(vocabulary_size) if order == "entropy" else confidence
 
 
 def frames(
@@ -286,83 +253,64 @@ def frames(
 ) -> list[dict[int, Cell]]:
     """The cells of the initially hidden positions, one dict per step."""
     shown: list[dict[int, Cell]] = []
-    stands: dict[int, Cell] = {}
     for step in result.steps:
-        again = {token.position for token in step.remasked}
         filled = {token.position: token for token in step.filled}
+        again = {token.position for token in step.remasked}
         cells: dict[int, Cell] = {}
         for state in step.hidden:
-            sure = sureness(state.confidence, order, vocabulary_size)
             token = filled.get(state.position)
-            if token is not None:
-                cells[state.position] = Cell(named(vocabulary, token.token_id), "new", sure)
-            else:
-                wanted = named(vocabulary, state.candidates[0].token_id)
-                cells[state.position] = Cell(wanted, "hidden", sure)
-        for position, cell in stands.items():
+            best = token or state.candidates[0]
+            cells[state.position] = Cell(
+                named(vocabulary, best.token_id),
+                "new" if token else "hidden",
+                sureness(state.confidence, order, vocabulary_size),
+                token.probability if token else None,
+            )
+        for position, cell in shown[-1].items() if shown else ():
             if position not in cells:
                 state_name = "again" if position in again else "filled"
                 cells[position] = Cell(cell.word, state_name, cell.sure)
         shown.append(dict(sorted(cells.items())))
-        stands = {p: cell for p, cell in cells.items() if cell.state in ("new", "filled")}
     return shown
 
 
-def result_html(
-    result: Unmasked, config: UnmaskingConfig, side: str, vocabulary: Vocabulary, width: int
-) -> str:
-    """One side: its figures, the place of the strip, the grid, the log-probability line."""
-    shown = frames(result, config.order, vocabulary, width)
-    own = columns(result, vocabulary)
-    playable = {
-        "columns": [asdict(column) for column in own],
-        "frames": [{str(p): asdict(cell) for p, cell in frame.items()} for frame in shown],
+def grown(result: Unmasked, number: int) -> tuple[Candidate, float] | None:
+    """The hidden token that step `number`, from 1, made surer by most, and its probability before.
+
+    None where it is less than a percent, or was not among the candidates before.
+    """
+    if number == len(result.steps) or not result.steps[number - 1].filled:
+        return None
+    before = {
+        (own.position, one.token_id): one.probability
+        for own in result.steps[number - 1].hidden
+        for one in own.candidates
     }
-    return render(
-        "page/unmask/side.html",
-        side=side,
-        result=result,
-        frames=shown,
-        columns=own,
-        playable=json.dumps(playable, ensure_ascii=False),
-        order=ORDER_LABELS[config.order],
-        confident=config.order in CONFIDENCES,
-        line=line(result),
-    )
+    pairs = [
+        (own.candidates[0], before.get((own.position, own.candidates[0].token_id), 1.0))
+        for own in result.steps[number].hidden
+    ]
+    pair = max(pairs, key=lambda own: own[0].probability - own[1], default=None)
+    return pair if pair and pair[0].probability - pair[1] >= _LEAST_GROWTH else None
 
 
-def line(result: Unmasked) -> dict[str, Any]:
-    """The log-probability along the path, as a drawing."""
-    totals = [0.0, *(step.total_log_probability_nats for step in result.steps)]
-    across = Scale(0, len(result.steps), 44, LINE_WIDTH - 12)
-    down = Scale(min(totals), 0, LINE_HEIGHT - 24, 10)
-    points = [(across(i), down(total)) for i, total in enumerate(totals)]
+def side_pieces(
+    result: Unmasked, config: UnmaskingConfig, side: str, model: MaskedLM
+) -> dict[str, str]:
+    """One side: its `strips`, and in `sides` its sentences, grid, line and figures."""
+    vocabulary = model.vocabulary
+    values = {
+        "side": side,
+        "result": result,
+        "order": ORDER_LABELS[config.order],
+        "confident": config.order in CONFIDENCES,
+        "frames": frames(result, config.order, vocabulary, model.signature.vocabulary_size),
+        "grown": partial(grown, result),
+        "vocabulary": vocabulary,
+        "name": partial(named, vocabulary),
+        "closing": _CLOSING,
+    }
     return {
-        "width": LINE_WIDTH,
-        "height": LINE_HEIGHT,
-        "points": points,
-        "steps": [(across(tick), f"{tick:g}") for tick in across.ticks() if tick == int(tick)],
-        "nats": [(down(tick), f"{tick:g}") for tick in down.ticks(4)],
+        name: render(f"page/unmask/{template}.html", **values)
+        for name, template in (("strips", "strip"), ("sides", "side"))
     }
-
-
-def cell_html(step: Step, position: int, side: str, vocabulary: Vocabulary) -> str:
-    """The candidates of one position at one step; blank if it was not hidden then."""
-    state = next((own for own in step.hidden if own.position == position), None)
-    if state is None:
-        return ""
-    written = next((own for own in step.filled if own.position == position), None)
-    return render(
-        "page/unmask/cell.html",
-        side=side,
-        step=step,
-        names=[named(vocabulary, own.token_id) for own in state.candidates],
-        state=state,
-        written=written,
-        written_name=named(vocabulary, written.token_id) if written else "",
-    )
-
-
-def comparison(results: Mapping[str, Unmasked]) -> str:
-    """Both sides in one table; blank for a single side."""
-    return render("page/unmask/comparison.html", results=results) if len(results) > 1 else ""

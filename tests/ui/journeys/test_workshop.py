@@ -21,17 +21,17 @@ from fillmask_ui.unmasking import UnmaskingConfig, finish, read_history
 
 def test_a_text_is_unmasked_step_by_step(visit, served, tmp_path):
     text = "The [MASK] [MASK] to the [MASK] and [MASK] it ."
-    values = {"text": text, "A_temperature": "0.7", "A_top_k": "20", "A_seed": "3", "both": ""}
+    values = {"text": text, "A_temperature": "0.7", "A_top_k": "20", "A_seed": "3"}
     asked = {"tab": "unmask", "unmask": json.dumps({"unmask": values})}
     visitor = Visitor(page := visit(asked, color_scheme="dark"))
     config = UnmaskingConfig(pieces="fitting", temperature=0.7, top_k=20, seed=3)
     wanted = finish(served.store.get("embedded"), text, config)
-    side = page.get_by_role("region", name="Setting A")
-    strip, hidden = side.locator(".fm-play-strip"), side.locator(".fm-play-hidden")
+    strip = page.locator(".fm-play-strip")
+    hidden = strip.locator("[data-state=hidden]")
     step = page.get_by_role("slider", name="Step")
     expect(step).to_have_value(str(wanted.steps_taken))
     expect(page.get_by_role("region", name="Setting B")).to_have_count(0)
-    visitor.press("To the beginning")
+    step.press("Home")
     expect(hidden).to_have_count(4)
     page.get_by_role("combobox", name="Speed").select_option("fast")
     visitor.press("Play", exact=True)
@@ -49,14 +49,17 @@ def test_a_text_is_unmasked_step_by_step(visit, served, tmp_path):
     download.value.save_as(path)
     assert read_history(path.read_text(encoding="utf-8").splitlines()).ids == wanted.ids
     accessible(page)
-    page.get_by_label("Two settings side by side").check()
+    page.get_by_label("Compare with a second setting").check()
     expect(page.get_by_role("region", name="Setting B", exact=True)).to_be_visible()
-    page.get_by_text("Setting B").first.click()
+    page.get_by_text("More", exact=True).locator("visible=true").first.click()
     page.get_by_label("Threshold").first.fill("-1")
     expect(page.get_by_role("alert")).to_contain_text("Setting A: threshold must be above 0")
     accessible(page, within="#unmask")
     page.get_by_label("Threshold").first.fill("0.5")
     expect(page.get_by_role("alert")).to_have_count(0)
+    # A link of before, which sets something of the second setting, shows it.
+    visitor.open(tab="unmask", unmask=json.dumps({"unmask": {"B_max_steps": "2"}}))
+    expect(page.get_by_role("region", name="Setting B", exact=True)).to_be_visible()
 
 
 @pytest.fixture
@@ -198,7 +201,7 @@ def test_who_moves_by_keyboard_sees_where_they_are(visit, theme):
         # An answer that comes meanwhile replaces what has the focus.
         expect(page.locator("[aria-busy=true]").locator("visible=true")).to_have_count(0)
         if tab == "Unmask":
-            expect(page.get_by_role("region", name="Setting B", exact=True)).to_be_visible()
+            expect(page.get_by_role("region", name="Setting A", exact=True)).to_be_visible()
         page.locator("h1").evaluate("title => { title.tabIndex = -1; title.focus(); title.blur() }")
         ring, seen = f"solid 2px {_ACCENT[theme]}", 0
         while seen < 300:
