@@ -167,6 +167,26 @@ def model_picker(session: Session, **options: Any) -> gr.Dropdown:
     )
 
 
+def refresh_pickers(session: Session, elem_id: str) -> None:
+    """Offer new variants in all model menus once the HTML that lists them, `elem_id`, changes."""
+    blocks = [*page().blocks.values()]
+    menus = [
+        block
+        for block in blocks
+        if isinstance(block, gr.Dropdown)
+        and session.default_model in [value for _, value in block.choices]
+    ]
+
+    def refresh() -> list[gr.Dropdown]:
+        models = model_choices(session)
+        blank = [[choice for choice in menu.choices if not choice[1]] for menu in menus]
+        return [gr.Dropdown([*none, *models]) for none in blank]
+
+    for block in blocks:
+        if isinstance(block, gr.HTML) and block.elem_id == elem_id:
+            block.change(refresh, None, menus, **QUIET)
+
+
 def linked_picker(session: Session, picker: gr.Dropdown, tab: str) -> None:
     """Tell a tab's script which model is picked; `TAB_model` in the address picks one."""
 

@@ -74,6 +74,7 @@ def build_app(
                 # The tab that is open stands in the address, but for the first.
                 remember = f"window.fillmask.remember_tab('{name}', '{TABS[0][0]}')"
                 tab.select(None, js=f"() => {{ {remember}; }}")
+        components.refresh_pickers(session, "quantize-rows")
 
     # Only once the page answers: until then the two would hold each other up.
     demo.extra_startup_events.append(session.preload)

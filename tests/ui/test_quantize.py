@@ -3,6 +3,7 @@
 import itertools
 import shutil
 import threading
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,26 +12,20 @@ import pytest
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.models import ModelStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.quantizing.measure_variants import BASELINE, Progress
+from fillmask_ui.quantizing.measure_variants import BASELINE
 from fillmask_ui.quantizing.variant_store import Recipe, VariantStore
 from fillmask_ui.show.charts import run_charts
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import components, page
-from fillmask_ui.ui.quantize import diagnosis_view, variant_view
-from fillmask_ui.ui.quantize.quantize_job import (
-    CALIBRATION_TEXTS,
-    Failed,
-    Kept,
-    Note,
-    perform,
-    read_order,
-)
+from fillmask_ui.ui.quantize import diagnosis_view, quantize_job, variant_view
+from fillmask_ui.ui.quantize.quantize_job import CALIBRATION_TEXTS, perform, read_order
 from fillmask_ui.ui.quantize.tab import QuantizeRuns
 from fillmask_ui.ui.session import Session
 
 VALUES = {
     "model": "embedded",
     "schemes": ["int8"],
+    "more_schemes": [],
     "exclude": "",
     "where": "embedded",
     "upload": None,
@@ -53,7 +48,9 @@ def order_of(**changes):
 
 
 def run(session, store, **changes):
-    return list(perform(order_of(**changes), store, session.model))
+    """All steps of a run, and what it knows at its end."""
+    steps = list(perform(order_of(**changes), store, session.model))
+    return steps, [step.so_far for step in steps if step.so_far is not None][-1]
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +58,14 @@ def kept(visited, folder, once):
     """The store after a run of two schemes."""
 
     def make(root):
-        steps = run(visited, VariantStore(root), model=folder, schemes=["int8", "fp16"])
-        assert [type(step) for step in steps if not isinstance(step, Progress)] == [Kept] * 3
-        fractions = [s.fraction for s in steps if getattr(s, "fraction", None) is not None]
-        assert all(b > a - 1e-9 for a, b in itertools.pairwise(fractions))
+        steps, known = run(visited, VariantStore(root), model=folder, schemes=["int8", "fp16"])
+        assert known.home is not None and not known.failures
+        # Each step says what is being done.
+        assert all(step.message for step in steps)
+        done = [step.message for step in steps if step.message.endswith("done.")]
+        assert done == ["int8 is done.", "fp16 is done."]
+        fractions = [step.fraction for step in steps if step.fraction is not None]
+        assert all(b > a - 1e-9 for a, b in itertools.pairwise(fractions)) and fractions[-1] == 1
 
     return VariantStore(once.folder("page-variants", make))
 
@@ -76,7 +77,8 @@ def store(kept, tmp_path):
 
 
 def test_an_order_is_what_the_controls_hold():
-    order = order_of(model=" ", schemes=["fp16", "int8"], exclude="embedding, 3  /a/b,embedding")
+    exclude = "embedding, 3  /a/b,embedding"
+    order = order_of(model=" ", schemes=["fp16"], more_schemes=["int8"], exclude=exclude)
     assert order.model.reference == "embedded"
     assert order.schemes == ("int8", "fp16")  # as the table of schemes has them
     assert order.exclude == ("embedding", "3", "/a/b")
@@ -142,8 +144,8 @@ def test_an_existing_variant_is_measured_on_other_texts_and_not_made(visited, fo
 
 def test_a_static_scheme_is_calibrated_on_texts_that_are_not_measured(visited, folder, tmp_path):
     store = VariantStore(tmp_path / "variants")
-    steps = run(visited, store, model=folder, schemes=["qdq"])
-    assert not [step for step in steps if isinstance(step, Note)]
+    _, known = run(visited, store, model=folder, schemes=["qdq"])
+    assert known.notes == ()
     (written,) = store.find(folder).folder.glob("texts-*.jsonl")
     assert len(written.read_text().splitlines()) == CALIBRATION_TEXTS
     (variant,) = store.find(folder).variants()
@@ -152,25 +154,23 @@ def test_a_static_scheme_is_calibrated_on_texts_that_are_not_measured(visited, f
     file = tmp_path / "few.txt"
     file.write_text("The cat sat on the mat.\nThe dog ran to the river and walked on.\n")
     changes = {"schemes": ["qdq"], "where": "upload", "upload": str(file)}
-    steps = run(visited, store, model=folder, **changes)
+    _, known = run(visited, store, model=folder, **changes)
     assert len(store.find(folder).variants()) == 2
-    (note,) = [step for step in steps if isinstance(step, Note)]
-    assert "no further texts" in note.text and isinstance(steps[-1], Kept)
+    (note,) = known.notes
+    assert "no further texts" in note and not known.failures
 
 
 def test_a_scheme_that_fails_says_why_and_the_others_go_on(visited, folder, store, monkeypatch):
     monkeypatch.setitem(SCHEMES, "qdq", replace(SCHEMES["qdq"], package="no_such_package"))
     order = order_of(model=folder, schemes=["qdq", "fp16"])
-    updates = list(variant_view.followed(perform(order, store, visited.model)))
-    rows = [update.rows for update in updates if update.rows][-1]
+    *_, last = perform(order, store, visited.model)
+    rows = variant_view.shown(variant_view.lines_of(last.so_far.home, last.so_far.failures)).rows
     assert "needs the package no-such-package" in rows
     assert "fm-variant-failure" in rows and 'data-scheme="fp16"' in rows
-    assert updates[-1].busy is False
     path = store.find(folder).variant("int8", Recipe()).path
-    steps = run(visited, store, model=str(path), schemes=["int8", "fp16"])
-    failed = [step for step in steps if isinstance(step, Failed)]
-    assert [step.scheme for step in failed] == ["int8", "fp16"]
-    assert all("quantized already" in step.message for step in failed)
+    _, known = run(visited, store, model=str(path), schemes=["int8", "fp16"])
+    assert [failed.scheme for failed in known.failures] == ["int8", "fp16"]
+    assert all("quantized already" in failed.message for failed in known.failures)
 
 
 def test_charts_show_all_that_compares_and_names_are_never_markup(folder, kept):
@@ -194,45 +194,91 @@ def test_charts_show_all_that_compares_and_names_are_never_markup(folder, kept):
     assert "&lt;b&gt;x" in update.charts[0].figure.data[-1].text[0]
 
 
-def test_a_run_is_stopped_at_its_next_step(visited, folder, tmp_path):
-    quantize_runs = QuantizeRuns(visited, tmp_path)
-    seen = []
-    for update in quantize_runs.run("me", VALUES | {"model": folder, "schemes": ["int8", "fp16"]}):
-        seen.append(update)
-        if update.rows:  # the model itself is measured
-            quantize_runs.stop("me")
-    assert variant_view.STOPPED in seen[-1].notice
-    assert seen[-1].busy is False
+def test_one_speed_is_told_everywhere_and_fastest_is_faster_than_the_model(folder, kept):
+    lines = variant_view.lines_of(kept.find(folder))
+    rows = [replace(line.figures, verdict="PASS") for line in lines]
+    rows[0] = replace(rows[0], verdict="")
+
+    def shown(*speedups):
+        rates = [speedup * rows[0].baseline_tokens_per_second for speedup in (1.0, *speedups)]
+        own = {"baseline_tokens_per_second": rows[0].baseline_tokens_per_second}
+        made = [
+            replace(line, figures=replace(row, tokens_per_second=rate, **own))
+            for line, row, rate in zip(lines, rows, rates, strict=True)
+        ]
+        return variant_view.shown(made)
+
+    update = shown(1.25, 1.5)
+    assert "fastest" in update.story and "1.50 times the speed" in update.story
+    assert "1.50 ×" in update.rows and "1.25 ×" in update.rows
+    speeds = [point for trace in update.charts[1].figure.data for point in (trace.x or ())]
+    assert {1.25, 1.5} <= {round(speed, 6) for speed in speeds}
+    slow = shown(0.7, 0.9)
+    assert "is the fastest" not in slow.story and "None that passes is faster" in slow.story
+
+
+def test_variants_in_8_bits_say_why_they_differ(folder, kept):
+    base, int8, fp16 = variant_view.lines_of(kept.find(folder))
+    assert "Why variants" not in variant_view.shown([base, int8, fp16]).rows
+    other = replace(int8, name="int8-channel", scheme="int8-channel", exclude="layer:0")
+    rows = variant_view.shown([base, int8, other]).rows
+    assert "each feed-forward part stays in float16" in rows
+    assert "All matrices in 8 bits" in rows and "layer:0 in full precision" in rows
+
+
+def ended(job):
+    until = time.monotonic() + 60
+    while not job.ended and time.monotonic() < until:
+        time.sleep(0.02)
+    return job.poll()
+
+
+def test_a_run_is_found_again_by_its_page_and_stopped_at_its_next_step(
+    visited, folder, tmp_path, monkeypatch
+):
+    reached, opened = threading.Event(), threading.Event()
+    whole = quantize_job.quantize
+
+    def held(*arguments, **options):
+        reached.set()
+        assert opened.wait(60)
+        yield from whole(*arguments, **options)
+
+    monkeypatch.setattr(quantize_job, "quantize", held)
+    runs = QuantizeRuns(visited, tmp_path)
+    first = runs.arrive("first", "me", "page")
+    job = runs.begin(first, **VALUES | {"model": folder, "schemes": ["int8", "fp16"]})
+    assert reached.wait(60)
+    runs.forget("first")
+    # A reload has another session of Gradio, and the same page.
+    second = runs.arrive("second", "me", "page")
+    assert second.take_up() is job
+    update = variant_view.told(second, second.news())
+    assert update.busy and update.rows.count('<tr class="fm-variant') == 1
+    assert variant_view.told(second, job.poll()).rows is None  # it is drawn already
+    # What was made by the panel below the table is measured by the run itself.
+    assert runs.begin(second, make=False, **VALUES) is None
+    second.cancel()
+    opened.set()
+    last = ended(job)
+    assert (
+        last.state == "stopped" and variant_view.STOPPED in variant_view.told(second, last).notice
+    )
     home = VariantStore(tmp_path).find(folder)
     assert home.baseline is not None and home.variants() == []
-    assert seen[-1].rows.count('<tr class="fm-variant') == 1
     # The next run has its turn.
-    assert list(quantize_runs.run("me", VALUES | {"model": folder}))[-1].busy is False
-    assert len(home.variants()) == 1
-
-
-def test_one_run_waits_for_another_and_can_be_stopped_then(visited, folder, store):
-    quantize_runs = QuantizeRuns(visited, store.root)
-    first = quantize_runs.run("first", VALUES | {"model": folder})
-    next(first)
-    next(first)  # has its turn
-    second = quantize_runs.run("second", VALUES | {"model": folder})
-    next(second)
-    assert "Waiting for another run" in next(second).notice
-    threading.Timer(0.05, quantize_runs.stop, ["second"]).start()
-    assert [update.busy for update in second][-1] is False
-    first.close()
-    third = list(quantize_runs.run("third", VALUES | {"model": folder}))
-    assert third[-1].busy is False
+    again = runs.begin(second, **VALUES | {"model": folder})
+    assert ended(again).state == "done" and len(home.variants()) == 1
 
 
 def test_what_cannot_be_run_is_said(visited, session, tmp_path):
-    quantize_runs = QuantizeRuns(visited, tmp_path)
-    (update,) = quantize_runs.run("me", VALUES | {"schemes": []})
-    assert "No scheme is ticked" in update.notice
-    *_, last = quantize_runs.run("me", VALUES | {"model": "no/such/model/here"})
-    assert "no such model" in last.notice.lower()
-    assert last.busy is False
+    runs = QuantizeRuns(visited, tmp_path)
+    page = runs.arrive("me", "me", "page")
+    with pytest.raises(OptionError, match="no scheme is ticked"):
+        runs.begin(page, **VALUES | {"schemes": []})
+    last = ended(runs.begin(page, **VALUES | {"model": "no/such/model/here"}))
+    update = variant_view.told(page, last)
+    assert "no such model" in update.notice.lower() and update.busy is False
     found = components.answered(diagnosis_view.figure, session, {"name": "<x>", "values": {}})
     assert "Unknown" in found["error"]
 

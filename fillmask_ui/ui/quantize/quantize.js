@@ -1,7 +1,8 @@
-// The Quantize tab: rows open the other tabs, and choose the variant of the panels below the table.
+// The Quantize tab: rows open the other tabs, and choose the variant of the panel below the table.
 (() => {
   const page = (window.fillmask ??= {});
   const place = () => document.getElementById("diagnose");
+  const KEPT = "fillmask-diagnosed"; // of this page, for a reload
   const made = new Set();
   let chosen = "";
   const host = page.figures.host({
@@ -14,19 +15,40 @@
   });
 
   function diagnose(button) {
-    if (chosen !== button.dataset.diagnose) {
+    const { diagnose: variant, baseline, name } = button.dataset;
+    if (chosen !== variant) {
       for (const piece of place().querySelectorAll("[data-piece]")) piece.replaceChildren();
     }
-    chosen = host.model = button.dataset.diagnose;
-    const { baseline } = button.dataset;
+    chosen = host.model = variant;
     place().hidden = false;
-    for (const name of ["variant", "baseline", "name"]) {
-      const value = { variant: chosen, baseline, name: button.dataset.name }[name];
-      for (const control of place().querySelectorAll(`form [name="${name}"]`)) control.value = value;
+    for (const [control, value] of Object.entries({ variant, baseline, name })) {
+      for (const own of place().querySelectorAll(`form [name="${control}"]`)) own.value = value;
     }
-    document.dispatchEvent(new CustomEvent("fillmask:diagnose", { detail: { variant: chosen, baseline } }));
+    try {
+      sessionStorage.setItem(KEPT, variant);
+    } catch {
+      // storage can be forbidden; a reload then forgets what was diagnosed
+    }
     page.figures.refresh(host);
-    page.reveal(place());
+  }
+
+  // A page that is loaded anew goes on with its diagnosis once the rows are there.
+  function go_on() {
+    let variant = null;
+    try {
+      variant = sessionStorage.getItem(KEPT);
+    } catch {
+      return;
+    }
+    const rows = document.getElementById("quantize-rows");
+    const found = () => rows.querySelector(`[data-diagnose="${CSS.escape(variant)}"]`);
+    const watcher = new MutationObserver(() => {
+      if (chosen === "" && !found()) return;
+      watcher.disconnect();
+      if (chosen === "") diagnose(found());
+    });
+    if (variant && found()) diagnose(found());
+    else if (variant) watcher.observe(rows, { childList: true, subtree: true });
   }
 
   document.addEventListener("click", (event) => {
@@ -34,7 +56,11 @@
       "#quantize-rows [data-follow], #quantize-rows [data-diagnose], #diagnose [data-follow]",
     );
     if (!target) return;
-    if (target.dataset.diagnose) return diagnose(target);
+    if (target.dataset.diagnose) {
+      diagnose(target);
+      page.reveal(place());
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.shiftKey) return; // another window
     event.preventDefault();
     page.follow(target.dataset.follow);
@@ -43,6 +69,7 @@
   page.quantize = {
     begin(server, measure) {
       host.server = server;
+      go_on();
       // A variant that a panel has made is a row at once.
       document.addEventListener("fillmask:figure", () => {
         const path = place().querySelector("[data-made]")?.dataset.made;

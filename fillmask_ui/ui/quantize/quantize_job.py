@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.models.load import load_choice
-from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.onnx_tools.schemes import SCHEMES, find_scheme
 from fillmask_ui.protocol import MaskedLM
@@ -27,7 +27,7 @@ from fillmask_ui.quantizing.variant_store import (
 )
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
-from fillmask_ui.ui.background import Done, run_in_background
+from fillmask_ui.ui.background import Waiting
 
 EMBEDDED, UPLOAD = "embedded", "upload"
 PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload"}
@@ -36,7 +36,7 @@ PLAIN_SCHEMES = ("int8", "int8-channel", "fp16")
 PLAIN_SAMPLES, CALIBRATION_TEXTS = 100, 64
 _MAKING = 0.4  # of the work of one variant; the rest measures it
 
-Load = Callable[[ModelChoice, ProgressCallback], MaskedLM]
+Load = Callable[[ModelChoice], MaskedLM]
 T = TypeVar("T")
 
 
@@ -57,7 +57,7 @@ def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = Tr
     A blank model is the default one. Without `make` the schemes are not read: variants that exist
     are measured.
     """
-    chosen = (values["schemes"] or []) if make else []
+    chosen = [*values["schemes"], *values["more_schemes"]] if make else []
     for name in chosen:
         find_scheme(str(name))
     if make and not chosen:
@@ -87,20 +87,6 @@ def _source(where: str, upload: str | None) -> TextSource:
 
 
 @dataclass(frozen=True)
-class Note:
-    """What a reader should know of the run."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Something new is on disk."""
-
-    home: Home
-
-
-@dataclass(frozen=True)
 class Failed:
     """A scheme that gave no row; the others go on."""
 
@@ -109,7 +95,14 @@ class Failed:
     message: str  # why, and what to do
 
 
-Step = Progress | Note | Kept | Failed
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a run has found by then; what it made is on disk."""
+
+    reference: str  # of the source model
+    home: Home | None = None  # None until the model itself is measured
+    failures: tuple[Failed, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader should know
 
 
 def name_of(scheme: str, exclude: Sequence[str]) -> str:
@@ -121,73 +114,87 @@ def name_of(scheme: str, exclude: Sequence[str]) -> str:
     return f"{scheme} without {parts_text(exclude)}" if exclude else scheme
 
 
-def perform(order: Order, store: VariantStore, load: Load) -> Generator[Step]:
+def perform(order: Order, store: VariantStore, load: Load) -> Generator[Waiting]:
     """Make and measure the variants of an order, and measure those never measured before.
 
-    `load` gives the source model, which visitors share.
+    `load` gives the source model, which visitors share. Each step holds what is `Known` by then,
+    if that has changed.
 
     Raises:
         FillmaskError: if the texts or the source model cannot be read or measured.
     """
-    yield Progress("Reading the texts…")
+    known = Known(order.model.reference)
+    yield Waiting("Reading the texts…", so_far=known)
     with open_texts(replace(order.source, samples=order.samples + CALIBRATION_TEXTS)) as found:
         texts = list(found)
     measured, rest = texts[: order.samples], texts[order.samples :]
-    base = yield from _loaded(order.model, load)
+    yield Waiting("Loading the model…")
+    base = load(order.model)
     home = store.home(order.model.reference, base.signature)
     subject = Subject("", base, order.model.reference)
     asked = {(scheme, order.exclude) for scheme in order.schemes}
-    left = [own for own in home.variants() if own.figures is None]
-    left = [own for own in left if (own.scheme, own.exclude) not in asked]
-    whole = 1 + len(order.schemes) + len(left)
+
+    def left() -> list[StoredVariant]:
+        unmeasured = (own for own in home.variants() if own.figures is None)
+        return [own for own in unmeasured if (own.scheme, own.exclude) not in asked]
+
+    whole = 1 + len(order.schemes) + len(left())
     row = yield from _part(measure_variant(subject, None, measured), 0, 1 / whole)
     home.keep_source(order.model.reference, row)
-    yield Kept(home)
+    notes: tuple[str, ...] = ()
     calibration = None
     if any(SCHEMES[scheme].calibrated for scheme in order.schemes):
-        if not rest:
-            yield Note(
-                "There are no further texts: those that calibrate the static scheme are measured, "
-                "too, which flatters it a little."
-            )
         calibration = _written(rest or measured[:CALIBRATION_TEXTS], home)
-    jobs = [*((scheme, None) for scheme in order.schemes), *((own.scheme, own) for own in left)]
-    for number, (scheme, known) in enumerate(jobs, 1):
-        start, middle, end = ((number + part) / whole for part in (0, _MAKING, 1))
+        notes = () if rest else (_NOT_APART,)
+    known = replace(known, home=home, notes=notes)
+    yield Waiting("The model itself is measured.", 1 / whole, known)
+    # What the panel below the table makes meanwhile is measured, too.
+    jobs = chain(((scheme, None) for scheme in order.schemes), ((o.scheme, o) for o in _live(left)))
+    for number, (scheme, kept) in enumerate(jobs, 1):
+        start, middle, end = (min((number + part) / whole, 1.0) for part in (0, _MAKING, 1))
+        exclude = order.exclude if kept is None else kept.exclude
+        name = name_of(scheme, exclude)
         try:
-            variant = known
+            variant = kept
             if variant is None:
                 own = calibration if SCHEMES[scheme].calibrated else None
                 making = _made(order, base, home, scheme, own)
                 variant = yield from _part(making, start, middle)
-            model = load_choice(ModelChoice(str(variant.path)))
-            made = Subject(scheme, model, str(variant.path))
+            yield Waiting(f"Loading {name}…", middle)
+            made = Subject(name, load_choice(ModelChoice(str(variant.path))), str(variant.path))
             row = yield from _part(measure_variant(subject, made, measured), middle, end)
-            variant.keep(row)
+            variant.keep(replace(row, scheme=scheme))
         except FillmaskError as error:
-            exclude = order.exclude if known is None else known.exclude
-            yield Failed(scheme, name_of(scheme, exclude), str(error))
+            failures = (*known.failures, Failed(scheme, name, str(error)))
+            known = replace(known, failures=failures)
         else:
-            yield Kept(home)
+            known = replace(known)
+        yield Waiting(f"{name} is done.", end, known)
 
 
-def _part(steps: Iterable[Progress | T], start: float, end: float) -> Generator[Step, None, T]:
+_NOT_APART = (
+    "There are no further texts: those that calibrate the static scheme are measured, too, which "
+    "flatters it a little."
+)
+
+
+def _live(left: Callable[[], list[StoredVariant]]) -> Iterator[StoredVariant]:
+    """Each variant that is left, asked anew after each; one that stays left comes once."""
+    seen: set[Path] = set()
+    while found := [own for own in left() if own.path not in seen]:
+        seen.add(found[0].path)
+        yield found[0]
+
+
+def _part(steps: Iterable[Progress | T], start: float, end: float) -> Generator[Waiting, None, T]:
     """The result of a part of the run; its progress becomes that from start to end."""
     results = []
     for step in steps:
         if isinstance(step, Progress):
-            yield Progress(step.message, start + (end - start) * (step.fraction or 0.0))
+            yield Waiting(step.message, start + (end - start) * (step.fraction or 0.0))
         else:
             results.append(step)
     return results[-1]
-
-
-def _loaded(choice: ModelChoice, load: Load) -> Generator[Step, None, MaskedLM]:
-    for state in run_in_background(lambda report: load(choice, report)):
-        if isinstance(state, Done):
-            return state.result
-        yield Progress(state.message or "Loading the model…", state.fraction)
-    raise RuntimeError("a task has ended without a result")
 
 
 def _made(

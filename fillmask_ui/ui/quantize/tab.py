@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Generator
-from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,65 +13,42 @@ from fillmask_ui.files import user_folder
 from fillmask_ui.quantizing.variant_store import VariantStore
 from fillmask_ui.show.charts import Chart
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import components
-from fillmask_ui.ui.components import QUIET, notice_html, noticing
+from fillmask_ui.ui import components, job
+from fillmask_ui.ui.components import QUIET, notice_html
 from fillmask_ui.ui.quantize import diagnosis_view, variant_view
-from fillmask_ui.ui.quantize.variant_view import Update
+from fillmask_ui.ui.quantize.variant_view import QuantizePage, Update
 from fillmask_ui.ui.session import Session
 
 CHARTS = ("size", "speed")
 _FILES = [".txt", ".csv", ".tsv", ".jsonl", ".json", ".log", ".gz", ".parquet"]
-_WAITING = "Waiting for another run to end…"
 
 
-class QuantizeRuns:
-    """What all visitors of the tab share; variants are kept in `root`, or in the usual place."""
+class QuantizeRuns(job.Jobs[QuantizePage]):
+    """The runs of the tab, one at a time: two would slow each other's clocks."""
 
     def __init__(self, session: Session, root: Path | None = None) -> None:
+        super().__init__(new_page=QuantizePage)
         self.session = session
         self.store = VariantStore(root or user_folder("variants"))
-        self._turn = threading.Semaphore()  # two at a time would slow each other's clocks
-        self._stopped: dict[str, threading.Event] = {}
 
-    @noticing(lambda notice: Update(notice, busy=False))
-    def run(self, visitor: str, values: dict[str, Any], *, make: bool = True) -> Generator[Update]:
-        """Make and measure what the controls hold; `stop` ends it at its next step.
+    def begin(self, page: QuantizePage, *, make: bool = True, **values: Any) -> job.Job | None:
+        """Make and measure what the controls hold.
 
-        Without `make`, variants that were never measured are shown and measured.
+        Without `make`, measure what was never measured; a run that goes on does that by itself.
         """
         # They load the tools, which the page does not need to open.
-        from fillmask_ui.ui.quantize.quantize_job import perform, read_order
+        from fillmask_ui.ui.quantize.quantize_job import UPLOAD, perform, read_order
 
-        stopped = self._stopped[visitor] = threading.Event()
+        if not make and page.job is not None and not page.job.ended:
+            return None
         order = read_order(values, self.session.default_model, make=make)
-        if not make:
-            yield variant_view.stored(self.store, order.model.reference)
-        yield Update(notice_html("busy", "Starting…"), busy=True)
-        while not self._turn.acquire(timeout=0.4):
-            if stopped.is_set():
-                yield Update(notice_html("none"), busy=False)
-                return
-            yield Update(notice_html("busy", _WAITING), busy=True)
-        try:
-            steps = perform(order, self.store, self.session.model)
-            with closing(variant_view.followed(steps)) as updates, closing(steps):
-                for update in updates:
-                    yield update
-                    if stopped.is_set() and update.busy is not False:
-                        yield variant_view.stopped(self.store, order.model.reference)
-                        return
-        finally:
-            self._turn.release()
-
-    def stop(self, visitor: str) -> None:
-        """End the run of a visitor's page, if there is one."""
-        if visitor in self._stopped:
-            self._stopped[visitor].set()
-
-    def leave(self, visitor: str) -> None:
-        """A page was closed."""
-        self.stop(visitor)
-        self._stopped.pop(visitor, None)
+        uploaded = values["upload"] if values["where"] == UPLOAD else ""
+        return page.start(
+            lambda own: perform(
+                order, self.store, lambda choice: self.session.model(choice, own.report)
+            ),
+            reads=uploaded,
+        )
 
 
 def build(session: Session, root: Path | None = None) -> None:
@@ -83,22 +58,17 @@ def build(session: Session, root: Path | None = None) -> None:
         session: the models that all visitors share.
         root: where variants are kept; None for the usual place.
     """
-    quantize_runs = QuantizeRuns(session, root)
-    with gr.Row(elem_id="quantize"):
-        with gr.Column(elem_classes="fm-input", min_width=280):
-            inputs = _build_inputs(session)
-            with gr.Row(elem_id="quantize-buttons"):
-                run = gr.Button("Run", variant="primary", elem_id="quantize-run")
-                cancel = gr.Button("Cancel", interactive=False, elem_id="quantize-cancel")
-        with gr.Column(elem_classes="fm-result", min_width=280):
-            parts: dict[str, Any] = {
-                "run": run,
-                "cancel": cancel,
-                "notice": components.html_block(notice_html("none"), elem_id="quantize-notice"),
-                "story": components.html_block(
-                    notice_html("hint", variant_view.WELCOME), elem_id="quantize-story"
-                ),
-            }
+    with gr.Column(elem_id="quantize"):
+        inputs, run, cancel = _build_inputs(session)
+        parts: dict[str, Any] = {
+            "run": run,
+            "cancel": cancel,
+            "notice": components.html_block(notice_html("none"), elem_id="quantize-notice"),
+            "story": components.html_block(
+                notice_html("hint", variant_view.WELCOME), elem_id="quantize-story"
+            ),
+        }
+        with gr.Row(elem_id="quantize-charts"):
             for name in CHARTS:
                 box = gr.Column(visible=False, elem_classes="fm-chart", elem_id=f"quantize-{name}")
                 with box:
@@ -107,7 +77,6 @@ def build(session: Session, root: Path | None = None) -> None:
                         f"head {name}": components.html_block(),
                         f"plot {name}": gr.Plot(show_label=False),
                     }
-    with gr.Column(elem_id="quantize-full"):
         parts["rows"] = components.html_block(elem_id="quantize-rows")
         place = components.html_block(
             render("page/quantize/diagnose_place.html", figures=list(diagnosis_view.FIGURES)),
@@ -116,109 +85,97 @@ def build(session: Session, root: Path | None = None) -> None:
                 components.served(session, *item) for item in diagnosis_view.SERVED.items()
             ],
         )
-    _wire(quantize_runs, inputs, parts, place)
+    _wire(QuantizeRuns(session, root), inputs, parts, place)
 
 
-def _build_inputs(session: Session) -> dict[str, Any]:
-    """The controls, by the names that `form.read_order` reads."""
+def _build_inputs(session: Session) -> tuple[dict[str, Any], gr.Button, gr.Button]:
+    """The controls, by the names that `read_order` reads, and the buttons."""
     from fillmask_ui.onnx_tools.schemes import SCHEMES
-    from fillmask_ui.ui.quantize.quantize_job import (
-        EMBEDDED,
-        PLACES,
-        PLAIN_SAMPLES,
-        PLAIN_SCHEMES,
-        UPLOAD,
-    )
+    from fillmask_ui.ui.quantize import quantize_job as choices
 
-    model = components.model_picker(session, elem_id="quantize-model")
-    schemes = gr.CheckboxGroup(
-        [(f"{name}: {_small(scheme.description)}", name) for name, scheme in SCHEMES.items()],
-        value=list(PLAIN_SCHEMES),
-        label="Schemes",
-        elem_id="quantize-schemes",
-    )
-    with gr.Row():
-        where = gr.Radio(
-            [(label, name) for name, label in PLACES.items()],
-            value=EMBEDDED,
+    def schemes(names: list[str], chosen: list[str], label: str, **options: Any) -> Any:
+        labels = [(f"{name}\n{SCHEMES[name].description}", name) for name in names]
+        options |= {"label": label, "elem_classes": "fm-schemes"}
+        return gr.CheckboxGroup(labels, value=chosen, **options)
+
+    inputs: dict[str, Any] = {}
+    with gr.Row(elem_classes="fm-fields"):
+        inputs["model"] = components.model_picker(session, elem_id="quantize-model", scale=4)
+        inputs["where"] = gr.Radio(
+            [(label, name) for name, label in choices.PLACES.items()],
+            value=choices.EMBEDDED,
             label="Texts",
-            scale=3,
-            min_width=250,
+            scale=2,
+            min_width=220,
             elem_id="quantize-where",
         )
-        samples = gr.Number(
-            PLAIN_SAMPLES,
+        inputs["samples"] = gr.Number(
+            choices.PLAIN_SAMPLES,
             label="Number of texts",
-            scale=2,
-            min_width=120,
+            scale=1,
+            min_width=130,
             elem_id="quantize-samples",
         )
     with gr.Column(visible=False) as box:
-        upload = gr.File(
+        inputs["upload"] = gr.File(
             label="Text, CSV, TSV, JSON lines or parquet", file_types=_FILES, height=110
         )
-    where.change(lambda chosen: gr.Column(visible=chosen == UPLOAD), where, box, **QUIET)
-    with gr.Accordion("More options", open=False):
-        exclude = gr.Textbox(
+    inputs["where"].change(
+        lambda chosen: gr.Column(visible=chosen == choices.UPLOAD), inputs["where"], box, **QUIET
+    )
+    plain = list(choices.PLAIN_SCHEMES)
+    inputs["schemes"] = schemes(plain, plain, "Schemes", elem_id="quantize-schemes")
+    with gr.Accordion("More", open=False, elem_classes="fm-fold"):
+        others = [name for name in SCHEMES if name not in plain]
+        inputs["more_schemes"] = schemes(others, [], "More schemes", elem_id="quantize-more")
+        inputs["exclude"] = gr.Textbox(
             label="Keep in full precision",
             info="kinds, layers or names of parts, separated by commas",
             placeholder="projection, layer:3",
             max_lines=1,
             elem_id="quantize-exclude",
         )
-    return {
-        "model": model,
-        "schemes": schemes,
-        "where": where,
-        "upload": upload,
-        "samples": samples,
-        "exclude": exclude,
-    }
-
-
-def _small(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:].removesuffix(".") if sentence else ""
+    with gr.Row(elem_id="quantize-buttons"):
+        run = gr.Button("Run", variant="primary", elem_id="quantize-run")
+        cancel = gr.Button("Cancel", interactive=False, elem_id="quantize-cancel")
+    return inputs, run, cancel
 
 
 def _wire(
-    quantize_runs: QuantizeRuns, inputs: dict[str, Any], parts: dict[str, Any], place: gr.HTML
+    runs: QuantizeRuns, inputs: dict[str, Any], parts: dict[str, Any], place: gr.HTML
 ) -> None:
-    def run(request: gr.Request, *, make: bool = True, **values: Any) -> Generator[Any]:
-        with closing(quantize_runs.run(request.session_hash or "", values, make=make)) as updates:
-            for update in updates:
-                yield _changes(parts, update)
-
-    def measure(request: gr.Request, **values: Any) -> Generator[Any]:
-        yield from run(request, make=False, **values)
-
-    def cancel(request: gr.Request) -> None:
-        quantize_runs.stop(request.session_hash or "")
-
-    def leave(request: gr.Request) -> None:
-        quantize_runs.leave(request.session_hash or "")
-
-    def show(reference: str | None) -> Any:
-        reference = (reference or "").strip() or quantize_runs.session.default_model
-        return _changes(parts, variant_view.stored(quantize_runs.store, reference))
-
     every, model = [*parts.values()], inputs["model"]
-    for event, work in ((parts["run"].click, run), (place.made, measure)):
-        job = event(
-            work,
-            None,
-            every,
-            inputs_kwargs=inputs,
-            trigger_mode="once",
-            concurrency_limit=6,
-            concurrency_id="quantize",
-            **QUIET,
-        )
-        job.then(lambda: gr.Button(interactive=True), None, parts["run"], **QUIET)
-    parts["cancel"].click(cancel, None, None, queue=False, **QUIET)
-    components.page().unload(leave)
+    changes = partial(_changes, parts)
+
+    def run(page: QuantizePage, **values: Any) -> None:
+        runs.begin(page, **values)
+
+    def measure(page: QuantizePage, **values: Any) -> dict[Any, Any]:
+        runs.begin(page, make=False, **values)
+        return show(values["model"])
+
+    def show(reference: str | None) -> dict[Any, Any]:
+        reference = (reference or "").strip() or runs.session.default_model
+        return changes(variant_view.stored(runs.store, reference))
+
+    def arrived(page: QuantizePage) -> dict[Any, Any]:
+        """The menu names the model of the run that the page has found."""
+        known = page.job.status.so_far if page.job else None
+        return {model: known.reference} if known else {}
+
     model.change(show, model, every, **QUIET)
     components.page().load(show, model, every, **QUIET)
-    components.linked_picker(quantize_runs.session, model, "quantize")
+    components.linked_picker(runs.session, model, "quantize")
+    job.wire(
+        runs,
+        [(parts["run"].click, run, inputs), (place.made, measure, inputs)],
+        lambda page, status: changes(variant_view.told(page, status)),
+        lambda notice: changes(Update(notice, busy=False)),
+        every,
+        cancel=parts["cancel"],
+        arrived=arrived,
+        listed=[model],
+    )
 
 
 def _changes(parts: dict[str, Any], update: Update) -> dict[Any, Any]:
@@ -226,9 +183,7 @@ def _changes(parts: dict[str, Any], update: Update) -> dict[Any, Any]:
     names = ("notice", "rows", "story")
     values = {name: html for name in names if (html := getattr(update, name)) is not None}
     if update.busy is not None:
-        # It can be pressed again once the event is over: before that a click would be lost.
-        if update.busy:
-            values["run"] = gr.Button(interactive=False)
+        values["run"] = gr.Button(interactive=not update.busy)
         values["cancel"] = gr.Button(interactive=update.busy)
     if update.charts is not None:
         drawn: dict[str, Chart] = dict(zip(CHARTS, update.charts, strict=False))

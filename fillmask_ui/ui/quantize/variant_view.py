@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.quantizing.measure_variants import BASELINE, Progress, VariantFigures, frontier
+from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
 from fillmask_ui.quantizing.variant_store import Home, VariantStore
 from fillmask_ui.show.charts.chart import Chart
 from fillmask_ui.show.charts.run_charts import Named, by_size, by_speed
 from fillmask_ui.show.diagnosis import stamp_line
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import error_message, link_to, notice_html
-from fillmask_ui.ui.quantize.quantize_job import Failed, Kept, Note, Step, name_of
+from fillmask_ui.ui.job import Job, Page, Status
+from fillmask_ui.ui.quantize.quantize_job import Failed, Known, name_of
 
 WELCOME = (
-    "How small can a model get before it forgets? Tick schemes and press Run: each variant is "
-    "made here and measured beside the model on the same hidden words. What is done is kept on "
-    "this machine."
+    "How small can a model get before it forgets? Press Run: each variant is made here and "
+    "measured beside the model on the same hidden words. What is done is kept on this machine, and "
+    "a run goes on when the page is closed."
 )
 # Less than this is the same size, or within the noise of a clock.
 _SMALLER, _FASTER = 0.99, 1.05
@@ -27,6 +29,7 @@ _ELSEWHERE = (
     "The variants below were measured on other texts than the model was the last time: tick their "
     "schemes and press Run to compare them again."
 )
+EIGHT_BITS = ("int8", "int8-channel", "int8-tensor", "qdq")
 STOPPED = "Stopped. What was made and measured until then is kept."
 
 
@@ -51,15 +54,6 @@ class Line:
         return self.scheme == BASELINE
 
 
-@dataclass(frozen=True)
-class Pick:
-    """A variant that stands out."""
-
-    what: str  # for what
-    row: Named
-    gain: str
-
-
 @dataclass(frozen=True, eq=False)
 class Update:
     """What changes on the page; None for what stays."""
@@ -79,31 +73,33 @@ def stored(store: VariantStore, reference: str) -> Update:
     return shown(lines_of(home))
 
 
-def stopped(store: VariantStore, reference: str) -> Update:
-    """What there is once a run was stopped, made but not measured variants included."""
-    notice = notice_html("hint", STOPPED)
-    return replace(stored(store, reference), notice=notice, story="", busy=False)
+class QuantizePage(Page):
+    """An open page of the tab."""
+
+    drawn: Any = None  # what its table and charts show of the job: a `Known`
+
+    def take_up(self) -> Job | None:
+        """The job that a reload or a closed page has left."""
+        self.drawn = None
+        return super().take_up()
 
 
-def followed(steps: Iterable[Step]) -> Generator[Update]:
-    """The page while a run goes on, and at its end."""
-    failures: list[Failed] = []
-    notes: list[str] = []
-    home: Home | None = None
-    for step in steps:
-        if isinstance(step, Progress):
-            yield Update(notice_html("busy", step.message, step.fraction), busy=True)
-            continue
-        if isinstance(step, Note):
-            notes.append(step.text)
-            continue
-        if isinstance(step, Failed):
-            failures.append(step)
-        elif isinstance(step, Kept):
-            home = step.home
-        if home is not None:
-            yield shown(lines_of(home, failures))
-    yield Update(notice_html("hint" if notes else "none", " ".join(notes)), busy=False)
+def told(page: QuantizePage, status: Status) -> Update:
+    """The page while a run goes on, and at its end; charts are drawn only where they change."""
+    known, update = status.so_far, Update()
+    if isinstance(known, Known) and known is not page.drawn and known.home is not None:
+        update = shown(lines_of(known.home, known.failures))
+    page.drawn = known
+    if status.state == "failed":
+        notice = notice_html("error", _sentence(status.message))
+    elif status.state == "stopped":
+        notice = notice_html("hint", STOPPED)
+    elif status.ended:
+        notes = " ".join(known.notes) if known else ""
+        notice = notice_html("hint" if notes else "none", notes)
+    else:
+        notice = notice_html("busy", status.message, status.fraction)
+    return replace(update, notice=notice, busy=not status.ended)
 
 
 def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
@@ -170,6 +166,7 @@ def shown(lines: Sequence[Line]) -> Update:
     rows = render(
         "page/quantize/rows.html",
         lines=lines,
+        recipes=_recipes(lines),
         stamps=list(dict.fromkeys(stamp_line(own.stamp) for own in measured)),
         texts=next((own.texts for own in measured), 0),
         alarms=[(name, _sentence(alarm)) for name, own in alarms.items() for alarm in own],
@@ -179,21 +176,30 @@ def shown(lines: Sequence[Line]) -> Update:
 
 def _story(lines: Sequence[Line]) -> str:
     """The smallest and the fastest that pass and gain something; blank where nothing was made."""
-    made = [
-        Named(line.name, line.figures)
-        for line in lines
-        if line.figures and not line.elsewhere and not line.is_baseline
-    ]
-    passing = [own for own in made if own.figures.verdict == "PASS"]
-    small = min(passing, key=lambda own: own.figures.size_bytes, default=None)
-    fast = max(passing, key=lambda own: own.figures.speedup, default=None)
-    picks = []
-    if small and small.figures.ratio < _SMALLER:
-        gain = f"{small.figures.ratio:.2f} times the size"
-        picks.append(Pick("The smallest that passes", small, gain))
-    if fast and fast.figures.speedup > _FASTER:
-        gain = f"{fast.figures.speedup:.2f} times the speed"
-        picks.append(Pick("The fastest that passes", fast, gain))
+    made = [line for line in lines if line.figures and not line.elsewhere and not line.is_baseline]
     if not made and any(line.elsewhere for line in lines):
         return notice_html("hint", _ELSEWHERE)
-    return render("page/quantize/story.html", picks=picks) if made else ""
+    rows = [(line.name, line.figures) for line in made if line.figures]
+    passing = [own for own in rows if own[1].verdict == "PASS"]
+    small = min(passing, key=lambda own: own[1].size_bytes, default=None)
+    fast = max(passing, key=lambda own: own[1].speedup, default=None)
+    return render(
+        "page/quantize/story.html",
+        made=bool(made),
+        small=small if small and small[1].ratio < _SMALLER else None,
+        fast=fast if fast and fast[1].speedup > _FASTER else None,
+    )
+
+
+def _recipes(lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """How variants in 8 bits were made, which is why they differ; none for fewer than two."""
+    bytes_each = [line for line in lines if line.scheme in EIGHT_BITS and not line.failure]
+    told = [
+        (
+            line.name,
+            SCHEMES[line.scheme].description.rstrip(".")
+            + (f"; {line.exclude} in full precision" if line.exclude else ""),
+        )
+        for line in bytes_each
+    ]
+    return told if len(told) > 1 else []

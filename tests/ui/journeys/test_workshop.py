@@ -13,7 +13,6 @@ from planted import plant
 from playwright.sync_api import expect
 from serving import serving
 
-from fillmask_ui.models import load_model
 from fillmask_ui.quantizing.measure_variants import Progress
 from fillmask_ui.ui.quantize import diagnosis_view
 from fillmask_ui.unmasking import UnmaskingConfig, finish, read_history
@@ -79,14 +78,9 @@ def gate(monkeypatch):
 
 
 @pytest.fixture
-def source(tmp_path):
-    """The embedded model as a folder of its own, with variants of its own."""
-    files = load_model("embedded").files
-    (tmp_path / "onnx").mkdir()
-    weights = [*files.weights, *files.folder.glob("*.safetensors")]
-    for path in (*files.tokenizer.glob("*.json"), *weights):
-        shutil.copy(path, tmp_path / path.relative_to(files.folder))
-    return str(tmp_path)
+def source(tiny_models, tmp_path):
+    """A tiny BERT in a folder of its own, with variants of its own."""
+    return str(shutil.copytree(tiny_models.folder("bert"), tmp_path / "bert"))
 
 
 def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, source, gate):
@@ -94,29 +88,33 @@ def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, sour
     visitor = Visitor(page := visit(asked, width=1280, color_scheme="dark"))
     notice = page.locator("#quantize-notice")
     run = page.get_by_role("button", name="Run").locator("visible=true")
-    visitor.press(re.compile("More options"))
+    visitor.press(re.compile("^More"))
     expect(page.get_by_label("Keep in full precision")).to_be_visible()
-    for scheme in ("int8:", "int8-channel:", "fp16:"):
-        page.get_by_label(scheme).uncheck()
+
+    def scheme(name):
+        return page.get_by_role("checkbox", name=re.compile(rf"^{name}\s"))
+
+    for name in ("int8", "int8-channel", "fp16"):
+        scheme(name).uncheck()
     page.get_by_label("Number of texts").locator("visible=true").fill("6")
     run.click()
     expect(notice.get_by_role("alert")).to_be_visible()
     accessible(page)
-    page.get_by_label("int8:").check()
+    scheme("int8").check()
     run.click()
     rows, panel = page.locator("#quantize-rows tr.fm-variant"), page.locator(".fm-diagnose")
+    # A page that is opened anew meanwhile finds the run.
+    expect(notice.get_by_role("progressbar")).to_be_visible()
+    page.reload()
+    visitor.ready()
     expect(rows).to_have_count(2)
     expect(run).to_be_enabled()
     for chart in ("size", "speed"):
         expect(page.locator(f"#quantize-{chart} .js-plotly-plot .point")).to_have_count(2)
-    # A reload finds them again.
-    page.reload()
-    visitor.ready()
-    expect(rows).to_have_count(2)
     button = rows.nth(1).get_by_role("button", name="Diagnose int8")
     path = button.get_attribute("data-diagnose")
     graph = onnx.load(path)
-    plant(graph, "scale", 1, seed=5)
+    plant(graph, "sign", 1, seed=5)
     onnx.save(graph, path)
 
     # What is known soon is shown while the rest is measured; that can be stopped.
@@ -146,6 +144,14 @@ def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, sour
     made = rows.filter(has_text="int8 without")
     expect(made.get_by_role("button", name="Diagnose")).to_be_visible()
     expect(run).to_be_enabled()
+
+    # The menus of other tabs offer what was made.
+    visitor.tab("Unmask")
+    page.get_by_role("combobox", name="Model").locator("visible=true").click()
+    offered = page.get_by_role("option", name=re.compile(re.escape(f"int8 of {source}")))
+    expect(offered).to_have_count(2)
+    page.keyboard.press("Escape")
+    visitor.tab("Quantize")
 
     # Its links open it beside the model that it was made of.
     int8 = page.locator('#quantize-rows tr[data-scheme="int8"]').first
