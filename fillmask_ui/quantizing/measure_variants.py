@@ -152,6 +152,7 @@ def measure_variant(
     Without a variant, the row of the baseline itself. A DataError if no text could be measured.
     """
     base = baseline.model
+    named = variant.scheme if variant is not None else "the model itself"
     subject = variant or replace(baseline, scheme=BASELINE)
     model = subject.model
     other = base if variant is not None else None
@@ -160,12 +161,12 @@ def measure_variant(
     for row in evaluate(model, texts, config, baseline=other, heartbeat=True):
         if isinstance(row, Heartbeat):
             # The speeds take about as long as a quarter of the rest.
-            yield Progress(f"Measuring {subject.scheme}…", 0.8 * row.texts / len(texts))
+            yield Progress(f"Measuring {named}…", 0.8 * row.texts / len(texts))
         else:
             running.add(row)
     summary = running.summary()
     pair = [model] if other is None else [model, other]
-    speeds = yield from _speeds(pair, texts, config, f"Timing {subject.scheme}…")
+    speeds = yield from _speeds(pair, texts, config, f"Timing {named}…")
     own, first = speeds[0], speeds[-1]
     compared = summary.comparison
     yield VariantFigures(

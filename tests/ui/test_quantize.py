@@ -17,7 +17,7 @@ from fillmask_ui.quantizing.variant_store import Recipe, VariantStore
 from fillmask_ui.show.charts import run_charts
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import components, page
-from fillmask_ui.ui.quantize import diagnosis_view, quantize_job, variant_view
+from fillmask_ui.ui.quantize import quantize_job, variant_view
 from fillmask_ui.ui.quantize.quantize_job import CALIBRATION_TEXTS, perform, read_order
 from fillmask_ui.ui.quantize.tab import QuantizeRuns
 from fillmask_ui.ui.session import Session
@@ -271,7 +271,7 @@ def test_a_run_is_found_again_by_its_page_and_stopped_at_its_next_step(
     assert ended(again).state == "done" and len(home.variants()) == 1
 
 
-def test_what_cannot_be_run_is_said(visited, session, tmp_path):
+def test_what_cannot_be_run_is_said(visited, tmp_path):
     runs = QuantizeRuns(visited, tmp_path)
     page = runs.arrive("me", "me", "page")
     with pytest.raises(OptionError, match="no scheme is ticked"):
@@ -279,8 +279,6 @@ def test_what_cannot_be_run_is_said(visited, session, tmp_path):
     last = ended(runs.begin(page, **VALUES | {"model": "no/such/model/here"}))
     update = variant_view.told(page, last)
     assert "no such model" in update.notice.lower() and update.busy is False
-    found = components.answered(diagnosis_view.figure, session, {"name": "<x>", "values": {}})
-    assert "Unknown" in found["error"]
 
 
 def test_a_broken_store_is_an_empty_one(visited, folder, store, tmp_path):

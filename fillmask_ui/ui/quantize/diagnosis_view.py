@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.errors import OptionError
 from fillmask_ui.files import user_folder
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis
@@ -97,94 +97,54 @@ def _make(reference: str, baseline: str, names: tuple[str, ...]) -> StoredVarian
     )
 
 
-@dataclass(frozen=True)
-class Point:
-    """One layer in the drawing."""
-
-    x: float
-    y: float
-    label: str
-    text: str  # its ratio
-
-
 def pieces(known: Diagnosis, name: str) -> dict[str, str]:
     """HTML of all that a diagnosis says, but for the variant made of it."""
     different = [part for part in known.parts if part.weight_snr_db != math.inf]
     ratios = [ratio for part in different for ratio in (part.usual_snr_db, part.weight_snr_db)]
-    top = max(ratios, default=1.0)
-    bars = [
-        {
-            "name": part.name,
-            "text": shown.snr_text(part.weight_snr_db),
-            "share": min(max(part.weight_snr_db / top, 0.0), 1.0),
-            "note": "stands out" if part.sticks_out else "",
-        }
-        for part in different[:BARS]
+    depths = [
+        ratio
+        for layer in known.layers
+        for ratio in (layer.weight_snr_db, layer.hidden_snr_db)
+        if ratio is not None and math.isfinite(ratio)
     ]
     greedy = known.greedy
-    return {
-        "story": render(
-            "page/quantize/diagnose_story.html",
-            name=name,
-            sentences=[shown.worst_sentence(known), shown.loss_sentence(known)],
-            remarks=shown.remarks(known),
-            stamp=shown.stamp_line(known.stamp, known.measured),
-        ),
-        "parts": render(
-            "page/quantize/diagnose_parts.html",
-            bars=bars,
-            table=shown.worst_parts(known, len(known.parts)),
-        ),
-        "depth": render("page/quantize/diagnose_depth.html", **_drawing(known)),
-        "made": "",
-        "left_out": render("page/quantize/diagnose_left_out.html", table=shown.left_out(known)),
-        "greedy": render(
-            "page/quantize/diagnose_greedy.html",
-            sentence=shown.greedy_sentence(known) if known.complete else "",
-            table=shown.kept_parts(known) if known.complete else None,
-            can_make=bool(known.complete and greedy and greedy.names),
-        ),
+    values: dict[str, dict[str, Any]] = {
+        "story": {
+            "name": name,
+            "sentences": [shown.worst_sentence(known), shown.loss_sentence(known)],
+            "remarks": shown.remarks(known),
+            "stamp": shown.stamp_line(known.stamp, known.measured),
+        },
+        "parts": {
+            "parts": different[:BARS],
+            "top": max(ratios, default=1.0),
+            "table": shown.worst_parts(known, len(known.parts)),
+        },
+        "depth": {
+            "layers": known.layers,
+            "y": Scale(min([0.0, *depths]), max([10.0, *depths]) * 1.08, 190, 26),
+            "table": shown.layers(known),
+        },
+        "left_out": {"table": shown.left_out(known)},
+        "greedy": {
+            "sentence": shown.greedy_sentence(known) if known.complete else "",
+            "table": shown.kept_parts(known) if known.complete else None,
+            "can_make": bool(known.complete and greedy and greedy.names),
+        },
     }
+    html = {
+        piece: render(f"page/quantize/diagnose_{piece}.html", snr=shown.snr_text, **own)
+        for piece, own in values.items()
+    }
+    return html | {"made": ""}
 
 
-def _drawing(known: Diagnosis) -> dict[str, object]:
-    """The ratio along depth: of weights, and of what each layer hands on."""
-    lines: dict[str, list[float | None]] = {
-        "weights": [layer.weight_snr_db for layer in known.layers],
-        "behind": [layer.hidden_snr_db for layer in known.layers],
-    }
-    known_values = [value for values in lines.values() for value in values if value is not None]
-    finite = list(filter(math.isfinite, known_values))
-    y = Scale(min([0.0, *finite]), max([10.0, *finite]) * 1.08, 190, 26)
-    x = Scale(0, max(len(known.layers) - 1, 1), 60, 600)
-    drawn = {
-        key: [
-            Point(x(place), y(value), layer.label, shown.snr_text(value))
-            for place, (layer, value) in enumerate(zip(known.layers, values, strict=True))
-            if value is not None
-        ]
-        for key, values in lines.items()
-    }
-    return {
-        "lines": drawn,
-        "y": y,
-        "labels": [(x(place), layer.label) for place, layer in enumerate(known.layers)],
-        "table": shown.layers(known),
-    }
-
-
-# Panels below the table, by name: the form of each is `page/quantize/NAME.html`, a section of class
-# `fm-figure` with that name as `data-figure`. Its controls `variant` and `baseline` hold the
-# references of the chosen row and of the model that it was made from.
-FIGURES = {"diagnose": Figure("Which parts cost the loss", show)}
+FIGURE = Figure("Which parts cost the loss", show)
 
 
 def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The pieces of a panel, as `ui/figure.py: answer` gives them."""
-    asked = from_values(Request, request)
-    if asked.name not in FIGURES:
-        raise OptionError(unknown("panel", asked.name, FIGURES))
-    return answer(session, FIGURES[asked.name], asked)
+    """The pieces of the panel, as `ui/figure.py: answer` gives them."""
+    return answer(session, FIGURE, from_values(Request, request))
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.

@@ -64,9 +64,7 @@ def build(session: Session, root: Path | None = None) -> None:
             "run": run,
             "cancel": cancel,
             "notice": components.html_block(notice_html("none"), elem_id="quantize-notice"),
-            "story": components.html_block(
-                notice_html("hint", variant_view.WELCOME), elem_id="quantize-story"
-            ),
+            "story": components.html_block(variant_view.welcome(), elem_id="quantize-story"),
         }
         with gr.Row(elem_id="quantize-charts"):
             for name in CHARTS:
@@ -79,7 +77,7 @@ def build(session: Session, root: Path | None = None) -> None:
                     }
         parts["rows"] = components.html_block(elem_id="quantize-rows")
         place = components.html_block(
-            render("page/quantize/diagnose_place.html", figures=list(diagnosis_view.FIGURES)),
+            render("page/quantize/diagnose_place.html"),
             js_on_load=components.static("quantize_begin.js"),
             server_functions=[
                 components.served(session, *item) for item in diagnosis_view.SERVED.items()

@@ -18,11 +18,6 @@ from fillmask_ui.ui.components import error_message, link_to, notice_html
 from fillmask_ui.ui.job import Job, Page, Status
 from fillmask_ui.ui.quantize.quantize_job import Failed, Known, name_of
 
-WELCOME = (
-    "How small can a model get before it forgets? Press Run: each variant is made here and "
-    "measured beside the model on the same hidden words. What is done is kept on this machine, and "
-    "a run goes on when the page is closed."
-)
 # Less than this is the same size, or within the noise of a clock.
 _SMALLER, _FASTER = 0.99, 1.05
 _ELSEWHERE = (
@@ -65,11 +60,16 @@ class Update:
     charts: tuple[Chart, ...] | None = None  # none where nothing was measured
 
 
+def welcome() -> str:
+    """What stands in the place of a result."""
+    return render("page/quantize/welcome.html")
+
+
 def stored(store: VariantStore, reference: str) -> Update:
     """What there is of a model already."""
     home = store.find(reference)
     if home is None:
-        return Update(rows="", story=notice_html("hint", WELCOME), charts=())
+        return Update(rows="", story=welcome(), charts=())
     return shown(lines_of(home))
 
 

@@ -111,10 +111,15 @@
     }
   });
 
-  document.addEventListener("input", (event) => {
-    if (event.target.matches?.('[data-player="range"]')) go(Number(event.target.value));
-    else if (event.target.closest?.(".fm-unmask form")) fields();
-  });
+  document.addEventListener("input", ({ target }) => target.closest?.(".fm-unmask form") && fields());
+
+  // What plays asks the server nothing.
+  const moved = (event) => {
+    if (!event.target.closest?.(".fm-player")) return;
+    event.stopPropagation();
+    if (event.target === part("range")) go(Number(event.target.value));
+  };
+  document.addEventListener("input", moved, true);
 
   page.unmask = {
     begin(server) {
