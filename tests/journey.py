@@ -79,9 +79,9 @@ class Explore(Visitor):
         self.joint = page.locator("#joint tbody tr")
         self.scored = page.locator("#scored tbody tr")
         self.details = page.locator("#details")
-        self.story = page.locator("#lens-story .fm-lens-story")
+        self.story = page.locator("#found .fm-say")
         self.losses = page.locator("#lens-table tbody tr")
-        self.versus = page.locator("#versus")
+        self.found = page.locator("#found")
         self.replay = page.locator("#replay")
 
     def mode(self, name: str) -> Any:
@@ -117,11 +117,9 @@ class Explore(Visitor):
             })"""
         )
 
-    def tints(self) -> list[float | str]:
-        """Tint of each word of the strip, "" where it has none."""
-        return self.words.evaluate_all(
-            "(all) => all.map((b) => b.style.getPropertyValue('--tint')).map((t) => t && +t)"
-        )
+    def tints(self) -> list[int]:
+        """Number of the tint of each word of the strip, 0 where it has none."""
+        return self.words.evaluate_all("(all) => all.map((b) => Number(b.dataset.level ?? 0))")
 
 
 class Evaluate(Visitor):

@@ -19,6 +19,7 @@ from fillmask_ui.models import available_models
 from fillmask_ui.quantizing.variant_store import VariantStore, parts_text
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render
+from fillmask_ui.ui.figure import Unfinished
 from fillmask_ui.ui.session import Session
 
 P = ParamSpec("P")
@@ -112,9 +113,15 @@ def bridge(script: str, value: str = "", **names: str) -> gr.HTML:
 
 
 def answered(function: Served, session: Session, values: Any) -> dict[str, Any]:
-    """The answer of a served function; errors become `error` and `notice`, and bugs are logged."""
+    """The answer of a served function; errors become `error` and `notice`, and bugs are logged.
+
+    The kind is `busy`, with the progress, while what it needs is computed or loaded.
+    """
     try:
         return function(session, values)
+    except Unfinished as work:
+        notice = work.state.message or "Loading the model…"
+        return {"kind": "busy", "notice": notice, "fraction": work.state.fraction}
     except Exception as error:  # noqa: BLE001 - the page must go on
         if not isinstance(error, FillmaskError):
             traceback.print_exception(error)

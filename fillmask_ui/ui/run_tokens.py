@@ -11,8 +11,10 @@ from fillmask_ui.comparing.contrast import Pair, contrast
 from fillmask_ui.errors import FillmaskError, ModelError
 from fillmask_ui.evaluation.metrics.metric import Reading
 from fillmask_ui.evaluation.replay import replay, with_stored
+from fillmask_ui.filling import fill_at
 from fillmask_ui.filling.candidates import Distribution
 from fillmask_ui.filling.prompt import normalise_masks
+from fillmask_ui.filling.words import raw_logits_at
 from fillmask_ui.masking import KINDS
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import MaskFilling
@@ -57,9 +59,8 @@ def replayed(
         raise cannot_be_had(token, error) from error
     metric = token.info.config.metric
     reading = replay(token.row, metric, model.vocabulary, token.entry, token.scores)
-    found = session.fill_at(
-        model, tuple(reading.ids.tolist()), reading.position, reading.true_id, top_k=top_k
-    )
+    ids = tuple(reading.ids.tolist())
+    found = session.ask(model, fill_at, ids, reading.position, reading.true_id, top_k=top_k)
     now, then = found.scored[0].nll_nats, float(token.scores.nll_nats[token.entry])
     changed = ""
     if now != then and not abs(now - then) < _ROUNDING_NATS:
@@ -223,8 +224,9 @@ def compared_readings(session: Session, first: Replayed, second: Replayed) -> Co
 def _distribution(session: Session, replayed: Replayed) -> Distribution:
     """What a model predicts now, with the figures stored in the run where it has them."""
     ids = tuple(replayed.reading.ids.tolist())
-    logits = session.logits_at(replayed.model, ids, replayed.reading.position)  # float32 [V]
-    return Distribution(replayed.model, ids, replayed.mask, scoring.exponentials(logits[None]))
+    place = (ids,), (replayed.reading.position,)
+    logits = session.ask(replayed.model, raw_logits_at, *place)  # float32 [1, V]
+    return Distribution(replayed.model, ids, replayed.mask, scoring.exponentials(logits))
 
 
 def _ids(own: Distribution) -> list[int]:

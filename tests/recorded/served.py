@@ -23,7 +23,6 @@ from fillmask_ui.ui.unmask.unmask_view import SERVED as UNMASK
 TABS = {"explore": EXPLORE, "learn": LEARN, "quantize": QUANTIZE, "unmask": UNMASK}
 SECONDS = 300  # that a browser asks again and again
 NOT_YET = "The decoding is not finished yet"
-WINDOWS = ("done", "words", "left_out", "found")  # of a search for sentences, one after another
 
 Json = dict[str, Any]
 
@@ -53,20 +52,11 @@ class Page:
         return self._settled(tab, function, values)
 
     def _searched(self, values: Mapping[str, Any]) -> Json:
-        """All windows as one: how many sentences fit into one depends on the machine."""
-        own, start, answers = values.get("sentences"), values.get("start", 0), list[Json]()
-        while True:
-            sent = {} if own is None else {"sentences": own}
-            answers.append(self._settled("explore", "parting", {**values, **sent, "start": start}))
-            answer = answers[-1]
-            done = answer.get("done", 0)
-            start, own = start + done, own and own[done:]
-            if "error" in answer or not done:
-                break
-            if own == [] or (own is None and start >= answer["total"]):
-                break
-        for earlier in answers[-2::-1]:
-            answer = {**answer, **{name: earlier[name] + answer[name] for name in WINDOWS}}
+        """After the last window: how many sentences fit into one depends on the machine."""
+        start = 0
+        while start is not None:
+            answer = self._settled("explore", "parting", {**values, "start": start})
+            start = answer.get("next")
         return answer
 
     def _settled(self, tab: str, function: str, values: Mapping[str, Any]) -> Json:

@@ -84,6 +84,7 @@ EXPLORE: dict[str, dict[str, Case]] = {
     "explore-compared": explore(
         "compared",
         noisy={**HIDDEN, **NOISY, "top_k": 3},
+        by_probability={**HIDDEN, **NOISY, "top_k": 3, "by": "probability", "zoom": 10},
         letters={**LETTERS, "text": ONE, "top_k": 3, "words": "walked, [MASK]", "unit": "bits"},
         missing={**MISSING, "text": ONE},
         no_mask={**NOISY, "text": NONE},
@@ -162,7 +163,7 @@ EXPLORE: dict[str, dict[str, Case]] = {
         "parting",
         own={**NOISY, "sentences": [NONE, "Too short.", "A red cat and a [MASK] dog."]},
         letters={**LETTERS, "sentences": [NONE], "unit": "bits"},
-        texts={**NOISY, "start": 197},
+        by_rank={**NOISY, "sentences": [NONE], "order": "rank", "bin": 3},
         no_second={"sentences": [NONE]},
         missing={**MISSING, "sentences": [NONE]},
     ),

@@ -44,7 +44,7 @@ def guess_first(page: Any) -> None:
     page.get_by_label("Guesses, with counts").fill("mat 9, sofa 6, table 3, roof")
     page.get_by_role("button", name="Add all").click()
     page.get_by_role("button", name="Reveal").click()
-    page.locator(".fm-guess-verdict").wait_for()
+    page.locator(".fm-guess-result .fm-say").wait_for()
 
 
 def present(page: Any) -> None:

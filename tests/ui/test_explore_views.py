@@ -6,15 +6,16 @@ What each shows for small models is recorded in `tests/recorded`; here is what a
 import json
 import math
 import re
+from html import unescape
 
-import numpy as np
 import pytest
 import torch
 from explore_page import asked, session_of
 from page_tags import Tags
+from scipy.stats import binomtest
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_vocabulary
 
-from fillmask_ui.comparing import compare_sentence
+from fillmask_ui.comparing.divergence_search import Sentence, look
 from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.filling.guesses import parse_guesses
 from fillmask_ui.records import Candidate
@@ -22,10 +23,10 @@ from fillmask_ui.show.drawing import MAX_BARS, bars_of
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.explore import guess_view
-from fillmask_ui.ui.explore.divergence_view import MAX_SENT
+from fillmask_ui.ui.explore.charts import Axis, Column, Columns
+from fillmask_ui.ui.explore.divergence_view import MAX_SENTENCES
 from fillmask_ui.ui.explore.explore_modes import SERVED
 from fillmask_ui.ui.explore.explore_state import Question
-from fillmask_ui.ui.explore.model_contrast_view import LossLines
 from fillmask_ui.ui.explore.prediction_view import mask_html
 from fillmask_ui.ui.explore.sentence_contrast_view import differing_words
 
@@ -142,7 +143,7 @@ def test_long_texts_come_window_by_window_and_are_remembered(name, text, other):
     answers = windows(name, session, text=text, **other)
     assert len(answers) > 1
     assert [answer["known"] for answer in answers] == sorted({a["known"] for a in answers})
-    assert f"So far: the first {answers[0]['known']} of" in answers[0]["html"]["story"]
+    assert f"So far the first {answers[0]['known']} of" in answers[0]["html"]["story"]
     assert "So far" not in answers[-1]["html"]["story"]
     tokens = [word["token"] for answer in answers for word in answer["words"]]
     assert tokens == sorted(set(tokens))
@@ -153,14 +154,23 @@ def test_long_texts_come_window_by_window_and_are_remembered(name, text, other):
     assert models["table"].calls == []
 
 
-def test_where_the_lines_of_two_models_go():
-    words = compare_sentence(TableModel(1), TableModel(1, noise=0.8), TEXT).words
-    lines = LossLines.of(words, "bits")
-    heights = [lines.y.start - point.a for point in lines.points]
-    per_nat = [height / own.nll_nats for height, own in zip(heights, words, strict=True)]
-    np.testing.assert_allclose(per_nat, per_nat[0])
-    assert lines.points[3].label == "walked"
-    assert LossLines.of(words[:1], "nats") is None
+def test_bars_and_columns_are_as_long_as_their_values():
+    values = [-1.28, 0.28, 0.0, math.inf]
+    axis = Axis.fitted(values, "points", signed=True)
+    marks = [axis.mark(value, "reference", str(value)) for value in values]
+    assert marks[0].size / marks[1].size == pytest.approx(1.28 / 0.28)
+    assert marks[0].start + marks[0].size == pytest.approx(axis.zero)
+    assert [(own.below, own.cut) for own in marks] == [
+        *((True, False), (False, False), (False, False)),
+        (False, True),
+    ]
+    # The end of a magnified axis cuts what is longer.
+    assert [Axis.shares(zoom).mark(20.0, "", "").size for zoom in (1, 10)] == [0.2, 1.0]
+    columns = Columns.of([Column("the", 2.0, "2", "a"), Column("cat", 6.0, "6", "dog")], "bits")
+    heights = [mark.size for _, mark in columns.columns]
+    assert heights[1] / heights[0] == pytest.approx(3)
+    assert columns.ticks[-1].label.endswith(" bits")
+    assert Columns.of([], "nats") is None
 
 
 @pytest.mark.parametrize(
@@ -184,22 +194,53 @@ def test_sentences_are_named_by_the_words_in_which_they_differ(first, second, na
 def test_what_cannot_be_answered_is_said(name, values):
     session = session_of(noisy=TableModel(max_tokens=5))
     found = answered(SERVED[name], session, {"compare": "noisy", **values})
-    assert found.get("error") or found.get("hint")
+    assert found["kind"] in ("error", "hint") and found["notice"]
 
 
-def test_a_search_in_windows_draws_the_words_that_one_search_draws():
-    session = session_of()
+def test_a_search_says_how_often_two_models_differ_and_lists_by_any_measure(monkeypatch):
+    """The rates are those of every hidden word, whatever the windows were."""
+    session, models = session_of(), (TableModel(1), TableModel(1, noise=0.3))
+    hidden = [
+        own
+        for number, text in enumerate(SENTENCES)
+        for own in look(*models, Sentence(number, 0, text)).hidden
+    ]
+    monkeypatch.setattr("fillmask_ui.ui.explore.divergence_view.WINDOW_SECONDS", 0)
+    state, starts = {"compare": "noisy", "sentences": SENTENCES}, [0]
+    while starts[-1] is not None:
+        found = answered(SERVED["parting"], session, {**state, "start": starts[-1]})
+        starts.append(found["next"])
+    assert starts == [0, 1, 2, 3, None]
+    flips, words = sum(own.flipped for own in hidden), len(hidden)
+    limits = binomtest(flips, words).proportion_ci(method="wilson")
+    told = Tags(found["html"]).text
+    assert f"{flips} of {words} hidden words" in told
+    assert f"interval {100 * limits.low:.2f} % to {100 * limits.high:.2f} %" in told
 
-    def found(sentences, start=0):
-        values = {"compare": "noisy", "sentences": sentences, "start": start}
-        return answered(SERVED["parting"], session, values)
+    def probability(own):
+        return abs(math.exp(-own.other_nll_nats) - math.exp(-own.nll_nats)) if own.word else -1
 
-    whole = found(SENTENCES)["found"]
-    parts = [found(SENTENCES[at : at + 2], at)["found"] for at in (0, 2)]
-    assert whole and parts[0] + parts[1] == whole
-    # No call is unbounded.
-    assert found(SENTENCES * 9)["done"] == MAX_SENT
-    assert "50,001 characters" in found(["x" * 50_001])["error"]
+    def rank(own):
+        return -1 if own.rank is None else abs(own.other_rank - own.rank)
+
+    measures = {"kl": lambda own: own.kl_nats, "probability": probability, "rank": rank}
+    for order, measure in measures.items():
+        values = {**state, "start": 3, "order": order}
+        listed = answered(SERVED["parting"], session, values)["html"]
+        masked = [
+            json.loads(unescape(own))["text"] for own in re.findall(r'data-set="(.*?)"', listed)
+        ]
+        assert masked == [own.masked for own in sorted(hidden, key=measure, reverse=True)]
+    # A bar of the histogram lists its own words.
+    counts = [int(n) for n in re.findall(r'data-bin="(\d+)"', found["html"])]
+    one = answered(SERVED["parting"], session, {**state, "start": 3, "bin": counts[0]})["html"]
+    assert one.count("data-set=") < found["html"].count("data-set=")
+    # No search is unbounded.
+    many = {**state, "sentences": ["x y"] * (MAX_SENTENCES + 9)}
+    assert answered(SERVED["parting"], session, many)["total"] == MAX_SENTENCES
+    long = answered(SERVED["parting"], session, {**state, "sentences": ["x" * 50_001]})
+    assert "50,001 characters" in long["error"]
+    assert "none yet" in answered(SERVED["parting"], session, {**state, "sentences": []})["error"]
 
 
 def test_tokens_and_names_are_never_markup():

@@ -1,8 +1,9 @@
-"""Lenses over the strip: each tints the words of a sentence by a number, on a shared scale.
+"""What tints the words of a sentence: surprisal, occlusion.
 
-The scale does not depend on the sentence, so that two sentences can be compared.
+The tints do not depend on the sentence, so that two sentences can be compared.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,9 +19,10 @@ from fillmask_ui.filling.word_surprisal import (
 )
 from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.show.numbers import in_unit
+from fillmask_ui.show.numbers import in_unit, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
+from fillmask_ui.ui.explore.charts import Axis, Cell, Column, Columns, Row, short
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.prediction_view import current_draft
 from fillmask_ui.ui.explore.sentence_strip import version_of
@@ -29,35 +31,36 @@ from fillmask_ui.ui.session import MAX_WORK, Session, check_text
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Tick:
-    """A number on a scale."""
-
-    label: str
-    place: float  # in [0, 1]
+# Words with a column each; the table has them all.
+MAX_COLUMNS = 100
+# Other words with a bar each, the most important ones.
+MAX_ROWS = 10
 
 
 @dataclass(frozen=True)
-class Scale:
-    """A scale from 0 to the full tint."""
+class Levels:
+    """The borders between the tints of words, in nats; below the first there is none."""
 
-    end_nats: float
-    steps: Mapping[str, float]  # unit -> distance of the ticks
+    borders: tuple[float, ...]
 
-    def tint(self, nats: float) -> float:
-        """The share of the full tint, in [0, 1]."""
-        return max(0.0, min(1.0, nats / self.end_nats))
+    def of(self, nats: float) -> int:
+        """The number of the tint; 0 for none.
 
-    def ticks(self, unit: str) -> tuple[Tick, ...]:
-        """Tick labels; the last stands for everything beyond.
-
-        >>> [tick.label for tick in Scale(1.0, {"bits": 0.5}).ticks("bits")]
-        ['0', '0.5', '1', '1.44+']
+        >>> levels = Levels((2.0, 4.0))
+        >>> levels.of(1.9), levels.of(2.0), levels.of(float("inf")), levels.of(float("nan"))
+        (0, 1, 2, 0)
         """
-        end, step = in_unit(self.end_nats, unit), self.steps[unit]
-        values = [step * number for number in range(int(end / step) + 1) if step * number < end]
-        ticks = [Tick(f"{value:g}", value / end) for value in values]
-        return (*ticks, Tick(f"{end:.3g}+", 1.0))
+        return sum(nats >= border for border in self.borders)
+
+    def labels(self, unit: str) -> tuple[str, ...]:
+        """What each tint stands for, in the reader's unit.
+
+        >>> Levels((2.0, 4.0)).labels("nats"), Levels((2.0, 4.0)).labels("bits")
+        (('0–2', '2–4', '4+'), ('0–2.9', '2.9–5.8', '5.8+'))
+        """
+        ends = [f"{in_unit(border, unit):.2g}" for border in self.borders]
+        between = (f"{low}–{high}" for low, high in itertools.pairwise(("0", *ends)))
+        return (*between, f"{ends[-1]}+")
 
 
 @dataclass(frozen=True)
@@ -70,41 +73,55 @@ class Asked:
     hidden: tuple[str | None, ...]  # the word behind each mask, if known
     start: int  # number of the first word wanted, from 0
 
+    @property
+    def total(self) -> int:
+        """The number of words of the text."""
+        return len(text_words(self.model.vocabulary.encode(self.text), self.model.vocabulary))
+
     def shown(
-        self,
-        lens: str,
-        words: Sequence[Any],
-        tint: Callable[[Any], float],
-        scale: Scale,
-        **values: Any,
+        self, lens: str, words: Sequence[Any], levels: Callable[[Any], int], **values: Any
     ) -> Json:
         """The words new to the browser, and a summary of all words known.
 
-        `lens` names the templates, which also get `values`.
+        `lens` names the templates, which also get `values`; `levels` gives the tint of a word.
         """
-        total = len(text_words(self.model.vocabulary.encode(self.text), self.model.vocabulary))
-        known, unit = len(words), self.question.unit
-        new = words[min(self.start, known) :]
-        shared: Json = {"unit": unit, "vocabulary": self.model.vocabulary, "names": candidate_names}
-        shared |= {"total": total, "known": known, "ticks": scale.ticks(unit), **values}
-        return {
-            "version": version_of(self.text),
-            "words": [
-                {
-                    "token": own.word.tokens[0],
-                    "tint": tint(own),
-                    "html": render(f"page/explore/{lens}_word.html", own=own, **shared),
-                }
-                for own in new
-            ],
-            "known": known,
-            "total": total,
-            "next": known if known < total else None,
-            "html": {
-                "story": render(f"page/explore/{lens}.html", **shared),
-                "table": render(f"page/explore/{lens}_table.html", words=new, **shared),
-            },
-        }
+        new = words[min(self.start, len(words)) :]
+        shared: Json = {"unit": self.question.unit, "vocabulary": self.model.vocabulary}
+        shared |= {"names": candidate_names, **values}
+        entries = [
+            {
+                "token": own.word.tokens[0],
+                "level": levels(own),
+                "html": render(f"page/explore/{lens}_word.html", own=own, **shared),
+            }
+            for own in new
+        ]
+        return grown(self.text, lens, entries, words, new, self.total, **shared)
+
+
+def grown(
+    text: str,
+    lens: str,
+    entries: Sequence[Json],
+    words: Sequence[Any],
+    new: Sequence[Any],
+    total: int,
+    **values: Any,
+) -> Json:
+    """The answer for `words`, of which `new` and their `entries` are new to the browser."""
+    known = len(words)
+    values |= {"known": known, "total": total}
+    return {
+        "version": version_of(text),
+        "words": entries,
+        "known": known,
+        "total": total,
+        "next": known if known < total else None,
+        "html": {
+            "story": render(f"page/explore/{lens}.html", **values),
+            "table": render(f"page/explore/{lens}_table.html", words=new, **values),
+        },
+    }
 
 
 def read_asked(session: Session, values: Mapping[str, Any]) -> Asked:
@@ -116,7 +133,10 @@ def read_asked(session: Session, values: Mapping[str, Any]) -> Asked:
     return Asked(question, model, draft.text, draft.hidden, question.start)
 
 
-OCCLUSION_SCALE = Scale(1.0, {"nats": 0.25, "bits": 0.5})
+# Of a KL divergence, and of a difference of losses.
+CHANGES = Levels((0.05, 0.2, 0.5, 1.0))
+# A uniform guess among 22,000 words costs 10 nats.
+LOSSES = Levels((2.0, 4.0, 6.0, 8.0))
 
 
 def occlusion(session: Session, values: Mapping[str, Any]) -> Json:
@@ -130,13 +150,30 @@ def occlusion(session: Session, values: Mapping[str, Any]) -> Json:
         asked.start,
         lambda model, known: _longer_occlusion(model, asked.text, mask, word, known),
     )
+    unit = asked.question.unit
+    most = sorted(found.words, key=lambda own: -own.kl_nats)[:MAX_ROWS]
+    axis = Axis.fitted([in_unit(own.kl_nats, unit) for own in most], unit)
+    rows = [
+        Row(
+            own.word.text,
+            (
+                axis.mark(
+                    in_unit(own.kl_nats, unit), "reference", f"{in_unit(own.kl_nats, unit):.3f}"
+                ),
+            ),
+            (Cell(percent(own.probability)),),
+        )
+        for own in most
+    ]
     return asked.shown(
         "mattered",
         found.words,
-        lambda own: OCCLUSION_SCALE.tint(own.kl_nats),
-        OCCLUSION_SCALE,
+        lambda own: CHANGES.of(own.kl_nats),
         found=found,
-        most=max(found.words, key=lambda own: own.kl_nats, default=None),
+        most=most[0] if most else None,
+        labels=CHANGES.labels(unit),
+        rows=rows,
+        axis=axis,
     )
 
 
@@ -148,10 +185,6 @@ def _longer_occlusion(
     return replace(window, words=(*words, *window.words))
 
 
-# A uniform guess among 22,000 words costs 10 nats.
-SURPRISAL_SCALE = Scale(10.0, {"nats": 2.0, "bits": 3.0})
-
-
 def surprisal(session: Session, values: Mapping[str, Any]) -> Json:
     """Some words of a sentence from number `from` on, and a summary of those known.
 
@@ -159,14 +192,26 @@ def surprisal(session: Session, values: Mapping[str, Any]) -> Json:
     of the next call, None at the end. Failures are in `error`.
     """
     asked = read_asked(session, values)
-    found = measured(session, asked.model, asked.text, asked.start)
+    found, unit = measured(session, asked.model, asked.text, asked.start), asked.question.unit
+    columns = [
+        Column(
+            own.word.text,
+            in_unit(own.nll_nats, unit),
+            short(in_unit(own.nll_nats, unit)),
+            candidate_names(own.wanted, asked.model.vocabulary)[0],
+            level=loss_level(own),
+        )
+        for own in found.words[:MAX_COLUMNS]
+        if not own.unknown
+    ]
     return asked.shown(
         "surprise",
         found.words,
-        _tint,
-        SURPRISAL_SCALE,
+        loss_level,
         summary=summarize_surprisal(found.words),
         unknown=[own.word.text for own in found.words if own.unknown],
+        labels=LOSSES.labels(unit),
+        chart=Columns.of(columns, unit),
     )
 
 
@@ -189,5 +234,6 @@ def _longer_surprisal(
     return SentenceSurprisal(encoding, model.signature, (*words, *next(windows, ())))
 
 
-def _tint(own: WordSurprisal) -> float:
-    return 0.0 if own.unknown else SURPRISAL_SCALE.tint(own.nll_nats)
+def loss_level(own: WordSurprisal) -> int:
+    """The tint of a word by its loss."""
+    return 0 if own.unknown else LOSSES.of(own.nll_nats)

@@ -1,66 +1,88 @@
-"""The sentences of some texts on which two models differ most, as they are found.
+"""Where two models differ on some texts: honest rates, a histogram, and the sentences behind it.
 
-The browser requests one window after another and keeps the list, so no state is kept here.
+The browser asks for one window after another; what was found is remembered for all visitors.
 """
 
+import json
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
-from fillmask_ui.comparing.divergence_search import Divergence, Looked, Sentence, look, sentences
+from fillmask_ui.comparing.divergence_search import (
+    WORDS,
+    Divergence,
+    Looked,
+    Sentence,
+    look,
+    sentences,
+)
 from fillmask_ui.errors import OptionError
+from fillmask_ui.intervals import share_interval
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.show.numbers import in_unit
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.background import Done, Waiting
+from fillmask_ui.ui.explore.attribution_view import Json
+from fillmask_ui.ui.explore.charts import Axis, Cell, Row
 from fillmask_ui.ui.explore.explore_state import Question
+from fillmask_ui.ui.figure import finished
 from fillmask_ui.ui.session import Session, check_text
 
-# Sentences: of the embedded texts, and of a visitor in one call.
-MAX_SENTENCES = 200
-MAX_SENT = 8
+MAX_SENTENCES = 200  # looked at in one search
+MAX_LISTED = 20  # hidden words listed
 # One call takes about so long; a sentence takes some tenths of a second.
 WINDOW_SECONDS = 0.8
-# Larger than any divergence that float32 logits can express.
-MOST_CHANGE = 1e9
+# Of the histogram, in the reader's unit; what lies beyond the last has a bar of its own.
+BORDERS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
-Json = dict[str, Any]
+
+@dataclass(frozen=True)
+class Searched:
+    """The sentences looked at so far."""
+
+    words: tuple[Looked, ...]  # as `Session.further` counts them
+
+    @property
+    def hidden(self) -> tuple[Divergence, ...]:
+        """Every word hidden in them."""
+        return tuple(own for looked in self.words for own in looked.hidden)
 
 
 def divergent(session: Session, values: Mapping[str, Any]) -> Json:
-    """Two models on some sentences, from number `from` on.
+    """Two models on some sentences, sentence `start` included, in the form of `surprisal`.
 
-    `values` are those of a question, whose `sentences` are the visitor's next ones; without them
-    the embedded texts are searched. `done` counts the sentences searched, `found` lists those on
-    which the models differ. Failures are in `error`; `busy` has the progress of loading a model.
+    `values` are those of a question, whose `sentences` are the visitor's; without them the embedded
+    texts are searched.
     """
     question = Question.read(values)
-    start = question.start
     if not question.compare:
         raise OptionError("there is one model: pick a second one to compare it with")
-    states = [session.model_soon(name) for name in (question.model, question.compare)]
-    for state in states:
-        if isinstance(state, Waiting):
-            return {"busy": state.message or "Loading the model…"}
-    first, second = (state.result for state in states if isinstance(state, Done))
-    own = _own(question)
-    asked = embedded_sentences()[start:] if own is None else own
-    looked, until = list[Looked](), time.monotonic() + WINDOW_SECONDS
-    for sentence in asked:
-        check_text(sentence.text)
-        looked.append(look(first, second, sentence))
-        if time.monotonic() > until:
-            break
-    found = [each.found for each in looked if each.found is not None]
+    names = (question.model, question.compare)
+    first, second = (finished(session.model_soon(name)) for name in names)
+    asked = _asked(question)
+
+    def grow(_: MaskedLM, known: Searched | None) -> Searched:
+        done, until = known.words if known else (), time.monotonic() + WINDOW_SECONDS
+        for sentence in asked[len(done) :]:
+            done = (*done, look(first, second, sentence))
+            if time.monotonic() > until:
+                break
+        return Searched(done)
+
+    key = (look, str(second.signature), id(second), asked)
+    found = session.further(first, key, question.start, grow)
+    known, total = len(found.words), len(asked)
     return {
-        "done": len(looked),
-        "total": len(embedded_sentences()) if own is None else None,
-        "words": sum(each.words for each in looked),
-        "left_out": sum(bool(each.left_out) for each in looked),
-        "found": [_shown(each, (first, second), question.unit) for each in found],
+        "kind": "none",
+        "known": known,
+        "total": total,
+        "next": known if known < total else None,
+        "html": _html(found, (first, second), question),
     }
 
 
@@ -72,20 +94,90 @@ def embedded_sentences() -> tuple[Sentence, ...]:
         return tuple(islice(found, MAX_SENTENCES))
 
 
-def _own(question: Question) -> list[Sentence] | None:
-    """The visitor's sentences, one line each; None if none were sent."""
+def _asked(question: Question) -> tuple[Sentence, ...]:
+    """The embedded sentences, or the visitor's."""
     if question.sentences is None:
-        return None
-    lines = enumerate(question.sentences[:MAX_SENT], question.start)
-    return [Sentence(number, 0, line) for number, line in lines]
+        return embedded_sentences()
+    if not question.sentences:
+        raise OptionError("there are none yet: write some under “Your sentences”, by the examples")
+    lines = question.sentences[:MAX_SENTENCES]
+    check_text("\n".join(lines))
+    return tuple(Sentence(number, 0, line) for number, line in enumerate(lines))
 
 
-def _shown(found: Divergence, models: tuple[MaskedLM, MaskedLM], unit: str) -> Json:
-    firsts = zip(models, (found.first, found.other_first), strict=True)
-    names = [candidate_names([first], model.vocabulary)[0] for model, first in firsts]
-    html = render("page/explore/parting_row.html", own=found, names=names, unit=unit)
-    # The state after a click: this sentence, and the word behind its mask.
-    hidden = [found.word] if found.word else []
-    state = {"text": found.masked, "base": found.masked, "hidden": hidden, "selected": found.mask}
-    change = min(found.order[1], MOST_CHANGE)  # JSON has no infinity
-    return {"flipped": found.flipped, "change": change, "html": html, "state": state}
+def _html(found: Searched, models: tuple[MaskedLM, MaskedLM], question: Question) -> str:
+    hidden, unit = found.hidden, question.unit
+    left_out = sum(bool(looked.left_out) for looked in found.words)
+    flips = sum(own.flipped for own in hidden)
+    kls = [own.kl_nats for own in hidden if own.kl_nats is not None]
+    bins = list(_bins(hidden, unit))
+    chosen = bins[question.bin] if 0 <= question.bin < len(bins) else hidden
+    listed = sorted(chosen, key=lambda own: _size(own, question.order), reverse=True)
+    axis = Axis.fitted([float(len(own)) for own in bins], "hidden words")
+    return render(
+        "page/explore/search_found.html",
+        looked=len(found.words) - left_out,
+        left_out=left_out,
+        words=len(hidden),
+        most_words=WORDS,
+        flips=flips,
+        interval=share_interval(flips, len(hidden)) if hidden else None,
+        mean_kl_nats=math.fsum(kls) / len(kls) if kls else None,
+        same=all(own.order == (False, 0.0) for own in hidden),
+        rows=list(_bars(bins, axis, unit, question.bin)),
+        axis=axis,
+        bin=question.bin if 0 <= question.bin < len(bins) else None,
+        chosen=len(chosen),
+        order=question.order,
+        by_kl=bool(kls) or not hidden,
+        listed=[_listed(own, models) for own in listed[:MAX_LISTED] if own.order > (False, 0.0)],
+        unit=unit,
+    )
+
+
+def _bins(hidden: Sequence[Divergence], unit: str) -> Iterator[list[Divergence]]:
+    """The hidden words by their change, between the borders."""
+    for low, high in pairwise((*BORDERS, math.inf)):
+        yield [
+            own
+            for own in hidden
+            if low <= in_unit(own.change_nats, unit) < high
+            or (high == math.inf and own.change_nats == math.inf)
+        ]
+
+
+def _bars(
+    bins: Sequence[Sequence[Divergence]], axis: Axis, unit: str, pressed: int
+) -> Iterator[Row]:
+    names = [f"{low:g}–{high:g}" for low, high in pairwise(BORDERS)] + [f"{BORDERS[-1]:g}+ {unit}"]
+    for number, (name, own) in enumerate(zip(names, bins, strict=True)):
+        flips = sum(one.flipped for one in own)
+        yield Row(
+            name,
+            (axis.mark(float(len(own)), "rest", f"{len(own):,}"),),
+            (Cell(f"{flips:,}", quiet=not flips),),
+            key=str(number) if own else "",
+            title="lists these hidden words",
+            pressed=number == pressed,
+        )
+
+
+def _size(own: Divergence, order: str) -> float:
+    """By what the list is sorted; a word without that number comes last."""
+    if order == "probability" and own.nll_nats is not None and own.other_nll_nats is not None:
+        return abs(math.exp(-own.other_nll_nats) - math.exp(-own.nll_nats))
+    if order == "rank" and own.rank is not None and own.other_rank is not None:
+        return abs(own.other_rank - own.rank)
+    return own.change_nats if order == "kl" else -1.0
+
+
+def _listed(own: Divergence, models: tuple[MaskedLM, MaskedLM]) -> Json:
+    """A hidden word with what both models say there, and the state that a click on it sets."""
+    firsts = zip(models, (own.first, own.other_first), strict=True)
+    hidden = [own.word] if own.word else []
+    state = {"text": own.masked, "base": own.masked, "hidden": hidden, "selected": own.mask}
+    return {
+        "own": own,
+        "names": [candidate_names([first], model.vocabulary)[0] for model, first in firsts],
+        "set": json.dumps(state),
+    }

@@ -8,14 +8,14 @@
   // Field of the state -> parameter of a link.
   const LINK = {
     ...{ text: "text", model: "model", compare: "compare", top_k: "k", words: "words", unit: "unit" },
-    ...{ hidden: "hidden", selected: "mask", zoom: "zoom", other: "with", mode: "mode", tint: "tint" },
+    ...{ hidden: "hidden", selected: "mask", zoom: "zoom", other: "with", mode: "mode", tint: "tint", by: "by" },
     ...{ run: "run", run_b: "run_b", example: "example", token: "token", side: "side", alone: "alone" },
   };
   // Without a token of a run: what another sentence or model has none of.
   const NO_RUN = { run: "", run_b: "", example: "", token: "", side: "", alone: "" };
   // What these fields may be; a link that says something else says nothing.
   const KNOWN = {
-    ...{ unit: ["nats", "bits"], zoom: [1, 10, 100], tint: ["difference", "a", "b"] },
+    ...{ unit: ["nats", "bits"], zoom: [1, 10, 100], tint: ["difference", "a", "b"], by: ["change", "probability"] },
     mode: ["", "mattered", "sentences", "models", "guess"],
   };
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
@@ -387,7 +387,7 @@
     if (download) return null;
     const filled = action?.do === "fill" && action.key.split(":")[0];
     if (!filled) {
-      const box = element.closest("#bars, #compared, #candidates, #scored, #joint") ?? stage;
+      const box = element.closest("#bars, #found, #candidates, #scored, #joint") ?? stage;
       return () => box.querySelector(`[data-key="${key}"]`) ?? box.querySelector("button");
     }
     // The word that was written stands where its mask stood.
@@ -401,12 +401,10 @@
 
   document.addEventListener("click", (event) => {
     const at = (selector) => event.target.closest?.(selector);
-    const zoom = at("#compared [data-zoom]");
     const unfold = at("#explore .fm-unfold");
     const file = at("[data-download]");
-    const row = at("#bars [data-key], #compared [data-key], #candidates [data-key], #scored [data-key], #joint [data-key]");
-    if (zoom) explore.change({ zoom: Number(zoom.dataset.zoom) });
-    else if (unfold) fold(unfold);
+    const row = at("#bars [data-key], #found [data-key], #candidates [data-key], #scored [data-key], #joint [data-key]");
+    if (unfold) fold(unfold);
     else if (file) save(file.dataset.download);
     else if (row && !page.text_marked()) {
       const [version, ...key] = row.dataset.key.split(":");
@@ -452,7 +450,7 @@
   explore.begin = (element, functions) => {
     stage = element;
     server = functions;
-    plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", mode: "", tint: "difference", ...NO_RUN };
+    plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", mode: "", tint: "difference", by: "change", ...NO_RUN };
     // A page loaded again goes on where it was; the link may lag behind by a key.
     const before = history.state?.explore;
     const link = from_link(Object.fromEntries(new URLSearchParams(window.location.search)));

@@ -27,6 +27,7 @@ from fillmask_ui.ui.explore.explore_state import Action, Question
 from fillmask_ui.ui.explore.prediction_view import loss_points, points_json
 from fillmask_ui.ui.explore.sentence_contrast_view import contrast_sentences
 from fillmask_ui.ui.explore.sentence_strip import version_of
+from fillmask_ui.ui.explore.word_contrast_view import contrast_words
 from fillmask_ui.ui.session import Session
 
 # Masks in a file of whole vocabularies; each is tens of thousands of lines.
@@ -51,14 +52,27 @@ class Mode:
     name: str  # in the browser's state and in links; blank for the first
     label: str
     about: str
+    masked: str = ""  # of `SERVED`, asked about a sentence with a mask; blank for none
+    whole: str = ""  # the same without a mask
     needs_mask: bool = False
 
 
 MODES = (
-    Mode("", "Predict", "which words the model expects, or how surprising each word is"),
-    Mode("mattered", "What mattered", "hides each other word in turn", needs_mask=True),
-    Mode("sentences", "Two sentences", "the same model on a second sentence"),
-    Mode("models", "Two models", "a second model on the same sentence"),
+    Mode(
+        "",
+        "Predict",
+        "which words the model expects, or how surprising each word is",
+        whole="surprise",
+    ),
+    Mode(
+        "mattered",
+        "What mattered",
+        "hides each other word in turn",
+        masked="mattered",
+        needs_mask=True,
+    ),
+    Mode("sentences", "Two sentences", "the same model on a second sentence", "pair", "pair"),
+    Mode("models", "Two models", "a second model on the same sentence", "compared", "apart"),
     Mode("guess", "Guess first", "the class guesses before the model tells", needs_mask=True),
 )
 
@@ -229,7 +243,7 @@ SERVED = {
     "compared": compared,
     "losses": losses,
     "surprise": surprisal,
-    "apart": model_contrast_view.contrast_words,
+    "apart": contrast_words,
     "mattered": occlusion,
     "pair": contrast_sentences,
     "parting": divergent,

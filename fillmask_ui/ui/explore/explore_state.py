@@ -27,7 +27,7 @@ class Question:
 
     text: str = ""  # of the sentence box
     model: str = ""  # reference of the model picked; blank for the page's default
-    compare: str = ""  # reference of a second model to compare it with; blank for none
+    compare: str = ""  # reference of the candidate to compare it with; blank for none
     top_k: int = 10  # candidates listed
     words: str = ""  # candidate words as typed, separated by commas
     unit: Literal["nats", "bits"] = "nats"
@@ -36,8 +36,9 @@ class Question:
     # The end of the axis of the bars, 100 % or magnified 10 % and 1 %.
     zoom: Literal[1, 10, 100] = 1
     other: str = ""  # a second sentence to compare with; blank for none
-    lens: Literal["", "mattered"] = ""
-    # Tint of the words under two models: B - A, or the loss of either.
+    by: Literal["change", "probability"] = "change"  # order of the words of two sides
+    # Tint of the words under two models: the difference of the losses, or that of the
+    # reference, `a`, or the candidate, `b`.
     tint: Literal["difference", "a", "b"] = "difference"
     run: TokenPlace | None = None  # a token to show as its run saw it
     alone: bool = False  # that token with nothing else hidden
@@ -47,6 +48,8 @@ class Question:
     label: str = ""  # of the download
     start: int = 0  # number of the first word or sentence wanted
     sentences: tuple[str, ...] | None = None  # to compare two models on; None for embedded ones
+    order: Literal["kl", "probability", "rank"] = "kl"  # of the hidden words found there
+    bin: int = -1  # of their histogram, to list; -1 for all
     guesses: str = ""  # of a class for the hidden word, as typed
     truth: str = ""  # the hidden word, if the draft lacks it
 

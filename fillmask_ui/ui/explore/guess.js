@@ -7,7 +7,7 @@
 
   // `masks` has the guesses for each mask of one sentence, by the number of the mask.
   const guessing = { sentence: "", masks: {} };
-  const concealed = new Map(); // elements that name the hidden word -> how to make them do so again
+  const titles = new Map(); // masks of the strip -> the title that names the hidden word
   let work = Promise.resolve(); // what was typed is read in the order in which it was typed
 
   let answer = null; // the latest that shows a sentence
@@ -52,7 +52,9 @@
     if (record !== here()) return; // another mask or sentence by now
     error(found.error);
     if (found.error) return;
-    panel(".fm-guess-result").innerHTML = found.html;
+    const figure = panel(".fm-guess-result");
+    figure.innerHTML = found.html;
+    document.dispatchEvent(new CustomEvent("fillmask:figure", { detail: { figure } }));
     const first = !record.revealed;
     record.revealed = true;
     show();
@@ -89,22 +91,15 @@
     return total === 1 ? "1 guess" : `${number(total)} guesses`;
   }
 
-  // The strip and the choice of masks name hidden words; students hover, too.
-  function conceal(element, property, value) {
-    const before = element[property];
-    element[property] = value;
-    concealed.set(element, () => (element[property] = before));
-  }
-
+  // The strip names hidden words; students hover, too.
   function show() {
     const stage = byId("stage");
     const on = page.explore.mode() === "guess";
     const record = here();
     const hides = on && !record.revealed;
-    for (const bring_back of concealed.values()) bring_back();
-    concealed.clear();
+    for (const [mask, title] of titles) mask.title = title;
+    titles.clear();
     stage.classList.toggle("fm-guessing", hides);
-    stage.classList.toggle("fm-revealed", on && record.revealed);
     panel(".fm-guess-panel").hidden = !on;
     if (!on) return;
     panel(".fm-guess-entry").hidden = record.revealed;
@@ -115,11 +110,9 @@
     byId("guess-count").textContent = count(record);
     if (!hides) return;
     for (const mask of stage.querySelectorAll(".fm-mask-word")) {
-      conceal(mask, "title", "a hidden word");
+      titles.set(mask, mask.title);
+      mask.title = "a hidden word";
     }
-    stage.querySelectorAll("#choices .fm-choice").forEach((choice, mask) => {
-      conceal(choice, "textContent", String(mask + 1));
-    });
   }
 
   document.addEventListener("fillmask:answer", ({ detail }) => {

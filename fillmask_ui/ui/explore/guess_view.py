@@ -3,6 +3,7 @@
 The page calls `guesses` to parse what was typed, then `guess` to compare it with the model.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,14 +12,15 @@ from typing import Any
 from fillmask_ui.comparing import ContrastedWord
 from fillmask_ui.comparing.contrast import Said
 from fillmask_ui.errors import OptionError
-from fillmask_ui.filling import MAX_TOP_K, unscorable
+from fillmask_ui.filling import MAX_TOP_K, fill, score_candidates, unscorable
 from fillmask_ui.filling.guesses import Guesses, key, parse_guesses
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, ScoredWord
-from fillmask_ui.show.numbers import loss_number, loss_text
+from fillmask_ui.show.numbers import loss_number, loss_text, percent
 from fillmask_ui.show.render import render
+from fillmask_ui.ui.explore.charts import Axis, Cell, Row
 from fillmask_ui.ui.explore.explore_state import Question
-from fillmask_ui.ui.explore.prediction_view import current_draft
+from fillmask_ui.ui.explore.prediction_view import LossPoint, current_draft, points_json
 from fillmask_ui.ui.session import Session, check_text
 
 MAX_CHARACTERS = 100  # of the true word
@@ -42,7 +44,7 @@ def guess(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
     draft = current_draft(question, model)
     truth = (draft.word(mask) or question.truth.strip())[:MAX_CHARACTERS]
     found = compare(session, model, draft.text, _typed(question), truth, mask=mask)
-    return {"error": "", "html": comparison_html(found, question.unit)}
+    return {"error": "", "html": comparison_html(found, question.unit, curve=True)}
 
 
 def _typed(question: Question) -> Guesses:
@@ -114,7 +116,7 @@ def compare(
     """
     if not said.guesses:
         raise OptionError("nobody has guessed yet: type a word, or several as in: mat 12, floor 5")
-    best = session.fill(model, text, top_k=MAX_TOP_K, joint=0)
+    best = session.ask(model, fill, text, top_k=MAX_TOP_K, candidates=(), joint=0)
     mask = mask if 0 <= mask < len(best.masks) else 0
     candidates = best.masks[mask].candidates
     words = _words(said, truth, candidates)
@@ -122,7 +124,10 @@ def compare(
     spelled = [word for word in words.values() if word not in left_out]
     scored: dict[str, ScoredWord] = {}
     if spelled:
-        scored = {w.word: w for w in session.score(model, text, spelled)[mask]}
+        scored = {
+            w.word: w
+            for w in session.ask(model, score_candidates, text, words=tuple(spelled))[mask]
+        }
     rows = []
     for same, word in words.items():
         own = scored.get(word)
@@ -180,13 +185,36 @@ def verdict(losses: Losses, unit: str) -> str:
     return f"Less surprised: the {who} ({loss_text(low, unit)} against {loss_number(high, unit)})."
 
 
-def comparison_html(found: Comparison, unit: str) -> str:
-    """Paired bars and the verdict."""
+def comparison_html(found: Comparison, unit: str, *, curve: bool = False) -> str:
+    """The verdict, paired bars, both losses; with `curve` the model's loss as a point on it."""
+    axis = Axis.shares()
+    losses = found.losses
+    point: str | None = None
+    if curve and losses and losses.model is not None:
+        texts = percent(math.exp(-losses.model)), loss_text(losses.model, unit)
+        own = LossPoint(0, losses.word, True, math.exp(-losses.model), losses.model, texts)
+        point = json.dumps(points_json([own]))
     return render(
         "page/guess_result.html",
-        **vars(found),
+        rows=[_row(own, found.parts, axis) for own in found.words],
+        axis=axis,
+        losses=losses,
+        left_out=found.left_out,
         unit=unit,
         infinite=math.inf,
-        verdict=verdict(found.losses, unit) if found.losses else "",
+        verdict=verdict(losses, unit) if losses else "",
         several=any(count > 1 for count in found.parts.values()),
+        point=point,
     )
+
+
+def _row(own: ContrastedWord, parts: Mapping[str, int], axis: Axis) -> Row:
+    """The class above the model."""
+    sides = zip(("candidate", "reference"), own.probabilities, strict=True)
+    marks = [axis.mark(100 * p, side, percent(p)) for side, p in sides if p is not None]
+    if not own.word:
+        name = "no guess, all other words" if own.probability else "all other words"
+        return Row(name, tuple(marks))
+    count = parts.get(own.word, 1)
+    cells = (Cell(str(count), quiet=count == 1),) if max(parts.values(), default=1) > 1 else ()
+    return Row(own.word, tuple(marks), cells, truth=own.asked)

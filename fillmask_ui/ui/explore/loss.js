@@ -208,7 +208,7 @@
     const parts = curves.get(place);
     if (parts.figure.parentElement !== place) place.replaceChildren(parts.figure);
     const points = JSON.parse(detail.figure.querySelector("[data-points]").dataset.points);
-    draw(parts, points, points[0], "nats");
+    draw(parts, points, points[0], place.dataset.unit ?? "nats");
   });
 
   // ---- The Explore tab

@@ -15,18 +15,19 @@ import numpy as np
 
 from fillmask_ui.comparing import same_tokenizer
 from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.filling import fill_at
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace, measured_tokens
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.components import error_message
 from fillmask_ui.ui.explore import model_contrast_view, prediction_view
 from fillmask_ui.ui.explore.attribution_view import Json
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.prediction_view import Answer, loss_point
 from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft
+from fillmask_ui.ui.figure import finished
 from fillmask_ui.ui.run_tokens import (
     BY_NAME,
     Alone,
@@ -65,16 +66,10 @@ def answer(session: Session, question: Question, place: TokenPlace) -> dict[str,
         token = met[place.side]
         if token is None:
             raise DataError(f"run {place.run} has no such token")
-        try:
-            state = session.model_soon(token.choice)
-            reference = token.choice.reference.strip() or session.default_model
-            if question.alone and not isinstance(state, Waiting):
-                state = session.model_soon(reference)
-        except FillmaskError as error:
-            raise cannot_be_had(token, error) from error
-        if isinstance(state, Waiting):
-            message = state.message or "Loading the model of the run…"
-            return {"kind": "busy", "notice": message, "fraction": state.fraction}
+        _loaded(session, token)
+        reference = token.choice.reference.strip() or session.default_model
+        if question.alone:
+            finished(session.model_soon(reference))
         again = replayed(session, token, top_k=question.top_k)
         sole = alone(token, again.model.vocabulary.mask_token)
         opened = _Opened(token, met, place.side, again, sole)
@@ -192,7 +187,7 @@ def reference_of(session: Session, token: MeasuredToken) -> str:
 def _loss_alone(session: Session, model: MaskedLM, ids: list[int], again: Replayed) -> float:
     """Loss in nats of the hidden word under the run's model, with nothing else hidden."""
     reading = again.reading
-    found = session.fill_at(model, tuple(ids), reading.position, reading.true_id, top_k=1)
+    found = session.ask(model, fill_at, tuple(ids), reading.position, reading.true_id, top_k=1)
     return found.scored[0].nll_nats
 
 
@@ -211,26 +206,21 @@ def compared(session: Session, question: Question, place: TokenPlace) -> Json:
     if token is None or other is None or reference_of(session, other) != question.compare:
         return {"kind": "hint", "notice": _NOT_COMPARED.format(question.compare)}
     for own in (token, other):
-        if (waiting := _loading(session, own)) is not None:
-            message = waiting.message or "Loading the second model…"
-            return {"kind": "busy", "notice": message, "fraction": waiting.fraction}
-    # A and B are the run's models, whichever is picked.
-    both = (other, token) if place.side else (token, other)
-    first, second = (replayed(session, own, top_k=question.top_k) for own in both)
+        _loaded(session, own)
+    first, second = (replayed(session, own, top_k=question.top_k) for own in (token, other))
     mask = compared_readings(session, first, second)
     models = first.model, second.model
     # A click writes a word into the sentence with only this token hidden.
-    sole = alone(token, models[place.side].vocabulary.mask_token)
+    sole = alone(token, first.model.vocabulary.mask_token)
     hidden = first.mask.scored[0].word
     pair = model_contrast_view.Pair(question, models, sole.text, sole.number, hidden, (), ())
     alike = same_tokenizer(*(model.vocabulary for model in models))
-    return model_contrast_view.shown(pair, mask, () if alike else (BY_NAME,), writes=place.side)
+    return model_contrast_view.shown(pair, mask, () if alike else (BY_NAME,))
 
 
-def _loading(session: Session, token: MeasuredToken) -> Waiting | None:
-    """The progress of loading its model; None once it is loaded."""
+def _loaded(session: Session, token: MeasuredToken) -> MaskedLM:
+    """The model of its run; `Unfinished` while it loads."""
     try:
-        state = session.model_soon(token.choice)
+        return finished(session.model_soon(token.choice))
     except FillmaskError as error:
         raise cannot_be_had(token, error) from error
-    return state if isinstance(state, Waiting) else None

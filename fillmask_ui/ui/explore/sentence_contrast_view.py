@@ -5,60 +5,42 @@ from collections.abc import Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
+from fillmask_ui.comparing import pair_masks
 from fillmask_ui.filling import unscorable
 from fillmask_ui.filling.prompt import normalise_masks, split_words
-from fillmask_ui.show.render import render
-from fillmask_ui.show.words import token_name
 from fillmask_ui.ui.explore import attribution_view
 from fillmask_ui.ui.explore.attribution_view import Json
+from fillmask_ui.ui.explore.contrast_chart import Sides, contrast_html
 from fillmask_ui.ui.session import Session, check_text
 
-# Words with paired bars; the table has them all.
-MAX_ROWS = 10
 # Longest name of a sentence by the words in which it differs.
 _MAX_NAME = 28
 
 
 def contrast_sentences(session: Session, values: Mapping[str, Any]) -> Json:
-    """The sentence beside the second one, `other`: `html`, or a `hint`, or an `error`."""
+    """The sentence beside the second one, `other`: `html`, or a hint at what is missing."""
     asked = attribution_view.read_asked(session, values)
     check_text(asked.question.other)
     mask_token = asked.model.vocabulary.mask_token
     other = normalise_masks(asked.question.other, mask_token)
     if hint := _missing(asked.text, other, mask_token):
-        return {"hint": hint}
+        return {"kind": "hint", "notice": hint, "html": ""}
     mask = asked.question.selected if asked.question.selected < len(asked.hidden) else 0
     words = split_words(asked.question.words)
     for text in (asked.text, other):
         bad = unscorable(asked.model, text, words)
         words = tuple(word for word in words if word not in bad)
-    found = session.pair(
-        asked.model, (asked.text, other), mask=mask, top_k=asked.question.top_k, words=words
-    )
+    choices = {"masks": (mask, mask), "top_k": asked.question.top_k, "words": words}
+    found = session.ask(asked.model, pair_masks, asked.text, other, **choices)
+    names = differing_words(asked.text, other)
     vocabulary = asked.model.vocabulary
-    rows = [
-        {
-            "own": own,
-            "name": own.word
-            if own.token_id is None
-            else token_name(
-                vocabulary.token(own.token_id),
-                vocabulary.word(own.token_id),
-                vocabulary.is_continuation(own.token_id),
-            ),
-        }
-        for own in found.candidates
-    ]
-    html = render(
-        "page/explore/pair.html",
-        rows=rows,
-        most=MAX_ROWS,
-        names=differing_words(asked.text, other),
-        mask=mask if len(asked.hidden) > 1 else None,
-        unit=asked.question.unit,
-        zoom=asked.question.zoom,
+    html = contrast_html(
+        found,
+        Sides("sentences", names, (asked.text, other), (vocabulary, vocabulary)),
+        asked.question,
+        number=mask if len(asked.hidden) > 1 else None,
     )
-    return {"html": html}
+    return {"kind": "none", "html": html}
 
 
 def _missing(first: str, second: str, mask_token: str) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 
 import gradio as gr
 
-from fillmask_ui.comparing.divergence_search import WORDS
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling import MAX_TOP_K
 from fillmask_ui.show.render import render
@@ -60,7 +59,6 @@ def build(session: Session) -> None:
             "modes": MODES,
             "second": _second(session),
             "max_top_k": MAX_TOP_K,
-            "parting_words": WORDS,
             "downloads": list(DOWNLOADS),
             "top_k": plain["top_k"],
         }

@@ -124,12 +124,13 @@ class Guessing:
     def bars(self):
         """Word -> shares of the class and the model as the bars are drawn, in [0, 1]."""
         return self.page.evaluate(
-            """() => Object.fromEntries([...document.querySelectorAll(".fm-pair")].map((pair) => {
+            """() => Object.fromEntries([...document.querySelectorAll("#guess li .fm-row")].map(
+                (row) => {
                 const share = (fill) =>
                     fill.getBoundingClientRect().width /
                     fill.parentElement.getBoundingClientRect().width;
-                const fills = [...pair.querySelectorAll(".fm-pair-fill")];
-                return [pair.querySelector("bdi").textContent, fills.map(share)];
+                const name = row.querySelector(".fm-row-name").firstChild.textContent;
+                return [name.replace("✓ ", ""), [...row.querySelectorAll(".fm-mark")].map(share)];
             }))"""
         )
 

@@ -1,0 +1,146 @@
+"""The two charts of the modes: rows of bars beside their words, and columns along a sentence."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from fillmask_ui.show.drawing import Scale
+
+# Beyond the ends of a fitted axis, for the numbers at the ends of the bars.
+_ROOM = 0.16
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A number on an axis."""
+
+    label: str
+    place: float  # in [0, 1]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One bar from zero, in shares of the axis, and the number at its end."""
+
+    side: str  # `reference` or `candidate`, or `rest`
+    start: float
+    size: float
+    text: str
+    below: bool  # whether it grows from zero to the left
+    cut: bool = False  # whether it is longer than the axis
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number behind the bars."""
+
+    text: str
+    quiet: bool = False  # whether it says little
+
+
+@dataclass(frozen=True)
+class Row:
+    """A word with its bars and numbers."""
+
+    name: str
+    marks: tuple[Mark, ...]
+    cells: tuple[Cell, ...] = ()  # a column each
+    key: str = ""  # what a click does; blank for nothing
+    title: str = ""  # says what a click does
+    pressed: bool = False
+    truth: bool = False  # whether it is the hidden word
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The axis of rows."""
+
+    scale: Scale  # from 0 to 1 across the axis
+    unit: str
+    signed: bool = False
+
+    @classmethod
+    def shares(cls, zoom: int = 1) -> "Axis":
+        """From 0 to 100 %, or magnified."""
+        return cls(Scale(0.0, 100.0 / zoom, 0.0, 1.0), "%")
+
+    @classmethod
+    def fitted(cls, values: Iterable[float], unit: str, *, signed: bool = False) -> "Axis":
+        """As long as the values are, zero included."""
+        values = [value for value in values if math.isfinite(value)]
+        low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
+        room = _ROOM * ((high - low) or 1.0)
+        return cls(Scale(low - room * (low < 0), high + room, 0.0, 1.0), unit, signed)
+
+    @property
+    def zero(self) -> float:
+        return self.scale(0.0)
+
+    def mark(self, value: float, side: str, text: str) -> Mark:
+        """The bar of a value."""
+        end, beyond = self.scale(value), not self.scale.low <= value <= self.scale.high
+        return Mark(side, min(self.zero, end), abs(end - self.zero), text, value < 0, beyond)
+
+    def ticks(self) -> tuple[Tick, ...]:
+        """Round numbers along the axis, the first with the unit.
+
+        >>> [tick.label for tick in Axis.shares().ticks()]
+        ['0 %', '20', '40', '60', '80', '100']
+        >>> [tick.label for tick in Axis.fitted([-1.2, 0.3], "points", signed=True).ticks()]
+        ['−1 points', '−0.5', '0', '+0.5']
+        """
+        sign = "+" if self.signed else ""
+        ticks = [Tick(_plain(value, sign), self.scale(value)) for value in self.scale.ticks(5)]
+        return (replace(ticks[0], label=f"{ticks[0].label} {self.unit}"), *ticks[1:])
+
+
+def _plain(value: float, sign: str = "") -> str:
+    return (f"{value:{sign}g}" if value else "0").replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One word along a sentence."""
+
+    word: str
+    value: float  # in the reader's unit
+    text: str  # the value in few digits
+    below: str  # what stands below the word
+    level: int = 0  # of its tint
+    side: str = ""  # `reference` or `candidate` where it is a difference
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The words of a sentence as columns over an axis of percents of the height."""
+
+    columns: tuple[tuple[Column, Mark], ...]
+    ticks: tuple[Tick, ...]
+    zero: float
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], unit: str) -> "Columns | None":
+        """None without a word; an infinite value reaches the end of the axis."""
+        if not columns:
+            return None
+        axis = Axis.fitted(
+            [own.value for own in columns], unit, signed=any(c.side for c in columns)
+        )
+        marks = [axis.mark(own.value, own.side, own.text) for own in columns]
+        *ticks, last = (replace(tick, label=tick.label.split()[0]) for tick in axis.ticks())
+        last = replace(last, label=f"{last.label} {unit}")
+        return cls(tuple(zip(columns, marks, strict=True)), (*ticks, last), axis.zero)
+
+
+def short(value: float) -> str:
+    """A number on a column.
+
+    >>> short(29.44), short(0.031), short(-0.31), short(0.0), short(math.inf)
+    ('29.4', '0.03', '−0.31', '0', '∞')
+    """
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞" if value < 0 else "?"
+    digits = 1 if abs(value) >= 1 else 2
+    text = f"{value:.{digits}f}"
+    return "0" if not value else text.replace("-", "−")

@@ -1,0 +1,273 @@
+// What stands below the sentence in each mode: the words that mattered, how surprising each word is,
+// two sentences, two models. Each is one function of the server whose answer is HTML; some come
+// window by window. They follow the answers of the tab, and give up when it asks the next question.
+(() => {
+  const AGAIN_MS = 400; // while a model loads
+  const page = (window.fillmask ??= {});
+  const byId = (id) => document.getElementById(id);
+  const state = () => page.explore.state;
+
+  // The function that the chosen mode asks about an answer; blank where it asks nothing.
+  function wanted({ mask, measurable }) {
+    const mode = page.explore.mode();
+    if (mode === "models" && !state().compare) return "";
+    const { masked, whole } = document.querySelector(`#modes [data-mode="${mode}"]`).dataset;
+    return mask ? masked : measurable ? whole : "";
+  }
+
+  // ---- Answers that come window by window, with a bar, Stop and Go on while there is more
+
+  function windows(id, what) {
+    let turn = 0; // number of the latest call; what began before gives up
+    let stopped = false;
+
+    function tell({ known, total, next }) {
+      const [bar, text, button] = byId(id).children;
+      byId(id).hidden = next == null;
+      bar.max = total ?? 1;
+      bar.value = known ?? 0;
+      text.textContent = `${known} of ${total} ${what}`;
+      button.textContent = stopped ? "Go on" : "Stop";
+    }
+
+    async function ask(name, values, show, start = 0) {
+      const mine = ++turn;
+      let found = {};
+      byId(id).lastElementChild.onclick = () => {
+        stopped = !stopped;
+        turn += 1;
+        if (stopped) tell(found);
+        else ask(name, values, show, found.next);
+      };
+      for (let at = start; at !== null; ) {
+        const answer = await page.explore.call(name, { ...values(), start: at }).catch(() => null);
+        if (mine !== turn) return;
+        found = answer ?? { kind: "error", notice: "The page cannot reach its server." };
+        show(found, at);
+        if (found.kind === "busy") {
+          await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+          if (mine !== turn) return;
+        } else {
+          tell(found);
+          at = stopped ? null : (found.next ?? null);
+        }
+      }
+    }
+
+    return {
+      ask,
+      begin(...question) {
+        stopped = false;
+        return ask(...question);
+      },
+      end() {
+        turn += 1;
+        byId(id).hidden = true;
+      },
+    };
+  }
+
+  // Puts HTML in the place of older HTML, with the same details open and the focus where it was.
+  function fill(place, html) {
+    const held = place.contains(document.activeElement) && document.activeElement;
+    const open = place.querySelector("details")?.open;
+    place.innerHTML = html;
+    const details = place.querySelector("details");
+    if (details && open) details.open = true;
+    if (!held) return;
+    const [kind] = ["set", "key", "bin", "order"].filter((name) => held.dataset[name]);
+    const same = kind && `[data-${kind}="${CSS.escape(held.dataset[kind])}"]`;
+    ((same && place.querySelector(same)) ?? place.querySelector("button"))?.focus({ preventScroll: true });
+  }
+
+  function notice(place, { kind, notice, fraction }) {
+    place.replaceChildren(...(notice ? [page.notice({ kind, notice, fraction })] : []));
+  }
+
+  // ---- What is shown of the sentence
+
+  const words = windows("growth", "words");
+  let seen = { name: "", version: "", tints: new Map() }; // token -> what is known of its word
+
+  function show(found, start) {
+    notice(byId("found-notice"), found);
+    if (found.kind === "busy") return; // what stood there before stays
+    for (const word of found.words ?? []) seen.tints.set(String(word.token), word);
+    byId("stage").dataset.lens = found.tint && found.tint !== "difference" ? "surprise" : seen.name;
+    paint();
+    const { story = found.html, table = "" } = found.html ?? {};
+    fill(byId("found"), story ?? "");
+    byId("said").textContent = byId("found").querySelector(".fm-say")?.textContent ?? "";
+    const body = start && byId("lens-table").querySelector("tbody");
+    const piece = document.createRange().createContextualFragment(table);
+    if (body) body.append(...piece.querySelectorAll("tbody tr"));
+    else byId("lens-table").replaceChildren(piece);
+  }
+
+  function clear() {
+    seen = { name: "", version: "", tints: new Map() };
+    delete byId("stage").dataset.lens;
+    for (const id of ["found", "found-notice", "lens-table", "said"]) byId(id).replaceChildren();
+    words.end();
+  }
+
+  const buttons = () => document.querySelectorAll('#strip button[data-action="hide"]');
+
+  function paint() {
+    for (const button of buttons()) {
+      const word = seen.tints.get(button.dataset.token);
+      if (!word) continue;
+      Object.assign(button.dataset, { level: word.level, sign: word.sign ?? "", apart: word.label ?? "" });
+      button.removeAttribute("title"); // the tooltip says more
+      if (button.matches(":focus-visible")) open(button);
+    }
+  }
+
+  document.addEventListener("fillmask:stale", () => words.end());
+
+  document.addEventListener("fillmask:answer", ({ detail: answer }) => {
+    close();
+    models_changed();
+    if (answer.kind === "error" && !answer.mask) return; // what stood there before stays
+    const [name, version] = [wanted(answer), answer.version];
+    if (!name || name !== seen.name || version !== seen.version) clear();
+    if (!name) return;
+    Object.assign(seen, { name, version });
+    paint();
+    words.begin(name, () => ({}), show);
+  });
+
+  // ---- What stands beside a word while it is pointed at or has the focus
+
+  let anchor = null;
+  let closing = 0;
+
+  function open(button) {
+    clearTimeout(closing);
+    const html = seen.tints.get(button.dataset.token)?.html;
+    if (!html) return close();
+    if (anchor !== button) close();
+    anchor = button;
+    anchor.setAttribute("aria-describedby", "lens-pop");
+    const pop = byId("lens-pop");
+    pop.innerHTML = html;
+    if (!pop.matches(":popover-open")) pop.showPopover();
+    const at = button.getBoundingClientRect();
+    const room = document.documentElement.clientWidth - pop.offsetWidth - 8;
+    const below = at.bottom + pop.offsetHeight + 6 < window.innerHeight;
+    pop.style.left = `${Math.max(8, Math.min(at.left, room))}px`;
+    pop.style.top = `${Math.max(8, below ? at.bottom + 4 : at.top - pop.offsetHeight - 4)}px`;
+  }
+
+  function close() {
+    clearTimeout(closing);
+    anchor?.removeAttribute("aria-describedby");
+    anchor = null;
+    const pop = byId("lens-pop");
+    if (pop?.matches(":popover-open")) pop.hidePopover();
+  }
+
+  const tinted = (event) => event.target.closest?.('#strip button[data-action="hide"]');
+  document.addEventListener("pointerover", (event) => {
+    if (event.pointerType === "touch") return;
+    if (tinted(event)) open(tinted(event));
+    else if (event.target.closest?.("#lens-pop")) clearTimeout(closing);
+    // A moment to move the pointer from the word to what stands beside it.
+    else if (anchor && !anchor.matches(":focus-visible")) closing = setTimeout(close, 150);
+  });
+  document.addEventListener("focusin", (event) => {
+    if (tinted(event)?.matches(":focus-visible")) open(tinted(event));
+    else close();
+  });
+  document.addEventListener("focusout", close);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") close();
+  });
+  document.addEventListener("scroll", close, { capture: true, passive: true });
+  window.addEventListener("resize", close);
+
+  // ---- Where two models differ: texts are searched once it is asked for
+
+  const search = windows("search-growth", "sentences");
+  const asked = { order: "kl", bin: -1 };
+  let where = ""; // blank for the page's texts, or `own`
+  let pair = ""; // the models that the search is of
+
+  const values = () => ({ ...asked, sentences: where ? [...page.presenting.own()] : undefined });
+
+  function show_search(found) {
+    notice(byId("search-notice"), found);
+    if (found.kind === "busy") return;
+    fill(byId("search-found"), found.html ?? "");
+    mark();
+  }
+
+  // The sentence that is open is marked in the list.
+  function mark() {
+    for (const button of byId("search-found").querySelectorAll("[data-set]")) {
+      const here = JSON.parse(button.dataset.set).text === state().text;
+      if (here) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    }
+  }
+
+  function toggle(open) {
+    byId("search").hidden = !open;
+    byId("search-open").setAttribute("aria-expanded", String(open));
+    search.end();
+    byId("search-found").replaceChildren();
+    if (open) search.begin("parting", values, show_search);
+  }
+
+  function models_changed() {
+    const both = JSON.stringify([state().model, state().compare, state().unit]);
+    byId("search-open").hidden = page.explore.mode() !== "models" || !state().compare || page.explore.replayed();
+    if (byId("search-open").hidden || both !== pair) toggle(false);
+    pair = both;
+    mark();
+  }
+
+  document.addEventListener("change", ({ target }) => {
+    if (["fm-own-text", "fm-own-file"].includes(target.id) && where && !byId("search").hidden) toggle(true);
+  });
+
+  // ---- Clicks
+
+  document.addEventListener("click", (event) => {
+    const at = (selector) => event.target.closest?.(selector);
+    const found = at("#search [data-bin], #search [data-order], #search [data-where]")?.dataset;
+    const change = at("#stage [data-set]")?.dataset.set;
+    if (change) {
+      page.explore.change(JSON.parse(change), { push: true });
+      if (at(".fm-search-list")) byId("strip").scrollIntoView({ block: "nearest" });
+    } else if (at("#search-open")) {
+      toggle(byId("search").hidden);
+      if (!byId("search").hidden) byId("search-open").scrollIntoView({ block: "start" });
+    } else if (found?.where !== undefined) {
+      where = found.where;
+      for (const choice of byId("search").querySelectorAll("[data-where]")) {
+        choice.setAttribute("aria-checked", String(choice.dataset.where === where));
+      }
+      asked.bin = -1;
+      toggle(true);
+    } else if (found) {
+      if (found.order) asked.order = found.order;
+      else asked.bin = Number(found.bin) === asked.bin ? -1 : Number(found.bin);
+      search.ask("parting", values, show_search);
+    }
+  });
+
+  // ---- A token of a run: the line below its sentence is about the token under the pointer or the
+  // focus, else the chosen one.
+
+  function tell(event) {
+    const strip = document.querySelector("#strip .fm-reading");
+    if (!strip) return;
+    const there = event.target.closest?.("#strip .fm-reading button");
+    const button = there ?? strip.querySelector('[aria-pressed="true"]');
+    const line = strip.parentElement.querySelector(".fm-read-line");
+    line.textContent = `${button.dataset.shown}: ${button.querySelector(".fm-read-about").textContent}`;
+  }
+  document.addEventListener("mouseover", tell);
+  document.addEventListener("focusin", tell);
+})();
