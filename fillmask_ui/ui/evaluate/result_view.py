@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fillmask_ui.evaluation import Summary, TokenExample
-from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
+from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, GroupFigures
 from fillmask_ui.intervals import Interval
 from fillmask_ui.runs import Run, RunInfo
 from fillmask_ui.runs.compare import ONE_RUN_ONLY
@@ -37,7 +37,7 @@ from fillmask_ui.ui.job import Status
 
 # Tokens beside the chart: of two models so many each way, of one twice as many.
 WORST_SHOWN = 3
-_CONTEXT = 26  # characters on each side
+_CONTEXT = 18  # characters on each side
 
 
 def figures_html(
@@ -50,7 +50,6 @@ def figures_html(
     """
     models = [model for model in (info.baseline, info.model) if model is not None]
     labels = [model_label(model) for model in models[-len(models_of(summary)) :]]
-    kinds = {group.name: group for group in summary.model.by_kind}
     return render(
         "page/evaluate/figures.html",
         summary=summary,
@@ -61,7 +60,7 @@ def figures_html(
         link=link,
         final=final,
         so_far=so_far,
-        masked=kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None,
+        masked=_masked(summary),
         conclusion=conclusion_text(summary),
         limits=[f"{100 * x:g} %" for x in (info.limits.pass_below, info.limits.risk_below)],
         drawn=_drawn(summary),
@@ -86,6 +85,12 @@ def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str]] |
     if summary.metric.scaled:
         change, span = 100 * change, replace(span, low=100 * span.low, high=100 * span.high)
     return (change, span, form) if span.low < span.high else None
+
+
+def _masked(summary: Summary) -> GroupFigures | None:
+    """The figures of mask tokens alone, where unchanged ones flatter the mean."""
+    kinds = {group.name: group for group in summary.model.by_kind}
+    return kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None
 
 
 def so_far_text(summary: Summary, expected: int | None) -> str:
@@ -121,6 +126,8 @@ def all_figures_html(summary: Summary, info: RunInfo) -> str:
     unchanged = UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else ""
     return render(
         "page/evaluate/all_figures.html",
+        story=story_text(summary, "") if summary.comparison else "",
+        masked=_masked(summary),
         tables=tables,
         unchanged=unchanged,
         info=info,

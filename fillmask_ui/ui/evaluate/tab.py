@@ -40,8 +40,8 @@ def build(session: Session, root: Path | None = None) -> None:
         with gr.Column(elem_id="evaluate-hero", elem_classes="fm-card"):
             components.html_block(render("page/evaluate/question.html"))
             begin = gr.Button(_QUICK, variant="primary", elem_id="evaluate-begin")
-            share = f"{EvaluationConfig().metric.recipe.probability:.0%}"
-            components.html_block(render("page/evaluate/steps.html", share=share))
+            share = 100 * EvaluationConfig().metric.recipe.probability
+            components.html_block(render("page/evaluate/steps.html", share=f"{share:g} %"))
         parts = {"run": run, **build_result()}
         with gr.Row(elem_id="evaluate-folds"):
             parts |= build_tokens() | build_charts() | build_runs() | build_files()
