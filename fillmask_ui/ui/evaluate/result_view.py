@@ -37,7 +37,7 @@ from fillmask_ui.ui.job import Status
 
 # Tokens beside the chart: of two models so many each way, of one twice as many.
 WORST_SHOWN = 3
-_CONTEXT = 18  # characters on each side
+_CONTEXT = 14  # characters on each side
 
 
 def figures_html(
