@@ -129,8 +129,8 @@ class Evaluate(Visitor):
         super().__init__(page)
         self.notice = page.locator("#evaluate-notice")
         self.figures = page.locator("#evaluate-figures")
-        self.value = page.locator(".fm-card-value")
-        self.worst = page.locator("#evaluate-worst li")
+        self.value = page.locator(".fm-total").first
+        self.worst = page.locator("#evaluate-worst tbody tr")
         self.heading = page.locator("#evaluate-worst h2")
         self.tokens = page.locator("#worst-tokens tbody tr")
         self.caption = page.locator("#worst-tokens caption")
@@ -140,22 +140,35 @@ class Evaluate(Visitor):
         self.main_chart = page.locator("#plot-main")
         self.run_button = page.get_by_role("button", name="Run", exact=True).locator("visible=true")
 
-    def texts(self, path: str, **models: str) -> Evaluate:
-        """Choose an upload, in its order, and models `a` and `b`."""
+    def form(self) -> Evaluate:
+        """Open the form, and what it folds."""
+        change = self.page.get_by_role("button", name="Change", exact=True)
+        if change.count() and change.is_visible():
+            change.click()
+        for name in ("More", "Advanced"):
+            toggle = self.page.get_by_role("button", name=name, exact=True)
+            toggle.locator("visible=true").first.wait_for()
+            if toggle.locator("visible=true").first.get_attribute("aria-expanded") != "true":
+                toggle.locator("visible=true").first.click()
+        return self
+
+    def texts(self, path: str, candidate: str, reference: str = "") -> Evaluate:
+        """Choose an upload, in its order, and the models."""
+        self.form()
         self.page.get_by_label("Upload").locator("visible=true").check()
         self.page.locator("#evaluate input[type=file]").set_input_files(path)
         expect(self.page.locator("#evaluate")).to_contain_text(re.compile(r"texts\s*\.txt"))
         self.page.get_by_label("Number of texts").locator("visible=true").fill("0")
-        self.unfold("More options")
         self.page.get_by_label("Draw the texts at random").uncheck()
-        for side, reference in models.items():
-            self.model(side.upper(), reference)
-        return self
+        self.model("Candidate", candidate)
+        return self.model("Reference", reference)
 
-    def model(self, side: str, reference: str) -> None:
-        self.pick(f"Model {side}", reference)
-        box = self.page.get_by_role("combobox", name=f"Model {side}")
-        expect(box).to_have_value(re.compile(reference))
+    def model(self, role: str, reference: str) -> Evaluate:
+        """Pick a model; blank for no reference."""
+        self.pick(role, reference)
+        box = self.page.get_by_role("combobox", name=role).locator("visible=true")
+        expect(box).to_have_value(re.compile(reference or "none"))
+        return self
 
     def run(self) -> Evaluate:
         self.run_button.click()
@@ -181,7 +194,7 @@ class Evaluate(Visitor):
     def finished(self) -> Evaluate:
         expect(self.figures.locator("[data-link]")).to_be_visible()
         expect(self.worst.first).to_be_visible()
-        expect(self.run_button).to_be_enabled()
+        expect(self.page.locator("#evaluate-run")).to_be_enabled()
         return self
 
     def unfold(self, name: str) -> None:

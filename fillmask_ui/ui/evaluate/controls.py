@@ -18,8 +18,10 @@ from fillmask_ui.evaluation import METRICS, EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES
 from fillmask_ui.options import options_of
+from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextChoice
 from fillmask_ui.ui import components
+from fillmask_ui.ui.components import notice_html
 from fillmask_ui.ui.evaluate.evaluate_form import (
     DATASET,
     EMBEDDED,
@@ -42,63 +44,101 @@ _METRIC = next(iter(METRICS))
 Controls = dict[str, Any]
 
 
-def build(session: Session) -> Controls:
-    """Create the controls; those that do not apply are hidden."""
+# The one click of an empty page; the other controls keep their values.
+QUICK = {
+    "where": EMBEDDED,
+    "metric": _METRIC,
+    "model": "embedded:int8",
+    "baseline": "embedded",
+    "samples": 100,
+}
+
+
+def build(session: Session, run: gr.Button | None = None) -> Controls:
+    """Create the controls, and `run` among them; those that do not apply are hidden."""
     controls: Controls = {}
+    _build_models(controls, session)
+    with gr.Row(elem_id="evaluate-what"):
+        places = [name for name in PLACES if not session.public or name != DATASET]
+        controls["where"] = gr.Radio(
+            [(PLACES[name], name) for name in places],
+            value=EMBEDDED,
+            label="Texts",
+            elem_id="evaluate-where",
+        )
+        controls["metric"] = gr.Radio(
+            [(metric.label, name) for name, metric in METRICS.items()],
+            value=_METRIC,
+            label="Metric",
+            elem_id="evaluate-metric",
+        )
+        _toggle("fm-all-metrics", "More")
+        _toggle("fm-advanced", "Advanced")
+        if run is not None:
+            run.render()
     _build_texts(controls, session.public)
-    controls["metric"] = gr.Radio(
-        [(metric.label, name) for name, metric in METRICS.items()],
-        value=_METRIC,
-        label="Metric",
-        info=METRICS[_METRIC].note,
-        elem_id="evaluate-metric",
-    )
-    controls["model"] = components.model_picker(session, elem_id="evaluate-model")
-    controls["model"].label = "Model A"
-    controls["baseline"] = gr.Dropdown(
-        [("none", ""), *components.model_choices(session)],
-        value="",
-        label="Model B, the baseline",
-        info="measured on identical masks",
-        allow_custom_value=True,
-        filterable=True,
-        elem_id="evaluate-baseline",
-    )
-    with gr.Row():
-        controls["samples"] = gr.Number(
-            PUBLIC_TEXTS_ONE_BY_ONE if session.public else 100,
-            label="Number of texts",
-            info="0 for all",
-            min_width=90,
-            elem_id="evaluate-samples",
-        )
-        controls["seed"] = option_control(
-            EvaluationConfig, "seed", info="of masks and order", min_width=90
-        )
-    with gr.Accordion("More options", open=False):
-        controls["shuffle"] = gr.Checkbox(value=True, label="Draw the texts at random")
-        own = _metric_controls()
-        controls |= own
-        controls["max_tokens"] = gr.Number(
-            PUBLIC_TOKENS if session.public else 0,
-            label="Max tokens",
-            info="longer texts are cut; 0 for the model's own limit",
-        )
+    with gr.Column(elem_id="evaluate-advanced"):
+        note = components.html_block(_note_of(_METRIC))
         with gr.Row():
+            controls["samples"] = gr.Number(
+                PUBLIC_TEXTS_ONE_BY_ONE if session.public else 100,
+                label="Number of texts",
+                info="0 for all",
+                min_width=90,
+                elem_id="evaluate-samples",
+            )
+            controls["seed"] = option_control(
+                EvaluationConfig, "seed", info="of masks and order", min_width=90
+            )
+            controls["max_tokens"] = gr.Number(
+                PUBLIC_TOKENS if session.public else 0,
+                label="Max tokens",
+                info="longer texts are cut; 0 for the model's own limit",
+            )
             for name, label in (("pass_below", "Pass below"), ("risk_below", "At risk below")):
                 percent = 100 * getattr(Limits(), name)
                 controls[name] = gr.Number(
                     percent, label=label, info="% change", min_width=90, step=0.5
                 )
+        controls["shuffle"] = gr.Checkbox(value=True, label="Draw the texts at random")
+        with gr.Row():
+            own = _metric_controls()
+        controls |= own
         if ray_installed() and not session.public:
             controls |= _engine_controls()
     controls["metric"].change(
         lambda metric: shown_for_metric(metric or _METRIC, list(own)),
         controls["metric"],
-        [controls["metric"], *own.values()],
+        [note, *own.values()],
         **components.QUIET,
     )
     return controls
+
+
+def _build_models(controls: Controls, session: Session) -> None:
+    """The reference, then the candidate; both of `QUICK` where the page opens with its model."""
+    default = session.default_model
+    both = (QUICK["baseline"], QUICK["model"]) if default == QUICK["baseline"] else ("", default)
+    with gr.Row(elem_id="evaluate-models"):
+        controls["baseline"] = gr.Dropdown(
+            [("none", ""), *components.model_choices(session)],
+            value=both[0],
+            label="Reference",
+            info="on identical masks; none to measure one model alone",
+            allow_custom_value=True,
+            filterable=True,
+            elem_id="evaluate-baseline",
+        )
+        controls["model"] = components.model_picker(session, elem_id="evaluate-model")
+        controls["model"].label, controls["model"].value = "Candidate", both[1]
+
+
+def _toggle(name: str, label: str) -> None:
+    components.html_block(render("page/evaluate/toggle.html", name=name, label=label))
+
+
+def _note_of(metric: str) -> str:
+    return notice_html("hint", METRICS[metric].note)
 
 
 def option_control(owner: type, name: str, **shown: Any) -> Component:
@@ -121,9 +161,7 @@ def option_control(owner: type, name: str, **shown: Any) -> Component:
 
 
 def _build_texts(controls: Controls, public: bool) -> None:
-    """Where the texts come from; a public page has no data sets and no parquet."""
-    places = [(label, name) for name, label in PLACES.items() if not public or name != DATASET]
-    controls["where"] = gr.Radio(places, value=EMBEDDED, label="Texts")
+    """What a place of texts asks for; a public page reads no parquet."""
     with gr.Column(visible=False) as of_upload:
         label, kinds = "Text, CSV, TSV or JSON lines", [*FILES]
         if not public:
@@ -225,8 +263,7 @@ def _engine_controls() -> Controls:
     return found
 
 
-def shown_for_metric(metric: str, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Updates of the choice of metrics and of the controls `names`, for one metric."""
+def shown_for_metric(metric: str, names: Sequence[str]) -> list[Any]:
+    """What a metric measures, and updates of the controls `names` for it."""
     shown = controls_of(metric)
-    visible = (gr.update(visible=name in shown) for name in names)
-    return [gr.update(info=METRICS[metric].note), *visible]
+    return [_note_of(metric), *(gr.update(visible=name in shown) for name in names)]

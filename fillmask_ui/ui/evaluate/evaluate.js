@@ -1,4 +1,4 @@
-// The Evaluate tab: answers come into view, folded parts open from a button, a result has a link.
+// The Evaluate tab: answers come into view, more of the page shows from a button, a result has a link.
 (() => {
   const page = (window.fillmask ??= {});
 
@@ -21,8 +21,20 @@
   };
 
   document.addEventListener("click", (event) => {
-    const fold = event.target.closest?.("[data-fold]");
-    if (fold) page.unfold(fold.dataset.fold);
+    const button = event.target.closest?.("[data-fold], [data-toggle], [data-press]");
+    const { fold, toggle, press } = button?.dataset ?? {};
+    const tab = document.getElementById("evaluate");
+    if (fold) page.unfold(fold);
+    if (press) document.getElementById(press)?.click();
+    if (toggle) {
+      const shown = tab.classList.toggle(toggle);
+      if (button.ariaExpanded !== null) button.ariaExpanded = shown;
+      if (toggle === "fm-changing") page.reveal(tab);
+    }
+    // The form that was opened to be changed folds once more is asked of it.
+    if (event.target.closest?.("#evaluate-run, #run-list, #run-show")) {
+      tab?.classList.remove("fm-changing");
+    }
   });
 
   function copied(text) {

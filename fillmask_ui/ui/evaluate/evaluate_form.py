@@ -246,15 +246,15 @@ class SetControls:
 
     @property
     def note(self) -> str:
-        """A message about controls that could not be set."""
-        if not self.values:
-            return f"The controls stay as they are: {'; '.join(self.missing)}."
-        if self.missing:
-            return (
-                "The controls are set to what this run was made with, as far as they can be: "
-                f"{'; '.join(self.missing)}."
-            )
-        return "The controls are set to what this run was made with: Run repeats it."
+        """A message about controls that could not be set; blank if all were."""
+        if not self.missing:
+            return ""
+        said = (
+            "The controls are set to what this run was made with, as far as they can be"
+            if self.values
+            else "The controls stay as they are"
+        )
+        return f"{said}: {'; '.join(self.missing)}."
 
 
 def controls_of_run(
@@ -285,8 +285,8 @@ def controls_of_run(
         "model": plan.model.reference,
         "baseline": plan.baseline.reference if plan.baseline else "",
     }
-    for letter, choice in (("A", plan.model), ("B", plan.baseline)):
-        missing += [f"model {letter} was asked for with {given}" for given in _options(choice)]
+    for role, choice in (("reference", plan.baseline), ("candidate", plan.model)):
+        missing += [f"the {role} was asked for with {given}" for given in _options(choice)]
     if source.shuffle and source.seed != config.seed:
         missing.append(f"its texts were drawn with the seed {source.seed}")
     try:

@@ -200,7 +200,7 @@ class PageJobs(Page):
         return find_tokens(run.rows() if other is None else paired(run, other), wanted)
 
     def models(self, selection: Selection) -> list[ModelChoice]:
-        """The models of the shown run: A, and B if there is one.
+        """The models of the shown run: the candidate, and the reference if there is one.
 
         Raises:
             DataError: if a run does not name its model.

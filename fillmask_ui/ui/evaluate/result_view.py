@@ -1,17 +1,20 @@
 """The figures, the worst tokens and the progress of an evaluation, as HTML."""
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 
 from fillmask_ui.evaluation import Summary, TokenExample
-from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
+from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, GroupFigures
+from fillmask_ui.intervals import Interval
 from fillmask_ui.runs import Run, RunInfo
 from fillmask_ui.runs.compare import ONE_RUN_ONLY
 from fillmask_ui.show.figures import (
+    ROLES,
     comparison_table,
     figures_table,
     interval_heading,
     models_of,
-    roles_of,
 )
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import (
@@ -23,43 +26,71 @@ from fillmask_ui.show.sentences import (
     story_text,
 )
 from fillmask_ui.ui.components import notice_html
-from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, caption_of, token_names
+from fillmask_ui.ui.evaluate.tokens import (
+    DIFFERENT,
+    FoundTokens,
+    TokenFilter,
+    caption_of,
+    token_names,
+)
 from fillmask_ui.ui.job import Status
 
-# Tokens in the story, and characters of context on each side.
+# Tokens beside the chart: of two models so many each way, of one twice as many.
 WORST_SHOWN = 3
-_CONTEXT = 60
+_CONTEXT = 14  # characters on each side
 
 
 def figures_html(
     summary: Summary, info: RunInfo, *, final: bool = True, so_far: str = "", link: str = ""
 ) -> str:
-    """The story of what was measured: a verdict, a sentence, the main figure.
+    """What was measured: the conclusion, its interval, the figures.
 
     `so_far` from `so_far_text` qualifies the verdict of an unfinished run; `link` opens the page
     with this result, blank for none.
     """
-    names = roles_of(summary)
     models = [model for model in (info.baseline, info.model) if model is not None]
-    labels = [model_label(model) for model in models[-len(names) :]]
-    kinds = {group.name: group for group in summary.model.by_kind}
+    labels = [model_label(model) for model in models[-len(models_of(summary)) :]]
     return render(
         "page/evaluate/figures.html",
         summary=summary,
         models=models_of(summary),
-        names=names,
+        roles=ROLES,  # a model alone has the colour of the reference
         labels=labels,
         story=story_text(summary, labels[-1], final=final and not so_far),
         link=link,
         final=final,
         so_far=so_far,
-        masked=kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None,
+        masked=_masked(summary),
         conclusion=conclusion_text(summary),
+        limits=[f"{100 * x:g} %" for x in (info.limits.pass_below, info.limits.risk_below)],
+        drawn=_drawn(summary),
         change=change_text(summary),
         outlook=outlook_text(summary),
         interval=interval_heading(summary),
         alarms=[sentence(alarm) for alarm in summary.alarms if alarm != UNCHANGED_ALARM],
     )
+
+
+def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str]] | None:
+    """The change of the conclusion, its interval and how its numbers are written, if it has one."""
+    pair = summary.comparison
+    if pair is None:
+        return None
+    change, span = pair.difference_nats, pair.difference_interval
+    form: Callable[[float], str] = "{:+g} nats".format
+    if summary.metric.scaled:
+        change, span, form = pair.relative_change, pair.interval, "{:+.3g} %".format
+    if span is None or not all(map(math.isfinite, (change, span.low, span.high))):
+        return None
+    if summary.metric.scaled:
+        change, span = 100 * change, replace(span, low=100 * span.low, high=100 * span.high)
+    return (change, span, form) if span.low < span.high else None
+
+
+def _masked(summary: Summary) -> GroupFigures | None:
+    """The figures of mask tokens alone, where unchanged ones flatter the mean."""
+    kinds = {group.name: group for group in summary.model.by_kind}
+    return kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None
 
 
 def so_far_text(summary: Summary, expected: int | None) -> str:
@@ -95,6 +126,8 @@ def all_figures_html(summary: Summary, info: RunInfo) -> str:
     unchanged = UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else ""
     return render(
         "page/evaluate/all_figures.html",
+        story=story_text(summary, "") if summary.comparison else "",
+        masked=_masked(summary),
         tables=tables,
         unchanged=unchanged,
         info=info,
@@ -103,11 +136,22 @@ def all_figures_html(summary: Summary, info: RunInfo) -> str:
 
 
 def worst_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
-    """The first tokens of the table `found` by the filter `wanted`, in their sentences."""
-    shown = found.tokens[:WORST_SHOWN]
+    """A few of the tokens `found` by the filter `wanted`, in their sentences.
+
+    Of two models those whose loss grew most, then those whose loss shrank most.
+    """
+    numbered = [*enumerate(found.tokens)]
+    each_way = pair and wanted.order == DIFFERENT
+    if each_way:
+        rise = [token for token in numbered if (token[1].difference_nats or 0) > 0]
+        fall = [token for token in numbered if (token[1].difference_nats or 0) < 0]
+        shown = [*rise[:WORST_SHOWN], *fall[:WORST_SHOWN]]
+    else:
+        shown = numbered[: 2 * WORST_SHOWN]
     return render(
         "page/evaluate/worst.html",
-        tokens=[(token, excerpt(token)) for token in shown],
+        tokens=[(number, token, excerpt(token)) for number, token in shown],
+        each_way=each_way,
         count=found.count,
         caption=caption_of(wanted),
         narrowed=wanted.low > 0 or wanted.high < math.inf,

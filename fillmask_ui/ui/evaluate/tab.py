@@ -7,12 +7,14 @@ from typing import Any
 import gradio as gr
 
 from fillmask_ui.cluster import EngineChoice
+from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.options import options_of
 from fillmask_ui.show.charts import CHARTS, Chart
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components, job
 from fillmask_ui.ui.components import QUIET, link, link_to, notice_html, noticing, on_link
 from fillmask_ui.ui.evaluate import controls, view
+from fillmask_ui.ui.evaluate.evaluate_form import SetControls
 from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs, PageJobs, Selection
 from fillmask_ui.ui.evaluate.tokens import CAPTIONS, SAW, WORST
 from fillmask_ui.ui.evaluate.view import Update
@@ -31,25 +33,33 @@ def build(session: Session, root: Path | None = None) -> None:
     """Create the tab's components and wire them; runs are kept in `root`, None for the default."""
     all_jobs = EvaluationJobs(session, root)
     session.stored_runs = all_jobs.store
-    with gr.Row(elem_id="evaluate"):
-        with gr.Column(elem_classes="fm-input", min_width=280):
-            inputs = controls.build(session)
-            with gr.Row(elem_id="evaluate-buttons"):
-                run = gr.Button("Run", variant="primary", elem_id="evaluate-run")
-                cancel = gr.Button("Cancel", interactive=False, elem_id="evaluate-cancel")
-        with gr.Column(elem_classes="fm-result", min_width=280):
-            parts = {"run": run, "cancel": cancel, **build_result()}
-    with gr.Column(elem_id="evaluate-folds"):
-        parts |= build_charts() | build_tokens() | build_runs()
+    run = gr.Button("Run", elem_id="evaluate-run", render=False)
+    with gr.Column(elem_id="evaluate"):
+        with gr.Column(elem_id="evaluate-form"):
+            inputs = controls.build(session, run)
+        with gr.Column(elem_id="evaluate-hero", elem_classes="fm-card"):
+            components.html_block(render("page/evaluate/question.html"))
+            begin = gr.Button(_QUICK, variant="primary", elem_id="evaluate-begin")
+            share = 100 * EvaluationConfig().metric.recipe.probability
+            components.html_block(render("page/evaluate/steps.html", share=f"{share:g} %"))
+        parts = {"run": run, **build_result()}
+        with gr.Row(elem_id="evaluate-folds"):
+            parts |= build_tokens() | build_charts() | build_runs() | build_files()
     parts |= {control(name): component for name, component in inputs.items()}
-    _wire_jobs(all_jobs, inputs, parts)
+    _wire_jobs(all_jobs, inputs, parts, begin)
     _wire_tokens(all_jobs, parts)
     _wire_runs(all_jobs, inputs, parts)
 
 
-def _wire_jobs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts) -> None:
+def _wire_jobs(
+    all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts, begin: gr.Button
+) -> None:
     def run(page_jobs: PageJobs, **values: Any) -> None:
         page_jobs.begin(values)
+
+    def run_quick(page_jobs: PageJobs, **values: Any) -> Any:
+        page_jobs.begin(values | controls.QUICK)
+        return changes(parts, Update(controls=SetControls(controls.QUICK)))
 
     def resume(page_jobs: PageJobs, name: str | None, **values: Any) -> None:
         page_jobs.resume(name or "", values)
@@ -60,6 +70,7 @@ def _wire_jobs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts
         all_jobs,
         [
             (parts["run"].click, run, inputs),
+            (begin.click, run_quick, inputs),
             (parts["resume"].click, resume, {"name": parts["picked"], **engine}),
         ],
         lambda page_jobs, status: changes(parts, view.told(page_jobs, status)),
@@ -150,8 +161,10 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts
         return stored(request, str(event.key))
 
     def take(link: Mapping[str, str]) -> list[Any]:
-        named = (link.get(f"evaluate_{name}") or gr.skip() for name in ("model", "baseline"))
-        return [view.linked(link), *named]
+        models = [link.get(f"evaluate_{name}") for name in ("model", "baseline")]
+        if models[0] and not models[1]:
+            models[1] = ""  # this one alone
+        return [view.linked(link), *(gr.skip() if name is None else name for name in models)]
 
     def delete(request: gr.Request, name: str | None) -> Any:
         page_jobs = _page_jobs(all_jobs, request)
@@ -207,29 +220,32 @@ RUN_BUTTONS = {
 }
 # Downloads of the shown run: name of the button -> its label.
 FILE_BUTTONS = {"csv": "CSV", "json": "JSON", "report": "Report"}
-_WELCOME = (
-    "How well does a model know a text? Some of its tokens are hidden, the model says what it "
-    "expects there, and the loss is how surprised it is by what was hidden. Press Run; with a "
-    "second model both see the same masks, and a verdict says whether they differ."
-)
-_BRUSH = "Drag across the histogram, or click one of its bars, to choose tokens by their loss."
+_QUICK = "int8 against full precision, 100 texts"
 
 
 # By name; a chart is the parts `plot NAME`, `head NAME` above, `table NAME` below it and `box NAME`
 # around all; `main` is the chart of the story.
 def build_result() -> Parts:
-    """Create the message and the story of what was measured."""
-    none, welcome = components.notice_html("none"), components.notice_html("hint", _WELCOME)
+    """Create the message, what was measured, a chart and the tokens that prove it."""
     reveal = components.static("reveal.js")
-    parts: Parts = {
-        "found": gr.State(()),
-        "selection": gr.State(Selection()),
-        "notice": components.html_block(none, elem_id="evaluate-notice", js_on_load=reveal),
-        "figures": components.html_block(welcome, elem_id="evaluate-figures"),
-        **_build_chart("main"),
-        "worst": components.clickable_table(elem_id="evaluate-worst"),
-        "side": components.html_block(elem_id="worst-side"),
-    }
+    parts: Parts = {"found": gr.State(()), "selection": gr.State(Selection())}
+    with gr.Column(elem_classes="fm-result"):
+        with gr.Row(elem_id="evaluate-now"):
+            parts["notice"] = components.html_block(
+                notice_html("none"), elem_id="evaluate-notice", js_on_load=reveal
+            )
+            parts["cancel"] = gr.Button("Cancel", visible=False, elem_id="evaluate-cancel")
+        parts["figures"] = components.html_block(elem_id="evaluate-figures")
+        with gr.Row(elem_id="evaluate-proof"):
+            parts |= _build_chart("main")
+            parts["worst"] = components.clickable_table(elem_id="evaluate-worst")
+        parts["side"] = components.html_block(elem_id="worst-side")
+    return parts
+
+
+def build_files() -> Parts:
+    """Create the buttons for what leaves the page."""
+    parts: Parts = {}
     with gr.Row(visible=False, elem_id="run-files", elem_classes="fm-buttons") as parts["files"]:
         for name, label in FILE_BUTTONS.items():
             parts[name] = gr.Button(label, size="sm", elem_id=f"run-{name}")
@@ -286,7 +302,6 @@ def build_tokens() -> Parts:
             )
             parts["high"] = gr.Number(None, label="to (nats)", min_width=110, elem_id="loss-to")
             parts["any loss"] = gr.Button("Any loss", size="sm", elem_id="any-loss")
-        components.html_block(render("page/evaluate/note.html", text=_BRUSH))
         parts["token side"] = components.html_block(elem_id="token-side")
         parts["tokens"] = components.clickable_table(elem_id="worst-tokens")
     return parts
@@ -322,7 +337,7 @@ def changes(parts: Parts, update: Update, *, filters: bool = True) -> dict[Any, 
     values: Parts = {name: value for name, value in plain.items() if value is not None}
     if update.busy is not None:
         values["run"] = gr.Button(interactive=not update.busy)
-        values["cancel"] = gr.Button(interactive=update.busy)
+        values["cancel"] = gr.Button(visible=update.busy)
     if update.side is not None:
         values["token side"] = update.side
     if update.selection is not None:

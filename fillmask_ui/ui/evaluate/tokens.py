@@ -15,6 +15,7 @@ from fillmask_ui.evaluation.running_sums import LargestTokens
 from fillmask_ui.masking import KINDS
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.tokens import MeasuredToken
+from fillmask_ui.show.figures import ROLES
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import TokenNames, candidate_names
 from fillmask_ui.ui.run_tokens import reading_values, replayed
@@ -49,7 +50,7 @@ class TokenFilter:
     """Which tokens to show."""
 
     order: str = WORST  # `WORST`, `DIFFERENT` or `FLIPPED`
-    low: float = 0.0  # smallest loss under model A, in nats
+    low: float = 0.0  # smallest loss under the model, or the candidate, in nats
     high: float = math.inf  # largest loss, exclusive
     saw: str = ""  # a kind of `masking.KINDS`; blank for any
 
@@ -130,13 +131,14 @@ def side_by_side_html(
 ) -> str:
     """Each model's best words for one token, side by side, with the run's options.
 
-    `tokens` holds that of model A, and of B if there is one.
+    `tokens` holds that of the candidate, and of the reference if there is one.
 
     Raises:
         FillmaskError: if a model of the run is no longer available.
     """
     panels: list[dict[str, Any]] = []
-    for letter, token in zip("AB", tokens, strict=False):
+    roles = ROLES if len(tokens) > 1 else ("model",)
+    for role, token in zip(roles, reversed(tokens), strict=True):
         again = replayed(session, token, top_k=TOP_K, on_progress=on_progress)
         true, names = (
             again.mask.scored[0],
@@ -154,7 +156,7 @@ def side_by_side_html(
                 # Models with the same tokenizer read the same input.
                 "reads_otherwise": read not in [panel["read"] for panel in panels],
                 "read": read,
-                "caption": f"{letter}: {again.model.signature.name}",
+                "caption": f"{role.capitalize()}: {again.model.signature.name}",
                 "note": f"{loss} {again.changed}",
                 "candidates": [*zip(names, again.mask.candidates, strict=True)],
                 "true": true,

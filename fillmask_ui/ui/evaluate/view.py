@@ -218,7 +218,7 @@ def chosen_tokens(
         page_jobs: of the visitor.
         selection: the run on the page.
         order: see `TokenFilter`.
-        low: smallest loss under model A, in nats; None for any.
+        low: smallest loss under the model, or the candidate, in nats; None for any.
         high: largest loss, exclusive; None for any.
         saw: see `TokenFilter`.
     """
