@@ -148,7 +148,8 @@ def print_comparison(found: Comparison, models: Sequence[MaskedLM], unit: str) -
     name = partial(compared_name, first=first.vocabulary, second=second.vocabulary)
     loss = loss_form(unit)
     columns: tuple[str | Column, ...] = (
-        *("word", *(Column(role, percent, missing="-") for role in ROLES)),
+        "word",
+        *(Column(role, percent, missing="-") for role in ROLES),
         *(Column(head, right=True) for head in ("difference, points", "rank", "change")),
         "",
     )

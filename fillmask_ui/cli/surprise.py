@@ -95,8 +95,11 @@ def print_comparison(found: SentenceComparison, unit: str) -> None:
         return f"{in_unit(nats, unit):+.4f}"
 
     columns: tuple[str | Column, ...] = (
-        *("word", *(Column(f"{role} NLL ({unit})", loss) for role in ROLES)),
-        *(Column("difference", signed), *(f"{role} wanted" for role in ROLES), "best word"),
+        "word",
+        *(Column(f"{role} NLL ({unit})", loss) for role in ROLES),
+        Column("difference", signed),
+        *(f"{role} wanted" for role in ROLES),
+        "best word",
     )
     rows = (
         (
