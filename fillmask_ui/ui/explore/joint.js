@@ -11,8 +11,9 @@
   document.addEventListener("fillmask:answer", ({ detail: answer }) => {
     clearTimeout(timer);
     const { unit, run } = page.explore.state;
-    const compare = page.explore.mode() === "models" && page.explore.state.compare;
-    const wanted = answer.mask && !run && answer.masks > 1;
+    const mode = page.explore.mode();
+    const compare = mode === "models" && page.explore.state.compare;
+    const wanted = answer.mask && !run && answer.masks > 1 && ["", "models"].includes(mode);
     const question = JSON.stringify([answer.version, answer.model, unit, compare]);
     if (wanted && question === shown) return;
     shown = "";

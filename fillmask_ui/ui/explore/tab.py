@@ -38,7 +38,7 @@ def build(session: Session) -> None:
             "compare": gr.Dropdown(
                 components.model_choices(session),
                 value="",
-                label="Compare with",
+                label="Candidate",
                 allow_custom_value=True,  # as of the first
                 filterable=True,
                 min_width=180,
