@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fillmask_ui.show.drawing import Scale
 
 # Beyond the ends of a fitted axis, for the numbers at the ends of the bars.
-_ROOM = 0.16
+_ROOM = 0.2
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Axis:
         >>> [tick.label for tick in Axis.shares().ticks()]
         ['0 %', '20', '40', '60', '80', '100']
         >>> [tick.label for tick in Axis.fitted([-1.2, 0.3], "points", signed=True).ticks()]
-        ['−1 points', '−0.5', '0', '+0.5']
+        ['−1.5 points', '−1', '−0.5', '0', '+0.5']
         """
         sign = "+" if self.signed else ""
         ticks = [Tick(_plain(value, sign), self.scale(value)) for value in self.scale.ticks(5)]
