@@ -11,7 +11,7 @@ from typing import Any, TypedDict, get_args, get_type_hints
 
 import gradio as gr
 
-from fillmask_ui import records
+from fillmask_ui import comparing, filling, records
 from fillmask_ui.comparing import ComparedJoint, Contrast
 from fillmask_ui.errors import FillmaskError, OptionError, explain
 from fillmask_ui.files import visible
@@ -75,7 +75,9 @@ def build(session: Session) -> None:
             _check_strings(text=text, model=model, candidates=candidates)
             _check_top_k(top_k)
             words = split_words(candidates)
-            return session.fill(session.model(model), text, top_k=top_k, words=words).to_dict()
+            return session.ask(
+                session.model(model), filling.fill, text, top_k=top_k, candidates=words
+            ).to_dict()
 
     def score_candidates(text: str, candidates: str, model: str = "") -> Any:
         """Probability and NLL of given words: one list per mask, one entry per word.
@@ -87,7 +89,9 @@ def build(session: Session) -> None:
         """
         with _errors_in_words():
             _check_strings(text=text, candidates=candidates, model=model)
-            scores = session.score(session.model(model), text, split_words(candidates))
+            scores = session.ask(
+                session.model(model), filling.score_candidates, text, words=split_words(candidates)
+            )
             return [[dataclasses.asdict(word) for word in mask] for mask in scores]
 
     def compare(
@@ -106,7 +110,9 @@ def build(session: Session) -> None:
             _check_strings(text=text, model=model, other=other, candidates=candidates)
             _check_top_k(top_k)
             both = session.model(model), session.model(other)
-            return session.compare(both, text, top_k=top_k, words=split_words(candidates)).to_dict()
+            return session.ask(
+                both, comparing.compare, text, top_k=top_k, candidates=split_words(candidates)
+            ).to_dict()
 
     def models() -> Any:
         """Models at hand without a network; the other endpoints take a `reference` as `model`."""

@@ -15,10 +15,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from fillmask_ui.comparing import Comparison, compare, pair_masks
+from fillmask_ui.comparing import Comparison
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
-from fillmask_ui.filling import fill, fill_at, score_candidate_at, score_candidates
-from fillmask_ui.filling.words import raw_logits_at
 from fillmask_ui.models import ModelStore, available_models
 from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.models.model_choice import ModelChoice
@@ -130,7 +128,8 @@ class Session:
         words = (*options.get("candidates", ()), *options.get("words", ()))
         for text in (own for own in arguments if isinstance(own, str)):
             check_text(text, words)
-        key = self._key(both, (function, arguments, tuple(options.items())))
+        options = {name: value for name, value in options.items() if value != ()}  # one key each
+        key = self._key(both, (function, arguments, *sorted(options.items())))
         if (known := self._answers.get(key)) is not None:
             return known
         if "most_work" in inspect.signature(function).parameters:
@@ -139,29 +138,6 @@ class Session:
         if options.get("top_k", 1) is not None:
             self._answers.keep(key, answer, _candidates(answer))
         return answer
-
-    # To be replaced by `ask` where they are called
-    def fill(self, model, text, *, top_k, words=(), joint=5):  # type: ignore[no-untyped-def]
-        return self.ask(model, fill, text, top_k=top_k, candidates=tuple(words), joint=joint)
-
-    def score(self, model, text, words):  # type: ignore[no-untyped-def]
-        return self.ask(model, score_candidates, text, words=tuple(words))
-
-    def score_at(self, model, text, word, mask):  # type: ignore[no-untyped-def]
-        return self.ask(model, score_candidate_at, text, word, mask)
-
-    def pair(self, model, texts, *, mask, top_k, words=()):  # type: ignore[no-untyped-def]
-        masks, words = (mask, mask), tuple(words)
-        return self.ask(model, pair_masks, *texts, masks=masks, top_k=top_k, words=words)
-
-    def compare(self, models, text, *, top_k, words=(), joint=5):  # type: ignore[no-untyped-def]
-        return self.ask(models, compare, text, top_k=top_k, candidates=tuple(words), joint=joint)
-
-    def fill_at(self, model, ids, position, target, *, top_k):  # type: ignore[no-untyped-def]
-        return self.ask(model, fill_at, ids, position, target, top_k=top_k)
-
-    def logits_at(self, model, ids, position):  # type: ignore[no-untyped-def]
-        return self.ask(model, raw_logits_at, (ids,), (position,))[0]
 
     def further(
         self,

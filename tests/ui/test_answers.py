@@ -6,6 +6,7 @@ import tracemalloc
 from table_model import WORDS, TableModel
 
 from fillmask_ui.errors import FillmaskError
+from fillmask_ui.filling import fill
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.session import MAX_CHARACTERS, Answers, Session
 
@@ -41,9 +42,9 @@ def test_long_texts_leave_no_more_than_the_bound(monkeypatch):
 
     def type_text(number: int) -> None:
         words = [WORDS[(number * place) % len(WORDS)] for place in range(1, 600)]
-        session.fill(model, f"{number} [MASK] {' '.join(words)}", top_k=10)
+        session.ask(model, fill, f"{number} [MASK] {' '.join(words)}", top_k=10)
         try:
-            session.fill(model, f"{number} [MASK] " + "a" * MAX_CHARACTERS, top_k=10)
+            session.ask(model, fill, f"{number} [MASK] " + "a" * MAX_CHARACTERS, top_k=10)
         except FillmaskError as error:
             assert "characters" in str(error)
 

@@ -14,7 +14,7 @@ from page_tags import Tags
 from table_model import SPECIAL, TableModel, TableVocabulary
 
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.filling import fill, score_candidates
+from fillmask_ui.filling import fill, score_candidate_at, score_candidates
 from fillmask_ui.models import LoadProgress, ModelStore
 from fillmask_ui.records import Candidate, MaskFilling, ScoredPart, ScoredWord
 from fillmask_ui.show.render import _ENVIRONMENT
@@ -81,7 +81,7 @@ def test_the_hidden_word_is_scored_at_its_own_mask_and_once():
     model = TableModel()
     session = Session(ModelStore(loader=lambda *_, **__: model), "table")
     question = Question("[MASK] " * 20, draft=Draft("[MASK] " * 20, ("walked",) * 20))
-    session.fill(model, question.text, top_k=10, joint=0)
+    session.ask(model, fill, question.text, top_k=10, joint=0)
     calls = len(model.calls)
     found = answer(session, replace(question, selected=7))
     # One row for the mask, and one a sub-token.
@@ -96,9 +96,13 @@ def test_the_hidden_word_is_scored_at_its_own_mask_and_once():
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda session, words: session.fill(TableModel(), TEXT, top_k=5, words=words),
-        lambda session, words: session.score(TableModel(), TEXT, words),
-        lambda session, words: session.score_at(TableModel(), TEXT, words[0], 0),
+        lambda session, words: session.ask(
+            TableModel(), fill, TEXT, top_k=5, candidates=tuple(words)
+        ),
+        lambda session, words: session.ask(
+            TableModel(), score_candidates, TEXT, words=tuple(words)
+        ),
+        lambda session, words: session.ask(TableModel(), score_candidate_at, TEXT, words[0], 0),
     ],
 )
 def test_words_that_would_take_hours_are_refused(session, monkeypatch, ask):
@@ -221,7 +225,7 @@ def test_points_of_the_curve_are_hidden_words_or_first_candidates(session):
     assert points[1].word == filling.masks[1].candidates[0].word
     for point in points:
         assert point.nll_nats == pytest.approx(-math.log(point.probability))
-    wanted = session.score(model, text, ["walking"])[2][0].nll_nats
+    wanted = score_candidates(model, text, ["walking"])[2][0].nll_nats
     assert points[2].nll_nats == pytest.approx(wanted)
     assert points[2].texts[1] == f"{wanted / math.log(2):.3f} bits"
     # What cannot be spelled has the first candidate, and many masks cost a few points.

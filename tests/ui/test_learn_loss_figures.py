@@ -12,7 +12,7 @@ from table_model import TableModel
 
 from fillmask_ui import fill, load_model
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.filling import score_candidate_at
+from fillmask_ui.filling import score_candidate_at, score_candidates
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.learn import context_figures, guess_figures, loss_figures
 from fillmask_ui.ui.session import Session
@@ -104,7 +104,8 @@ def test_the_score_of_three_masks_is_the_mean_of_the_losses(embedded):
     assert show_figure(session, model, "guess_rounds", **typed).pieces == {"result": ""}
     html = show_figure(session, model, "guess_rounds", **typed, score=1).pieces["result"]
     ours = [
-        session.score(model, one.text, [*one.hidden])[0][0].nll_nats for one in guess_figures.ROUNDS
+        score_candidates(model, one.text, [*one.hidden])[0][0].nll_nats
+        for one in guess_figures.ROUNDS
     ]
     people = [-math.log(0.75), -math.log(0.5), -math.log(0.01)]
     mean = html[html.index("<tfoot>") :]
@@ -197,7 +198,7 @@ def test_what_is_wrong_with_a_sentence_is_said(show, name):
 def test_other_tokenizers_write_their_masks_otherwise(tiny_models, family):
     model = load_model(str(tiny_models.without_onnx(family)), runtime="torch")
     session = Session(ModelStore(loader=lambda reference, **_: model), family)
-    words = [c.word.strip() for c in session.fill(model, TEXT, top_k=100).masks[0].candidates]
+    words = [c.word.strip() for c in fill(model, TEXT, top_k=100).masks[0].candidates]
     best = next(w for w in words if w.isalpha() and len(model.vocabulary.encode_word(w)) == 1)
     values = {**OURS, "truth": best, "temperature": "2", "columns": "4", "reveal": "1"}
     for name in ("guess", "softmax_table", "loss_temperature", "loss_units"):

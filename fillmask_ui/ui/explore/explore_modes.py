@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fillmask_ui.errors import FillmaskError, OptionError, unknown
+from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
@@ -188,7 +189,7 @@ def joint(session: Session, values: Mapping[str, Any]) -> Json:
     try:
         model = session.model(question.model)
         draft = prediction_view.current_draft(question, model)
-        filling = session.fill(model, draft.text, top_k=1)
+        filling = session.ask(model, fill, draft.text, top_k=1)
     except FillmaskError:
         return {"html": ""}  # the answer reports the error
     return {"html": prediction_view.joint_html(filling, question.unit)}
@@ -210,7 +211,7 @@ def _file_text(session: Session, question: Question, label: str) -> str:
         raise OptionError("nothing is predicted yet: hide a word first")
     words = [word.word for word in shown.masks[0].scored]
     model = session.model(question.model)
-    filling = session.fill(model, shown.encoding.text, top_k=question.top_k, words=words)
+    filling = session.ask(model, fill, shown.encoding.text, top_k=question.top_k, candidates=words)
     # As `fillmask-ui predict --json` prints it.
     return filling.to_json(indent=2) if label == "JSON" else prediction_view.filling_csv(filling)
 
@@ -218,7 +219,7 @@ def _file_text(session: Session, question: Question, label: str) -> str:
 def whole_vocabulary(session: Session, question: Question) -> Filling:
     """All tokens at each mask of the text; refused if the file would be too large."""
     draft = _check_whole(session, question)
-    return session.fill(session.model(question.model), draft.text, top_k=None)
+    return session.ask(session.model(question.model), fill, draft.text, top_k=None)
 
 
 def _check_whole(session: Session, question: Question) -> sentence_strip.Draft:

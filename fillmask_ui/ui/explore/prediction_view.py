@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
-from fillmask_ui.filling import unscorable
+from fillmask_ui.filling import fill, score_candidate_at, unscorable
 from fillmask_ui.filling.candidates import MAX_JOINT_MASKS
 from fillmask_ui.filling.prompt import check_length, split_words
 from fillmask_ui.filling.words import text_words
@@ -175,17 +175,19 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         problems = unscorable(model, draft.text, words)
         words = tuple(word for word in words if word not in problems)
         notice = " ".join(f"{problem[:1].upper() + problem[1:]}." for problem in problems.values())
-        filling = session.fill(model, draft.text, top_k=question.top_k, words=words, joint=0)
+        filling = session.ask(
+            model, fill, draft.text, top_k=question.top_k, candidates=words, joint=0
+        )
     except OptionError as error:
         # Predictions are shown even if some words cannot be scored.
         notice = error_message(error)
-        filling = session.fill(model, draft.text, top_k=question.top_k, joint=0)
+        filling = session.ask(model, fill, draft.text, top_k=question.top_k, joint=0)
     selected = question.selected if 0 <= question.selected < len(filling.masks) else 0
     hidden = None
     if (word := draft.word(selected)) is not None:
         # It may have no tokens, or more than the model or the text's limit allows.
         with contextlib.suppress(OptionError, TextError):
-            hidden = session.score_at(model, draft.text, word, selected)
+            hidden = session.ask(model, score_candidate_at, draft.text, word, selected)
     html = mask_html(filling, model, selected, question=question, hidden=hidden)
     return Answer(
         "error" if notice else "none",
@@ -281,7 +283,7 @@ def loss_points(
         if word is not None:
             # An unscorable word has no loss: use the first candidate.
             with contextlib.suppress(OptionError, TextError):
-                scored = session.score_at(model, filling.encoding.text, word, mask)
+                scored = session.ask(model, score_candidate_at, filling.encoding.text, word, mask)
         points.append(loss_point(filling, mask, scored, unit))
     return points
 

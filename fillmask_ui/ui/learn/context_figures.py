@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.lessons.context_sides import SidedText, Sides, View, attention, side_losses
 from fillmask_ui.lessons.next_sentence import (
     FOLLOWS,
@@ -80,8 +81,10 @@ def _view_pieces(asked: Asked, views: Mapping[str, View], word: str) -> dict[str
     """A piece for each view by its title: bars slide from what they were in the same piece."""
     pieces = {}
     for number, (title, view) in enumerate(views.items(), 1):
-        filling = asked.session.fill(asked.model, view.text, top_k=_BARS, joint=0)
-        scored = asked.session.score_at(asked.model, view.text, word.strip(), view.mask)
+        filling = asked.session.ask(asked.model, fill, view.text, top_k=_BARS, joint=0)
+        scored = asked.session.ask(
+            asked.model, score_candidate_at, view.text, word.strip(), view.mask
+        )
         size = filling.signature.vocabulary_size
         bars = bars_of(filling.masks[view.mask], view.mask, asked.model.vocabulary, size, scored)
         pieces[f"view{number}"] = piece(

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.filling import score_candidate_at
 from fillmask_ui.filling.guesses import Guesses, parse_guesses
 from fillmask_ui.lessons.masked_position import MaskedPosition, find_masked_position
 from fillmask_ui.show.drawing import Bar
@@ -67,7 +68,8 @@ def rounds(asked: Asked) -> Shown:
         typed, truth = asked.text(f"guesses_{number}"), example.hidden[0]
         said = parse_guesses(typed) if typed.strip() else Guesses(percent=True)
         people.append(said.nll_nats(truth))  # infinite where nobody guessed it
-        model.append(asked.session.score_at(asked.model, example.text, truth, 0).nll_nats)
+        scored = asked.session.ask(asked.model, score_candidate_at, example.text, truth, 0)
+        model.append(scored.nll_nats)
     means = {"people": math.fsum(people) / len(ROUNDS), "model": math.fsum(model) / len(ROUNDS)}
     html = piece(
         "guess_rounds",

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import split_words
+from fillmask_ui.filling.words import raw_logits_at
 from fillmask_ui.lessons.context_sides import MASK
 from fillmask_ui.lessons.distributions import Comparison, adds_up, compare, read_numbers, scaled
 from fillmask_ui.lessons.masked_position import find_masked_position, true_token
@@ -47,7 +49,7 @@ def _asked_mask(asked: Asked) -> _OneMask:
     model, vocabulary = asked.model, asked.model.vocabulary
     masked = find_masked_position(model, text)
     target = true_token(model, masked, word)
-    logits = asked.session.logits_at(model, masked.encoding.ids, masked.position)
+    logits = asked.session.ask(model, raw_logits_at, (masked.encoding.ids,), (masked.position,))[0]
     shown = top_tokens(logits, target, MOST_WORDS)
     candidates = candidates_of(vocabulary, np.array(shown), np.zeros(len(shown)))
     names = dict(zip(shown, candidate_names(candidates, vocabulary), strict=True))
@@ -204,8 +206,8 @@ def _show_model_truth(asked: Asked) -> Shown:
     masked = find_masked_position(model, text)
     true_token(model, masked, word)  # a softmax is over single tokens
     text = f"{masked.before}{MASK}{masked.after}"
-    filling = session.fill(model, text, top_k=_WORDS, joint=0)
-    scored = session.score_at(model, text, word, 0)
+    filling = session.ask(model, fill, text, top_k=_WORDS, joint=0)
+    scored = session.ask(model, score_candidate_at, text, word, 0)
     size = filling.signature.vocabulary_size
     bars = bars_of(filling.masks[0], 0, model.vocabulary, size, scored)
     # All other words share one row: with p = 0 it adds nothing, whatever they are.

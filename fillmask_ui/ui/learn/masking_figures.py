@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation import GroupFigures, ModelFigures
+from fillmask_ui.filling import fill_at
 from fillmask_ui.filling.words import characters
 from fillmask_ui.lessons.masked_text import MaskedText, each_kind, encoded, hide, mask_text, shares
 from fillmask_ui.lessons.token_losses import (
@@ -97,7 +98,7 @@ def _show_kinds(asked: Asked) -> Shown:
     ways = []
     for alone in each_kind(encoding, vocabulary, _seed(asked, 0)):
         place, ids = alone.position, tuple(alone.hidden.input_ids.tolist())
-        said = asked.session.fill_at(asked.model, ids, place, encoding.ids[place], top_k=1)
+        said = asked.session.ask(asked.model, fill_at, ids, place, encoding.ids[place], top_k=1)
         start, end = characters(encoding, place)
         ways.append(
             {
