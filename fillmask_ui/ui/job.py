@@ -254,7 +254,7 @@ class Jobs(Generic[OwnPage]):
     """
 
     def __init__(
-        self, slots: int = 1, *, public: bool = False, new_page: Callable[..., OwnPage] = Page
+        self, slots: int = 1, *, public: bool = False, new_page: Callable[..., Any] = Page
     ) -> None:
         self.public = public
         self.slots = threading.Semaphore(slots)
