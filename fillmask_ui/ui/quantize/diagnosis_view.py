@@ -76,7 +76,7 @@ def show(asked: Asked) -> Shown | Waiting:
             "page/quantize/diagnose_made.html",
             variant=kept.result,
             size=shown.bytes_text(kept.result.size_bytes),
-            explore=link_to("explore", model=path, compare=baseline),
+            explore=link_to("explore", model=baseline, compare=path),
             evaluate=link_to("evaluate", evaluate_model=path, evaluate_baseline=baseline),
         )
     return Shown(pieces(known, name) | {"made": made})

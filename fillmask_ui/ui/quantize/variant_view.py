@@ -127,7 +127,7 @@ def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
                 variant.size_bytes,
                 figures,
                 elsewhere=bool(figures and base and figures.measured != base.measured),
-                explore=link_to("explore", model=reference, compare=source, **example),
+                explore=link_to("explore", model=source, compare=reference, **example),
                 evaluate=link_to("evaluate", evaluate_model=reference, evaluate_baseline=source),
             )
         )

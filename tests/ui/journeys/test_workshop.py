@@ -156,15 +156,18 @@ def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, sour
     # Its links open it beside the model that it was made of.
     int8 = page.locator('#quantize-rows tr[data-scheme="int8"]').first
     int8.get_by_role("link", name="Evaluate").click()
-    expect(page.get_by_role("combobox", name="Model A")).to_have_value(path)
-    expect(page.get_by_role("combobox", name="Model B")).to_have_value(source)
+    candidate, reference = (
+        page.get_by_role("combobox", name=role).locator("visible=true")
+        for role in ("Candidate", "Reference")
+    )
+    expect(candidate).to_have_value(f"int8 of {source} · made here")
+    expect(reference).to_have_value(source)
     visitor.tab("Quantize")
     int8.get_by_role("link", name="Explore").click()
     explore = Explore(page)
-    expect(explore.versus).to_contain_text(path)
-    expect(explore.bars).to_be_hidden()
+    expect(explore.mode("Two models")).to_be_checked()
     address = explore.address()
-    assert (address["model"], address["compare"]) == (path, source)
+    assert (address["model"], address["compare"]) == (source, path)
 
 
 # How the element that has the focus is drawn, and how the one that had it before is drawn now.
@@ -186,8 +189,8 @@ _RINGS = """() => {
 }"""
 _ACCENT = {"light": "rgb(15, 118, 110)", "dark": "rgb(94, 234, 212)"}
 LEAST_STOPS = {
-    "light": {"Explore": 40, "Unmask": 30, "Learn": 25},
-    "dark": {"Evaluate": 30, "Quantize": 15, "Guide": 7},
+    "light": {"Explore": 12, "Unmask": 30, "Learn": 25},
+    "dark": {"Evaluate": 30, "Quantize": 12, "Guide": 7},
 }
 
 
@@ -200,9 +203,8 @@ def test_who_moves_by_keyboard_sees_where_they_are(visit, theme):
     for tab, least in LEAST_STOPS[theme].items():
         visitor.tab(tab)
         if tab == "Evaluate":
+            Evaluate(page).form().unfold("Stored runs")
             page.get_by_label("Upload").locator("visible=true").check()
-            visitor.press(re.compile("^More options"))
-            visitor.press(re.compile("^Stored runs"))
             expect(page.get_by_role("button", name="Delete")).to_be_visible()
         # An answer that comes meanwhile replaces what has the focus.
         expect(page.locator("[aria-busy=true]").locator("visible=true")).to_have_count(0)
@@ -230,11 +232,13 @@ def test_strangers_on_a_public_page(visit, tmp_path, monkeypatch):
         bench = Evaluate(page := visit({"tab": "evaluate"}, url=url, width=390, height=844))
         expect(page.get_by_role("tab", name="Quantize")).to_have_count(0)
         expect(page.get_by_label("Data set")).to_have_count(0)
+        bench.form()
         page.get_by_label("Paste").check()
         page.get_by_label("Texts to paste").fill("The river freezes early this year.")
         page.get_by_label("Number of texts").fill("100000")
         bench.run()
         expect(bench.notice.get_by_role("alert")).to_contain_text("at most")
+        bench.form()
         page.get_by_label("Number of texts").fill("10")
         bench.run()
         expect(bench.value).to_be_visible()
