@@ -209,7 +209,7 @@ def _file_text(session: Session, question: Question, label: str) -> str:
     shown = prediction_view.answer(session, question).filling
     if shown is None:
         raise OptionError("nothing is predicted yet: hide a word first")
-    words = [word.word for word in shown.masks[0].scored]
+    words = tuple(word.word for word in shown.masks[0].scored)
     model = session.model(question.model)
     filling = session.ask(model, fill, shown.encoding.text, top_k=question.top_k, candidates=words)
     # As `fillmask-ui predict --json` prints it.
