@@ -206,8 +206,9 @@ def progress_bar(
 
         def tell_new(report: Any) -> None:
             nonlocal last_text, last_time, last_tenth
-            text, now, changes = line(report), time.monotonic(), values(report)
-            total = changes["total"] if pause else None
+            text, now = line(report), time.monotonic()
+            changes = values(report) if pause else {}
+            total = changes.get("total")
             tenth = int(10 * changes["completed"] / total) if total else 0
             waits = pause and (now - last_time < pause or (total and tenth == last_tenth))
             if text and text != last_text and not waits:

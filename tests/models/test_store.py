@@ -156,7 +156,7 @@ def test_many_threads_get_what_they_get_alone(loaded, family, runtime):
     with ThreadPoolExecutor(12) as pool:
         for _ in range(5):
             for own, logits in zip(wanted, pool.map(lambda t: ask(sharing, t), texts), strict=True):
-                np.testing.assert_allclose(logits, own, atol=1e-5)
+                np.testing.assert_allclose(logits, own, atol=2e-5)
         found = list(pool.map(lambda text: fill(sharing, text, top_k=3), texts[:6]))
     for text, filling in zip(texts, found, strict=False):
         for mine, own in zip(filling.masks, fill(model, text, top_k=3).masks, strict=True):
@@ -184,7 +184,7 @@ def test_calls_that_wait_share_a_batch(watched):
     assert watched.calls[: model_store.AT_A_TIME] == [(1, 5)] * model_store.AT_A_TIME
     assert sorted(watched.calls[model_store.AT_A_TIME :]) == [(1, 3), (2, 6)]
     for text, answer in zip(texts, answers, strict=True):
-        np.testing.assert_allclose(answer, ask(watched.model, text), atol=1e-5)
+        np.testing.assert_allclose(answer, ask(watched.model, text), atol=2e-5)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_an_error_is_that_of_one_caller_alone(watched):
     results = ask_behind_the_gate(sharing, texts)
     assert isinstance(results[-2], ModelError)
     for text, answer in zip([*texts[:-2], texts[-1]], [*results[:-2], results[-1]], strict=True):
-        np.testing.assert_allclose(answer, ask(watched.model, text), atol=1e-5)
+        np.testing.assert_allclose(answer, ask(watched.model, text), atol=2e-5)
     assert sharing._waiting == []
 
 

@@ -139,7 +139,8 @@
   function turn(on) {
     learn.projecting = on;
     document.body.classList.toggle("fm-projecting", on);
-    document.getElementById("fm-project-foot").hidden = !on;
+    const foot = document.getElementById("fm-project-foot");
+    if (foot) foot.hidden = !on; // a chapter that is not made yet has none
     for (const other of inert) other.inert = on;
   }
 
