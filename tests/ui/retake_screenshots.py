@@ -29,7 +29,7 @@ def nothing(page: Any) -> None:
 
 
 def mattered(page: Any) -> None:
-    page.get_by_role("button", name="Which words mattered?").click()
+    page.get_by_role("radio", name="What mattered").click()
     page.locator("#lens-table table").wait_for(state="attached")
 
 
@@ -39,7 +39,7 @@ def point_at_a_word(page: Any) -> None:
 
 
 def guess_first(page: Any) -> None:
-    page.get_by_role("button", name="Guess first").click()
+    page.get_by_role("radio", name="Guess first").click()
     page.get_by_text("Paste a list").click()
     page.get_by_label("Guesses, with counts").fill("mat 9, sofa 6, table 3, roof")
     page.get_by_role("button", name="Add all").click()
