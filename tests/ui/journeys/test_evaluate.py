@@ -373,8 +373,8 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     # Both models of the run are picked, and their candidates stand in one list.
     expect(page).to_have_url(re.compile(rf"run={name}&.*example=0&token="))
     expect(page).to_have_url(re.compile("compare=noisy"))
-    replay.versus.get_by_text("words in numbers").click()
-    both = replay.versus.locator("table tbody tr").filter(has_text=row.tokens[entry])
+    replay.found.get_by_text("words in numbers").click()
+    both = replay.found.locator("table tbody tr").filter(has_text=row.tokens[entry])
     for nll in (loss, float(row.baseline.nll_nats[entry])):
         expect(both.locator(f'[data-value="{nll}"]').first).to_be_visible()
     # What is asked of the sentence in the box is not asked of what the run saw.
