@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import MISSING
+from dataclasses import MISSING, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from itertools import chain
@@ -65,7 +65,7 @@ Force = Annotated[
 ]
 OnnxFile = Annotated[str | None, typer_option(_MODEL["onnx_file"])]
 Tokenizer = Annotated[str | None, typer_option(_MODEL["tokenizer"])]
-Threads = Annotated[int | None, typer_option(_MODEL["threads"])]
+Threads = Annotated[int | None, typer_option(replace(_MODEL["threads"], metavar="N"))]
 PickedModel = Annotated[str, typer_option(_MODEL["reference"])]
 Host = Annotated[
     str | None,
