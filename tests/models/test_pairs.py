@@ -135,7 +135,7 @@ def test_the_chapter_shows_what_the_head_says(pretrained):
     model = load_model(pretrained)
     probability = next_probability(model, sentence_pair(model, FIRST, SECOND))
     assert f"{100 * probability:.1f}%" in shown(model, "next_sentence")
-    assert "fm-sentences-head" in shown(model, "next_sentence")  # hides the slider
+    assert "fm-by-head" in shown(model, "next_sentence")  # hides the slider
     assert "reads the vector of <code>[CLS]</code>" in shown(model, "sentence_pair")
     loss = pair_loss(model, sentence_pair(model, FIRST, SECOND), SEED, FOLLOWS, 0.7)
     assert f"<td>{loss.total_nats:.3f}</td>" in shown(model, "pretraining_loss")

@@ -274,7 +274,7 @@ def test_a_file_of_this_machine_is_named_by_its_path(tmp_path):
         ({"source": TextSource("stdin")}, "came from standard input"),
         ({"source": TextSource(seed=5)}, "drawn with the seed 5"),
         ({"source": TextSource(encoding="latin-1")}, "encoding latin-1"),
-        ({"baseline": ModelChoice("m", runtime="torch")}, "the reference was asked for with runtime"),
+        ({"baseline": ModelChoice("m", runtime="torch")}, "reference was asked for with runtime"),
     ],
 )
 def test_what_cannot_be_set_is_said(tmp_path, changes, said):
