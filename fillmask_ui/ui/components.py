@@ -186,8 +186,8 @@ def refresh_pickers(session: Session, elem_id: str) -> None:
 
     def refresh() -> list[gr.Dropdown]:
         models = model_choices(session)
-        blank = [[choice for choice in menu.choices if not choice[1]] for menu in menus]
-        return [gr.Dropdown([*none, *models]) for none in blank]
+        none = [[(str(name), "") for name, value in menu.choices if not value] for menu in menus]
+        return [gr.Dropdown([*blank, *models]) for blank in none]
 
     for block in blocks:
         if isinstance(block, gr.HTML) and block.elem_id == elem_id:

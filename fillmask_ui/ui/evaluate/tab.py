@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from fillmask_ui.cluster import EngineChoice
-from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.options import options_of
 from fillmask_ui.show.charts import CHARTS, Chart
 from fillmask_ui.show.render import render
@@ -40,7 +40,7 @@ def build(session: Session, root: Path | None = None) -> None:
         with gr.Column(elem_id="evaluate-hero", elem_classes="fm-card"):
             components.html_block(render("page/evaluate/question.html"))
             begin = gr.Button(_QUICK, variant="primary", elem_id="evaluate-begin")
-            share = 100 * EvaluationConfig().metric.recipe.probability
+            share = 100 * MaskRecipe().probability
             components.html_block(render("page/evaluate/steps.html", share=f"{share:g} %"))
         parts = {"run": run, **build_result()}
         with gr.Row(elem_id="evaluate-folds"):
