@@ -182,9 +182,9 @@ def _whole(sent: bytes, size: int) -> bytes:
     """Sums in which each word of the vocabulary occurs."""
     running = _received(sent)
     vocabulary = running._model.vocabulary
-    vocabulary._grow(size)
-    vocabulary.occurrences[:size] += 1
-    vocabulary.sums[:, :size] += 1
+    vocabulary.occurrences.update(range(size))
+    one = np.ones_like(next(iter(vocabulary.sums.values())))
+    vocabulary.sums = {token: one + vocabulary.sums.get(token, 0) for token in range(size)}
     return pickle.dumps(running)
 
 
