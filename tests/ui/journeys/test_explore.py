@@ -434,7 +434,7 @@ def test_the_examples_and_the_guide(visit, served):
 def test_figures_explain_themselves(visit):
     """On hover, on focus, on touch and to screen readers."""
     asked = {"text": TWO, "hidden": '["cat", "mat"]'}
-    page = visit(asked)
+    Explore(page := visit(asked)).unfold("Details")
     tip, name = page.locator("#fm-tip"), page.get_by_role("button", name="Entropy").first
     name.hover()
     expect(tip).to_have_text(EXPLANATIONS["entropy"])
@@ -451,6 +451,7 @@ def test_figures_explain_themselves(visit):
     expect(tip).to_be_hidden()
     expect(page.get_by_role("button", name="Perplexity").first).to_be_focused()
     page = visit(asked, width=390, height=844, has_touch=True, is_mobile=True)
+    Explore(page).unfold("Details")
     tip = page.locator("#fm-tip")
     page.locator("#candidates .fm-explain", has_text="Cumulative").tap()
     expect(tip).to_have_text(EXPLANATIONS["cumulative"])
