@@ -199,7 +199,7 @@ def test_who_moves_by_keyboard_sees_where_they_are(visit, theme):
     visitor = Visitor(page := visit(color_scheme=theme))
     # Who has many models has lists that scroll.
     page.add_style_tag(content=STILL + "[role=listbox] { max-height: 2rem !important; }")
-    expect(page.locator("#loss svg")).to_be_visible()
+    expect(page.locator("#bars .fm-row").first).to_be_visible()
     for tab, least in LEAST_STOPS[theme].items():
         visitor.tab(tab)
         if tab == "Evaluate":
