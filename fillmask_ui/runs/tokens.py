@@ -140,7 +140,7 @@ class TokenPlace:
     example: int  # id of the text
     position: int  # of the token, special tokens counted, as the model of `side` tokenizes
     other: str = ""  # name of the run that it is compared with; blank for none
-    side: int = 0  # 0 for model A, 1 for model B
+    side: int = 0  # 0 for the candidate, 1 for what it is measured against
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ def measured_tokens(store: RunStore, place: TokenPlace) -> tuple[MeasuredToken |
     elif row.other is not None:
         met.append((run.info, "baseline", row.other, row.other.scores))
     if not 0 <= place.side < len(met):
-        raise DataError(f"run {run.info.name} measured one model: there is no model B")
+        raise DataError(f"run {run.info.name} measured one model alone")
     own = met[place.side][2]
     entries = np.flatnonzero(own.cols == place.position)
     if not len(entries):

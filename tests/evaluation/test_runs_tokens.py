@@ -27,7 +27,7 @@ def test_a_run_of_one_model(store):
         with pytest.raises(DataError, match="has not measured"):
             run.row(missing)
     for place, said in (
-        (TokenPlace(run.info.name, row.id, position, side=1), "no model B"),
+        (TokenPlace(run.info.name, row.id, position, side=1), "one model alone"),
         (TokenPlace(run.info.name, row.id, 0), "was not hidden"),
         (TokenPlace("gone", row.id, position), "unknown run"),
     ):

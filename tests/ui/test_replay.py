@@ -118,7 +118,7 @@ def test_what_is_gone_is_said_above_the_sentence(tmp_path):
     assert "Unknown run 'gone'" in said({**place, "run": "gone"})
     assert "has not measured a text 7" in said({**place, "example": "7"})
     assert "was not hidden" in said({**place, "token": "0"})
-    assert "no model B" in said({**place, "side": "B"})
+    assert "one model alone" in said({**place, "side": "B"})
     assert "Unknown run 'gone'" in said({**place, "run_b": "gone"})
     without = session_of(tmp_path, noisy=TableModel(1))
     assert "measured table-1-0, which cannot be had now: no model" in said(place, without)

@@ -62,7 +62,7 @@
       },
       end() {
         turn += 1;
-        byId(id).hidden = true;
+        if (byId(id)) byId(id).hidden = true; // a page that opened at another tab has none yet
       },
     };
   }
