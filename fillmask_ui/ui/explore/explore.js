@@ -191,8 +191,9 @@
 
   function stale() {
     dirty = true;
-    stage?.classList.add("fm-stale");
-    stage?.setAttribute("aria-busy", "true");
+    if (!stage) return; // a link may come before the tab
+    stage.classList.add("fm-stale");
+    stage.setAttribute("aria-busy", "true");
     document.dispatchEvent(new CustomEvent("fillmask:stale"));
   }
 

@@ -101,7 +101,7 @@ def test_two_masks_are_looked_at_filled_together_linked_and_saved(visit, served)
     explore.see(TWO)
     assert explore.state("state.hidden") == ["cat", "mat"]
     expect(explore.notice).to_contain_text("'[MASK]' is itself a mask")
-    explore.press("1 cat")
+    explore.press("mask 1 – show its candidates")
     expect(explore.rows.first).to_have_attribute("data-key", re.compile(":0:"))
     expect(explore.bars.locator(".fm-hidden")).to_contain_text("cat")
     expect(explore.bars.locator(".fm-asked")).to_have_count(2)
@@ -391,7 +391,7 @@ def test_the_examples_and_the_guide(visit, served):
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Grammar")).to_be_focused()
     example = next(group for group in EXAMPLE_SETS if group.name == "Grammar").examples[0]
-    chip = page.get_by_role("tabpanel").get_by_role("button", name=example.name)
+    chip = page.locator("#all-examples").get_by_role("button", name=example.name)
     chip.click()
     explore.see(example.text)
     expect(question).to_have_text(example.question)
