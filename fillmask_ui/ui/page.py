@@ -135,7 +135,7 @@ _SHAPES = {
     "block_border_width": "0px",
     "block_shadow": "none",
     "block_padding": "0px",
-    "block_title_text_weight": "600",
+    "block_title_text_weight": "700",
     "input_border_width": "1px",
     "input_shadow": "none",
     "input_shadow_focus": "0 0 0 3px rgba(13, 148, 136, .18)",
