@@ -46,7 +46,7 @@ STEPS = (
         "Type a sentence, or pick an example",
         "Write [MASK] or ___ where a word is hidden. The model guesses that word from the words "
         "on both sides, while you type.",
-        below="#examples",
+        below="#strip",
     ),
     Step(
         "#strip",

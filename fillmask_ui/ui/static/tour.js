@@ -24,7 +24,7 @@
     a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
   // Below what the step names, or below, above, right or left of the target: the first place inside
-  // the page, off the target and the sentence box. On a narrow screen a sheet at the bottom, or at
+  // the page, off the target, the sentence box and its words. On a narrow screen a sheet at the bottom, or at
   // the top where the sentence box is at the bottom.
   function place() {
     if (step < 0) return;
@@ -58,7 +58,9 @@
       { left: right - width, top: sentence.bottom + GAP },
     ].map((at) => ({ ...at, right: at.left + width, bottom: at.top + height }));
     const inside = (at) => at.left >= 0 && at.right <= right + GAP && at.top + scrollY >= 0;
-    const at = places.find((at) => inside(at) && !meets(at, box) && !meets(at, sentence));
+    const strip = document.getElementById("strip").getBoundingClientRect();
+    const free = (at) => ![box, sentence, strip].some((other) => meets(at, other));
+    const at = places.find((at) => inside(at) && free(at));
     const origin = (card.offsetParent ?? document.body).getBoundingClientRect();
     card.style.left = `${(at ?? places.at(-1)).left - origin.left}px`;
     card.style.top = `${(at ?? places.at(-1)).top - origin.top}px`;
