@@ -21,7 +21,9 @@ from fillmask_ui.ui.page import build_app
 
 ROOT = Path(__file__).parent.parent.parent
 # The page shows the answer to what is asked, and nothing is still moving.
-ANSWERED = "() => window.fillmask?.explore?.answer && !document.querySelector('#stage.fm-stale')"
+ANSWERED = """() => document.querySelector("[role=tabpanel]")
+    && ![...document.querySelectorAll("#stage.fm-stale, [aria-busy=true]")]
+        .some((part) => part.checkVisibility())"""
 
 
 def nothing(page: Any) -> None:
@@ -67,7 +69,7 @@ def ledger(page: Any) -> None:
 
 
 def two_decodings(page: Any) -> None:
-    page.get_by_label("Compare with a second setting").check()
+    page.get_by_text("Compare with a second setting").click()
     page.locator(".fm-unmasked").nth(1).wait_for()
 
 

@@ -232,6 +232,8 @@ def test_strangers_on_a_public_page(visit, tmp_path, monkeypatch):
         bench = Evaluate(page := visit({"tab": "evaluate"}, url=url, width=390, height=844))
         expect(page.get_by_role("tab", name="Quantize")).to_have_count(0)
         expect(page.get_by_label("Data set")).to_have_count(0)
+        asked = visit({"tab": "quantize"}, url=url)
+        expect(asked.get_by_text("Quantize is not offered on a public page")).to_be_visible()
         bench.form()
         page.get_by_label("Paste").check()
         page.get_by_label("Texts to paste").fill("The river freezes early this year.")
