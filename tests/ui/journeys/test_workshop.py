@@ -13,6 +13,7 @@ from planted import plant
 from playwright.sync_api import expect
 from serving import serving
 
+from fillmask_ui.models import load_model
 from fillmask_ui.quantizing.measure_variants import Progress
 from fillmask_ui.ui.quantize import diagnosis_view
 from fillmask_ui.unmasking import UnmaskingConfig, finish, read_history
@@ -78,9 +79,14 @@ def gate(monkeypatch):
 
 
 @pytest.fixture
-def source(tiny_models, tmp_path):
-    """A tiny BERT in a folder of its own, with variants of its own."""
-    return str(shutil.copytree(tiny_models.folder("bert"), tmp_path / "bert"))
+def source(tmp_path):
+    """The embedded model as a folder of its own, with variants of its own."""
+    files = load_model("embedded").files
+    (tmp_path / "onnx").mkdir()
+    weights = [*files.weights, *files.folder.glob("*.safetensors")]
+    for path in (*files.tokenizer.glob("*.json"), *weights):
+        shutil.copy(path, tmp_path / path.relative_to(files.folder))
+    return str(tmp_path)
 
 
 def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, source, gate):
@@ -114,7 +120,7 @@ def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, sour
     button = rows.nth(1).get_by_role("button", name="Diagnose int8")
     path = button.get_attribute("data-diagnose")
     graph = onnx.load(path)
-    plant(graph, "sign", 1, seed=5)
+    plant(graph, "scale", 1, seed=5)
     onnx.save(graph, path)
 
     # What is known soon is shown while the rest is measured; that can be stopped.
