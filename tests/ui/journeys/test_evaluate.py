@@ -49,7 +49,7 @@ def perplexity():
 def test_an_engineer_measures_the_embedded_texts(visit, served):
     bench = Evaluate(page := visit({"tab": "evaluate"}, height=800))
     # A wrong number is named.
-    bench.form().model("Candidate", "embedded").model("Reference", "")
+    bench.form().model("Candidate", "embedded · float16").model("Reference", "")
     workers = page.get_by_label("Workers")
     expect(page.get_by_label("This process")).to_be_checked()
     expect(workers).to_be_hidden()
@@ -287,7 +287,7 @@ def test_a_visitor_pastes_texts_on_a_phone_and_shares_the_run(visit, served):
     bench = Evaluate(page := visit(asked, width=390, height=844))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     expect(bench.notice.get_by_role("alert")).to_contain_text("nowhere")
-    bench.form().model("Candidate", "embedded").model("Reference", "")
+    bench.form().model("Candidate", "embedded · float16").model("Reference", "")
     page.get_by_label("Paste").check()
     page.get_by_label("Texts to paste").fill(pasted)
     page.get_by_label("Pseudo-perplexity").check()
