@@ -128,8 +128,8 @@ class Session:
         words = (*options.get("candidates", ()), *options.get("words", ()))
         for text in (own for own in arguments if isinstance(own, str)):
             check_text(text, words)
-        options = {name: value for name, value in options.items() if value != ()}  # one key each
-        key = self._key(both, (function, arguments, *sorted(options.items())))
+        given = sorted(own for own in options.items() if own[1] != ())  # no words: one key
+        key = self._key(both, (function, arguments, *given))
         if (known := self._answers.get(key)) is not None:
             return known
         if "most_work" in inspect.signature(function).parameters:

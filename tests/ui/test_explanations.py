@@ -7,7 +7,6 @@ from explore_page import EXPLANATIONS
 
 from fillmask_ui.filling import fill
 from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise, Restored
-from fillmask_ui.show import diagnosis
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.explore_modes import joint
 from fillmask_ui.ui.explore.explore_state import Question
@@ -15,6 +14,7 @@ from fillmask_ui.ui.explore.guess_view import guess
 from fillmask_ui.ui.explore.model_contrast_view import compared
 from fillmask_ui.ui.explore.prediction_view import answer
 from fillmask_ui.ui.explore.sentence_strip import Draft
+from fillmask_ui.ui.quantize import diagnosis_view
 
 
 def test_each_is_used_and_stands_once_on_the_page(session):
@@ -28,14 +28,13 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     own = guess(session, {"text": "a [MASK]", "guesses": "cat", "truth": "cat"})["html"]
     together = joint(session, {"text": question.text})["html"]
     both = compared(session, {"text": question.text, "compare": "table"})["html"]
-    variants = render("page/quantize/rows.html", lines=[], stamps=[], texts=0, alarms=[])
+    nothing = {name: [] for name in ("lines", "stamps", "alarms", "recipes")}
+    variants = render("page/quantize/rows.html", texts=0, **nothing)
     restored = Restored(0.1, None, 1)
     part = PartNoise("query", "product", 0, (4, 4), "int8", 1, 4, 9.0, 9.0, restored=restored)
     known = Diagnosis("small", "large", (part,))
-    parts, left = diagnosis.worst_parts(known), diagnosis.left_out(known)
-    noise = render("page/quantize/diagnose_parts.html", bars=[], table=parts)
-    left_out = render("page/quantize/diagnose_left_out.html", table=left)
-    html = "".join([*pieces.values(), own, together, both, variants, noise, left_out])
+    panel = diagnosis_view.pieces(known, "small").values()
+    html = "".join([*pieces.values(), own, together, both, variants, *panel])
     assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)
 
 
