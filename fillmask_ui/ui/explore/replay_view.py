@@ -156,9 +156,9 @@ def _values(session: Session, question: Question, opened: _Opened) -> dict[str, 
 
 
 def _sides(session: Session, question: Question, opened: _Opened) -> list[dict[str, Any]]:
-    """The models that saw the token, if there are two."""
+    """The models that saw the token, the reference first, if there are two."""
     found = []
-    for side, token in enumerate(opened.met):
+    for side, token in reversed([*enumerate(opened.met)]):
         if token is None:
             continue
         place = {"side": "B" if side else "", "token": str(token.row.cols[token.entry])}
@@ -168,7 +168,7 @@ def _sides(session: Session, question: Question, opened: _Opened) -> list[dict[s
         found.append(
             {
                 "set": json.dumps(place),
-                "name": f"{'AB'[side]}: {token.signature['name']}",
+                "name": f"{('Candidate', 'Reference')[side]}: {token.signature['name']}",
                 "pressed": side == opened.side,
                 "nll_nats": float(token.scores.nll_nats[token.entry]),
             }

@@ -403,7 +403,7 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     replay.sentence.focus()  # nor what has the focus
     page.go_back()
     replay.shows(unchanged)
-    replay.press("B: table-1-0.3")
+    replay.press("Reference: table-1-0.3")
     replay.shows(unchanged, row.baseline)
     expect(page.get_by_role("combobox", name="Model").first).to_have_value("noisy")
     page.go_back()
