@@ -82,8 +82,8 @@ class Losses:
 class Comparison:
     """The class beside the model."""
 
-    # The true word, then guesses by share, then the model's best, then a blank word for the rest;
-    # the class is the reference, the model the candidate.
+    # The true word, then guesses by share, then the model's best, then a blank word for the rest.
+    # The first of each two numbers is the class's.
     words: tuple[ContrastedWord, ...]
     parts: Mapping[str, int]  # sub-tokens of words that were scored
     losses: Losses | None  # None if the true word is unknown
