@@ -54,6 +54,9 @@ def predict(
     joint: Annotated[
         int, option("Joint fillings of several masks; 0 for none.", min=0, max=100)
     ] = 5,
+    beam_width: Annotated[
+        int, option("Hypotheses kept while joint fillings are searched for.", metavar="N")
+    ] = 16,
     file: TextFile = None,
     baseline: Baseline = None,
     compare: Compare = None,
@@ -67,7 +70,12 @@ def predict(
     words = split_words(candidates or "")
     if candidates is not None and not words:
         raise OptionError(f"--candidates {candidates!r} has no word: write them as in: cat, dog")
-    asked = {"top_k": parse_top_k(top_k), "candidates": words, "joint": joint}
+    asked = {
+        "top_k": parse_top_k(top_k),
+        "candidates": words,
+        "joint": joint,
+        "beam_width": beam_width,
+    }
     sentences, several = given_texts(texts, file, _ADVICE)
     if not as_json:  # what draws the tables is imported while the weights are read
         Thread(target=import_module, args=("rich.table",)).start()

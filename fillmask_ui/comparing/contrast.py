@@ -26,6 +26,7 @@ from fillmask_ui import scoring
 from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling.candidates import (
+    BEAM_WIDTH,
     MAX_TOP_K,
     Distribution,
     Prompt,
@@ -257,6 +258,7 @@ def compare(
     top_k: int | None = 5,
     candidates: Sequence[str] = (),
     joint: int = 5,
+    beam_width: int = BEAM_WIDTH,
     most_work: int | None = None,
 ) -> Comparison:
     """What two models put at each mask of a text, side by side.
@@ -273,7 +275,7 @@ def compare(
     >>> mask.kl_nats, mask.js_nats, mask.flipped
     (0.0, 0.0, False)
     """
-    check_choices(top_k, candidates, joint)
+    check_choices(top_k, candidates, joint, beam_width)
     prompts = _prompts((reference, candidate), text, candidates, most_work)
     alike = prompts[0].encoding.ids == prompts[1].encoding.ids and same_tokenizer(
         reference.vocabulary, candidate.vocabulary
@@ -300,7 +302,7 @@ def compare(
     fillings = []
     for prompt, own_masks in zip(prompts, found, strict=True):
         with _named(prompt.model):
-            best = best_joint(prompt, joint)
+            best = best_joint(prompt, joint, beam_width)
         fillings.append(Filling(prompt.encoding, prompt.model.signature, tuple(own_masks), best))
     together = _compared_joint(prompts, fillings, alike)
     notes = () if alike else (BY_WORD,)

@@ -257,9 +257,7 @@ def unscorable(model: MaskedLM, text: str, words: Sequence[str]) -> dict[str, st
     return {word: why for word in words if (why := problem(word))}
 
 
-def best_joint(
-    prompt: Prompt, count: int, beam_width: int = BEAM_WIDTH
-) -> tuple[JointFilling, ...]:
+def best_joint(prompt: Prompt, count: int, beam_width: int) -> tuple[JointFilling, ...]:
     """At most `count` best fillings of all masks together; none for one mask or too many.
 
     Each step fills the next mask of every hypothesis, the later ones hidden, and keeps the best;

@@ -29,6 +29,7 @@ JSON = {
     "predict-top-k-all": ("predict", *TABLE, "--top-k", "all", "A [MASK]."),
     "predict-candidates": ("predict", *TABLE, *WORDS, "-k", "3", CAT, "the [MASK]ing [MASK]"),
     "predict-joint": ("predict", *TABLE, "--joint", "3", TWO, THREE),
+    "predict-narrow-beam": ("predict", *TABLE, "--joint", "1", "--beam-width", "1", "-k", "1", TWO),
     "predict-no-joint": ("predict", *TABLE, "--joint", "0", "-k", "1", TWO),
     "predict-bits": ("predict", *TABLE, "--bits", "-k", "2", CAT),
     "predict-file": ("predict", *TABLE, "--file", "sentences.txt", "-k", "2"),
