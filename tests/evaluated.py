@@ -21,11 +21,6 @@ ALL_CONFIGS = [
 ]
 # Options of an evaluation of a second on the shell.
 FAST = ("--samples", "8", "--max-tokens", "32")
-# What every summary says as JSON, on the shell too.
-SUMMARY_KEYS = (
-    *("metric", "mean_nll_nats", "cross_entropy", "interval_95", "tokens", "texts", "skipped"),
-    *("top1_accuracy", "top5_accuracy", "by_kind"),
-)
 
 
 def measured(rows):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
-from table_model import TableModel, TableVocabulary, letter_vocabulary
+from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui import compare, fill, load_model, pair_masks, score_candidates
-from fillmask_ui.errors import ModelOutputError, OptionError, TextError
+from fillmask_ui.errors import OptionError, TextError
 
 FIRST, SECOND = TableModel(seed=3), TableModel(seed=3, noise=0.8)
 OTHER = TableModel(seed=5, vocabulary=letter_vocabulary())
@@ -160,31 +160,6 @@ def test_each_model_gets_its_own_mask(tiny_models):
             assert asked.probabilities == tuple(
                 side.masks[number].scored[0].probability for side in alone
             )
-
-
-def broken():
-    model = TableModel(seed=8)
-    model.left[:] = np.nan
-    return model
-
-
-@pytest.mark.parametrize(
-    ("models", "text", "error", "message"),
-    [
-        ((FIRST, TableModel(4, max_tokens=5)), TEXT, TextError, "table-4-0: the text has 9 tokens"),
-        ((FIRST, SECOND), "the cat", TextError, "table-3-0: the text has no mask"),
-        ((FIRST, broken()), TEXT, ModelOutputError, "table-8-0: the model returned NaN"),
-        (
-            (TableModel(vocabulary=TableVocabulary((*FIRST.vocabulary.tokens, "éclair"))), OTHER),
-            TEXT,
-            OptionError,
-            "table-5-0: the candidate 'éclair' cannot be spelled",
-        ),
-    ],
-)
-def test_errors_name_the_model_that_cannot_take_the_text(models, text, error, message):
-    with pytest.raises(error, match=f"^{message}"):
-        compare(*models, text, candidates=["éclair"] if "éclair" in message else [])
 
 
 def test_work_is_bounded():

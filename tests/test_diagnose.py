@@ -27,15 +27,12 @@ from fillmask_ui.onnx_tools.graph_parts import find_parts
 from fillmask_ui.quantizing.diagnosis import (
     DiagnoseOptions,
     Diagnosis,
-    Greedy,
-    GreedyStep,
     PartNoise,
     Restored,
     worst_first,
 )
 from fillmask_ui.quantizing.graph_pair import open_pair
 from fillmask_ui.quantizing.leave_one_out import diagnose
-from fillmask_ui.quantizing.measure_variants import Progress
 from fillmask_ui.quantizing.signal_to_noise import Power, activation_noise
 
 __all__ = ["forms"]
@@ -173,16 +170,6 @@ def test_losses_are_those_that_eval_measures_of_the_written_files(home, steps):
     assert not list((home.folder / "onnx").glob(".draft*"))
 
 
-def test_progress_only_grows_and_what_is_known_grows_with_it(steps):
-    shares = [s.fraction for s in steps if isinstance(s, Progress) and s.fraction is not None]
-    assert shares == sorted(shares) and shares[-1] <= 1
-    known = [step for step in steps if isinstance(step, Diagnosis)]
-    assert [one.complete for one in known] == [False] * (len(known) - 1) + [True]
-    assert known[0].texts == 0 and known[1].texts > 5
-    counts = [sum(part.restored is not None for part in one.parts) for one in known]
-    assert counts == sorted(counts) and counts[-1] == 2
-
-
 def test_everything_in_full_precision_is_the_baseline(home, tmp_path):
     pair = open_pair(home.int8, home.baseline)
     names = [own.second.name for own in pair.matching.pairs]
@@ -217,15 +204,6 @@ def test_the_greedy_list_ends_under_the_budget_or_says_that_it_cannot(home):
     assert len(greedy.names) <= greedy.tried <= 3
     wide = last(choice, home.baseline, budget=5.0, most=1)
     assert wide.greedy.reached and not wide.greedy.steps
-
-
-def test_a_larger_budget_takes_the_beginning_of_the_list():
-    steps = (GreedyStep("a", 1.2, 0.2, 5), GreedyStep("b", 1.1, 0.1, 9))
-    whole_list = Greedy(0.0, steps, False, 4)
-    assert whole_list.within(0.05, 0.5).names == ("a", "b")
-    assert not whole_list.within(0.05, 0.5).reached
-    assert whole_list.within(0.2, 0.5) == Greedy(0.2, steps[:1], True, 4)
-    assert whole_list.within(0.6, 0.5) == Greedy(0.6, (), True, 4)
 
 
 def test_its_own_baseline_and_half_precision(home):

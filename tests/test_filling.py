@@ -70,20 +70,6 @@ def test_a_word_of_several_sub_tokens_by_the_chain_rule():
     assert scored.rank is None
 
 
-def test_a_word_of_very_many_tokens_is_scored_in_several_calls():
-    """The limit of rows a call bounds memory."""
-    LONG.calls.clear()
-    word = "quick" + "s" * 70
-    (score,) = filling.score_candidates(LONG, "the [MASK] ran", [word])[0]
-    assert len(score.parts) == 71
-    assert max(rows for _, rows in LONG.calls) <= 64
-    ids = [*WORDS.encode("the").ids[:-1], *WORDS.encode_word(word), *WORDS.encode("ran").ids[1:]]
-    for part in (0, 63, 64, 70):
-        seen = [*ids[: 2 + part], *[WORDS.mask_id] * (71 - part), *ids[73:]]
-        expected = probabilities(seen, 2 + part)[ids[2 + part]]
-        assert score.parts[part].nll_nats == pytest.approx(-math.log(expected))
-
-
 def test_a_word_of_one_token_is_its_candidate():
     (mask,) = filling.fill(MODEL, "the [MASK] sat", top_k=None, candidates=["dog", "cat"]).masks
     for scored in mask.scored:
@@ -145,19 +131,6 @@ def test_more_work_than_allowed_is_refused_before_the_model_runs():
     for mask, scored in enumerate(allowed):
         alone = [filling.score_candidate_at(model, text, word, mask) for word in words]
         assert alone == [*scored]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (" \n", "the text is empty"),
-        ("the cat sat", r"has no mask: put \[MASK\]"),
-        ("the " * 100 + "[MASK]", "103 tokens and this model takes at most 64.*nothing was cut"),
-    ],
-)
-def test_texts_that_cannot_be_used(text, message):
-    with pytest.raises(TextError, match=message):
-        filling.fill(MODEL, text)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from table_model import TableModel
 
 DOCS = Path(__file__).parent.parent / "docs"
 sys.path.append(str(DOCS))
@@ -49,13 +48,6 @@ def test_times_by_hand():
     assert simulate(replace(case, copies=True)).seconds == pytest.approx(20.0)
 
 
-def test_twice_the_workers_take_half_the_time_while_nothing_saturates():
-    case = replace(case_of(PLAN, MEASURED, models(PLAN, MEASURED)[1]), blocks=100_000, workers=50)
-    case = replace(case, slow_workers=0, start_seconds=0.0)
-    ratio = simulate(case).seconds / simulate(replace(case, workers=100)).seconds
-    assert ratio == pytest.approx(2.0, rel=0.02)
-
-
 def test_bundles_change_the_time_little(monkeypatch):
     """Against blocks one by one, with everything that goes wrong."""
     case = replace(case_of(PLAN, MEASURED, models(PLAN, MEASURED)[0]), blocks=20_000, workers=40)
@@ -90,28 +82,3 @@ def test_the_document_shows_what_the_script_prints():
     assert simulate(case) == simulate(case) != simulate(replace(case, seed=1))
     for table in QUICK:
         assert table(PLAN, MEASURED) in DOCUMENT
-
-
-def test_the_inputs_can_be_measured(monkeypatch, tmp_path):
-    """By a model that needs no time, on one small block."""
-    import measure_many_machines as measuring
-
-    monkeypatch.setattr(measuring, "load_model", lambda **_: TableModel())
-    monkeypatch.setattr(measuring, "_loading", lambda: {"load_seconds": 1.0, "model_bytes": 1})
-    for name, small in (("BLOCKS", 2), ("BLOCK_TEXTS", 40), ("MERGES", 3), ("NOTED", 1000)):
-        monkeypatch.setattr(measuring, name, small)
-    path = tmp_path / "texts.txt"
-    path.write_text("the old dog sat on the red mat and walked\na cat\n" * 100, "utf-8")
-    found = Measured(**measuring.measure([str(path)]))
-    assert min(vars(found).values()) >= 0
-    assert found.text_bytes == pytest.approx((41 + 5) / 2)
-    assert 48 <= found.kept_bytes < 1000  # an id and five numbers, beside what does not grow
-    assert found.compressed_bytes < found.partial_bytes
-
-
-def test_the_script_takes_other_sizes(monkeypatch, capsys):
-    argv = ["simulate", "--texts", "1e5", "--workers", "10", "--price", "1"]
-    monkeypatch.setattr(sys, "argv", argv)
-    monkeypatch.setattr(tables, "TABLES", (tables.run_table, tables.assumed_table))
-    simulation.main()
-    assert "| `--texts` | 100,000 | texts |" in capsys.readouterr().out

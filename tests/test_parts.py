@@ -8,13 +8,12 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from quantized_forms import FORMS, feeds, forms, inlined, run
+from quantized_forms import FORMS, feeds, forms, run
 from tiny_models import EVERY_FAMILY
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.onnx_tools.constant_folding import Constants
-from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.float32_graph import dequantized
 from fillmask_ui.onnx_tools.graph_edits import (
     in_full_precision,
@@ -111,16 +110,6 @@ def test_a_graph_whose_names_are_all_others_is_matched(forms, form):
     assert {(p.first.output, p.second.name) for p in matching.pairs} == expected
 
 
-def test_what_has_no_partner_is_listed(forms):
-    parts = find_parts(forms.baseline)
-    (missing,) = (part for part in parts if part.name.endswith("layer.1.intermediate.dense"))
-    without = [part for part in parts if part is not missing]
-    matching = match_parts(without, parts)
-    assert (matching.only_first, matching.only_second) == ((), (missing,))
-    assert len(matching.pairs) == len(without)
-    assert match_parts(parts, without).only_first == (missing,)
-
-
 # How far numbers in so many bits are from those they stand for, relative to the largest.
 _TOLERANCE = {"int4": 0.08, "fp16": 5e-4}
 
@@ -194,38 +183,6 @@ def test_one_part_in_full_precision_yields_the_product_of_the_baseline(forms, fo
     wanted = source.astype(np.float32) @ dequantized(baseline, pair.second)
     np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=2e-3 * np.abs(wanted).max())
     assert part.output not in {p.output for p in find_parts(restored) if p.quantized}
-
-
-def test_word_embeddings_that_are_there_anyway_are_not_stored_again():
-    small, full = (
-        inlined(asset("model") / "onnx" / name, asset("model"))
-        for name in ("model_int8.onnx", "model.onnx")
-    )
-
-    def restored(model, called):
-        pairs = match_parts(find_parts(model), find_parts(full)).pairs
-        return in_full_precision(model, full, [p for p in pairs if p.first.is_called(called)])
-
-    table, zero_point = 384 * 22400, 22400
-    looked_up = restored(small, "bert.embeddings.word_embeddings")
-    assert stored_bytes(looked_up) == stored_bytes(small) + 2 * table
-    both = restored(looked_up, "projection")  # its float16 is there by now
-    scales = 4 * 22400
-    assert stored_bytes(both) == stored_bytes(small) + table - zero_point - scales
-
-
-@pytest.mark.parametrize("per_channel", [True, False])
-def test_tied_int8_embeddings_are_two_parts_of_one_constant(forms, per_channel):
-    model = dynamic_int8(forms.baseline, per_channel=per_channel)
-    parts = {part.kind: part for part in find_parts(model) if "word_emb" in part.constant}
-    table, projection = parts["embedding"], parts["projection"]
-    assert table.name.endswith("bert.embeddings.word_embeddings")
-    assert table.constant == projection.constant and table.quantized
-    rows = dequantized(model, table)
-    np.testing.assert_array_equal(rows.T, dequantized(model, projection))
-    inputs = feeds(model)
-    (seen,) = run(with_outputs(model, [table.output]), inputs, table.output)
-    np.testing.assert_array_equal(seen, rows[inputs["input_ids"]])
 
 
 def test_patterns_choose_by_name_kind_and_layer(forms):

@@ -9,12 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import onnxruntime as ort
 import pytest
 import yaml
-from quantized_forms import exact_settings
-from tiny_models import batch_of
 
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import ModelChoice, load_model
@@ -63,16 +60,6 @@ def test_the_layout_is_the_hubs_and_all_names_load(home):
     loaded = [load_model(own) for own in (home, home / INT8)]
     assert len({model.signature.sha256 for model in loaded}) == 1
     assert load_model(home / QDQ).signature.precision == "int8"
-
-
-def test_a_result_is_what_a_plain_session_computes(home):
-    model = load_model(home / QDQ)
-    batch = batch_of(model.vocabulary, ["The cat sat on the [MASK]."])
-    session = ort.InferenceSession(home / QDQ, exact_settings())
-    given = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-    given["token_type_ids"] = np.zeros_like(batch.input_ids)
-    wanted = session.run(["logits"], given)[0][batch.rows, batch.cols]
-    assert np.allclose(model.logits_at(*batch), wanted, atol=1e-3 * np.abs(wanted).max())
 
 
 def test_the_card_says_how_it_was_made(home, bert):
@@ -176,17 +163,6 @@ def test_a_full_disk_leaves_what_was_there(bert, own, monkeypatch):
     with pytest.raises(DataError, match=r"No space left on device; name a folder where there is"):
         list(quantize(bert, own, ["fp16"]))
     assert files(own) == before
-
-
-def test_closing_between_two_keeps_the_first(bert, tmp_path):
-    steps = quantize(bert, tmp_path / "out", ["int8", "int4"])
-    first = next(step for step in steps if isinstance(step, Variant))
-    assert "int4" in next(steps).message
-    steps.close()
-    assert first.path.is_file()
-    assert [name for name in files(tmp_path / "out") if "onnx/" in name] == [INT8]
-    assert not list((tmp_path / "out").glob(".*"))
-    assert load_model(tmp_path / "out").signature.precision == "int8"
 
 
 _STALLED = """

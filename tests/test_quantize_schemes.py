@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 
 import numpy as np
@@ -147,15 +146,6 @@ def test_what_is_excluded_stays(bert, made, scheme):
     assert words.quantized == (scheme != "int8")  # though the projection was the same constant
 
 
-def test_excluded_parts_compute_in_float32(bert, made):
-    half = made("fp16", "layer:1")
-    kinds = {part.name: part.half for part in find_parts(half) if part.layer is not None}
-    layers = {part.name: part.layer for part in find_parts(bert)}
-    assert {name: not value for name, value in kinds.items()} == {
-        name: layers[name] == 1 for name in kinds
-    }
-
-
 @pytest.mark.parametrize("family", EVERY_FAMILY[1:])
 def test_results_load_and_give_what_a_plain_session_gives(tiny_models, tmp_path, family):
     home = tiny_models.folder(family)
@@ -172,14 +162,6 @@ def test_results_load_and_give_what_a_plain_session_gives(tiny_models, tmp_path,
         got, kind = loaded.logits_at(*batch), {"fp16": "float16", "int4": "int4"}
         assert np.abs(got - wanted).max() <= 5e-3 * np.abs(wanted).max(), scheme
         assert loaded.signature.precision == kind.get(scheme, "int8")
-
-
-def test_the_tools_are_silent_and_leave_logging_alone(bert, tmp_path, capfd):
-    before = list(logging.getLogger().handlers), logging.root.manager.disable
-    for scheme in ("int8", "int4"):
-        write_variant(scheme, bert, tmp_path / "model.onnx")
-    assert (list(logging.getLogger().handlers), logging.root.manager.disable) == before
-    assert capfd.readouterr() == ("", "")
 
 
 def test_what_cannot_be_made_is_said(bert, made, tmp_path, monkeypatch):

@@ -9,11 +9,10 @@ import pytest
 from table_model import TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import ModelChoice, load_choice, load_model
 from fillmask_ui.quantizing.measure_variants import (
     BASELINE,
-    Progress,
     Subject,
     VariantFigures,
     frontier,
@@ -64,13 +63,6 @@ def test_a_row_is_what_eval_prints(tmp_path):
     assert (row.stamp.graph_optimization, row.stamp.precision) == ("all", "int8")
 
 
-def test_the_stamp_knows_another_graph_optimization():
-    model = load_model("embedded:int8", graph_optimization="basic", x64_quant_precision="on")
-    row = row_of(Subject("", model, "x"), None, ["The cat sat on the mat.", "The dog ran home."])
-    assert row.stamp.graph_optimization == "basic"
-    assert row.stamp.x64_quant_precision == "on"
-
-
 def test_the_baseline_a_noisy_variant_and_the_same_model_again():
     texts = sample_texts(20)
     first, noisy, same = (
@@ -103,18 +95,6 @@ def test_speeds_are_of_the_same_turns():
     assert row.sentence_ms is not None and row.baseline_sentence_ms is not None
 
 
-def test_an_example_hides_the_word_where_losses_differ_most():
-    texts = sample_texts(20)
-    base, variant = table("x"), table("y", noise=0.3)
-    row = row_of(base, variant, texts)
-    summary = summarize(evaluate(variant.model, texts, baseline=base.model))
-    for token in summary.most_different:
-        joined = token.text[: token.start][-1:].isalnum() or token.text[token.end :][:1].isalnum()
-        if not joined:
-            break
-    assert row.example == f"{token.text[: token.start]}[MASK]{token.text[token.end :]}"
-
-
 def test_what_texts_and_models_cannot_give():
     row = row_of(table("x"), table("y", noise=0.1), ["cat.__ the.__ dog.__"])
     assert row.sentence_ms is None
@@ -125,14 +105,6 @@ def test_what_texts_and_models_cannot_give():
         row_of(table("x"), None, ["", " "])
 
 
-def test_progress_grows_to_the_end():
-    *steps, _ = steps_of(table("x"), table("a", noise=0.1), sample_texts(30))
-    assert all(isinstance(step, Progress) for step in steps)
-    fractions = [step.fraction for step in steps]
-    assert fractions == sorted(fractions) and fractions[0] >= 0 and fractions[-1] <= 1
-    assert {step.message for step in steps} == {"Measuring a…", "Timing a…"}
-
-
 def test_rows_of_other_texts_or_masks_do_not_compare():
     config = EvaluationConfig(max_tokens=64)
     texts = [Example(n, text) for n, text in enumerate(sample_texts(5))]
@@ -141,21 +113,6 @@ def test_rows_of_other_texts_or_masks_do_not_compare():
     assert own != measured_signature(config, texts[:4])
     assert own != measured_signature(config, [*texts[:4], Example(4, "another")])
     assert own != measured_signature(EvaluationConfig(seed=1, max_tokens=64), texts)
-
-
-@pytest.mark.parametrize(
-    ("costs", "losses", "on_it"),
-    [
-        ([], [], []),
-        ([5, 3], [1.0, 2.0], [1, 0]),  # each is better in one
-        ([4, 4, 9], [1.0, 1.0, 1.0], [0, 1]),  # equal in both: neither beats the other
-        ([-900, -450, -300], [2.47, 2.40, 2.60], [0, 1]),  # speeds, as their negatives
-        ([2, 1], [1.0, math.nan], [0]),
-        ([2, 1], [1.0, math.inf], [0]),
-    ],
-)
-def test_the_frontier(costs, losses, on_it):
-    assert frontier(costs, losses) == on_it
 
 
 def test_the_frontier_is_what_the_definition_says():

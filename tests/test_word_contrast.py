@@ -8,7 +8,6 @@ from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui import compare_sentence, load_model, surprisal
 from fillmask_ui.comparing.word_contrast import align_words, compared_words, summarize_comparison
-from fillmask_ui.errors import TextError
 from fillmask_ui.filling.words import TextWord
 
 A, B = TableModel(seed=3), TableModel(seed=3, noise=0.5)
@@ -98,10 +97,3 @@ def test_impossible_words_are_null_in_json_and_unknown_ones_not_summed():
     assert math.isnan(cat.difference_nats)
     assert cat.to_dict()["difference_nats"] is None
     assert compare_sentence(model, A, "the cat ran").summary.largest.text == "cat"
-
-
-@pytest.mark.parametrize("text", ["", "the [MASK] ran", "cat " * 100])
-def test_texts_that_cannot_be_used(text):
-    """Too long for either is too long."""
-    with pytest.raises(TextError):
-        compare_sentence(TableModel(max_tokens=512), A, text)

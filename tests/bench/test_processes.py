@@ -68,15 +68,6 @@ def test_peers_share_the_weights_of_the_models(tiny_models, monkeypatch):
     assert {f"published loop ({folder})", f"published loop ({other})"} <= set(names)
 
 
-def test_a_model_without_weights_for_torch_has_no_peers(tiny_models, tmp_path):
-    for path in tiny_models.folder("bert").rglob("*"):
-        if path.is_file() and path.suffix != ".safetensors":
-            (tmp_path / path.name).write_bytes(path.read_bytes())
-    found = lineup(BenchConfig((str(tmp_path / "model.onnx"),), peers=True))
-    assert len(found.contenders) == 1
-    assert "model.onnx has no model.safetensors beside it" in found.notes[0]
-
-
 def test_wrong_input_is_told(monkeypatch):
     for choices, message in (
         ({"models": ("no/such/thing",)}, "no such model"),

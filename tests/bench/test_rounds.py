@@ -79,22 +79,3 @@ def test_tables_markdown_and_charts(report, tmp_path):
     assert "&lt;Some CPU&gt;" in page
     assert "a note" in page
     assert page.count('class="plotly-graph-div"') == len(charts)
-
-
-def test_what_failed_is_a_row_that_says_why(tmp_path):
-    rows = [
-        Row("load time", "one", "s", values=[2.0]),
-        Row("load time", "loop", "s", True, error="no <such> module"),
-        Row("load time", "late", "s", True, [4.0], error="out of memory"),
-    ]
-    report = Report(MACHINE, compared(rows))
-    one, loop, late = report.to_dict()["rows"]
-    assert one["ratios"] == {"late": 2.0} and "error" not in one
-    assert (loop["median"], loop["ratios"], loop["error"]) == (None, {}, "no <such> module")
-    assert (late["median"], late["error"]) == (4.0, "out of memory")
-    (table,) = bench_tables(report)
-    assert table.headings == ("subject", "median (s)", "against late", "failed")
-    assert table.texts()[1] == ["loop", "", "", "no <such> module"]
-    assert "| loop |  |  | no <such> module |" in markdown(report)
-    write_bench_page(report, tmp_path / "bench.html")
-    assert "no &lt;such&gt; module" in (tmp_path / "bench.html").read_text()

@@ -1,7 +1,6 @@
 """`bench` from the shell, on a tiny model in two ways."""
 
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,35 +82,3 @@ def test_if_all_fail_the_command_does(fillmask, tiny_models, tmp_path, short):
     done = fillmask("bench", *short, "--model", folder / "onnx" / "early.onnx")
     assert (done.returncode, done.stdout) == (1, "")
     assert "no attribute 'nonsense'" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["--model", "no/such/model/here"], 1, "no such model"),
-        (["--model", "embedded:int3"], 2, "unknown variant"),
-        (["--file", "missing.txt"], 1, "missing.txt"),
-        (["--json", "--markdown"], 2, "choose one"),
-        (["--plot", "no-such-folder/x.html"], 2, "no folder 'no-such-folder'"),
-        (["--samples", "0"], 2, "samples"),
-    ],
-)
-def test_wrong_input(fillmask, tmp_path, monkeypatch, arguments, code, message):
-    monkeypatch.chdir(tmp_path)
-    done = fillmask("bench", *arguments)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert message in done.stderr
-
-
-def test_an_empty_file(fillmask, tmp_path):
-    (tmp_path / "empty.txt").touch()
-    done = fillmask("bench", "--file", tmp_path / "empty.txt")
-    assert done.returncode == 1
-    assert "has no texts" in done.stderr
-
-
-def test_peers_without_torch(fillmask, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    done = fillmask("bench", "--peers")
-    assert done.returncode == 2
-    assert "pip install 'fillmask-ui[torch]'" in done.stderr

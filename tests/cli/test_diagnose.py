@@ -69,19 +69,3 @@ def test_an_interruption_prints_what_is_known(fillmask, broken, monkeypatch):
     assert result.returncode == 130
     assert f"Stands out: {name}." in result.stdout
     assert "interrupted" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "Missing option '--baseline'"),
-        (["--baseline", "embedded", "--budget", "much"], "0.5% or 0.005; it was 'much'"),
-        (["--baseline", "embedded", "--most", "0", "--apply", "x.onnx"], "must not be 0"),
-        (["--baseline", "embedded:torch"], "fillmask-ui export embedded:torch"),
-    ],
-)
-def test_wrong_input_gets_a_message_and_a_code(fillmask, arguments, message):
-    result = fillmask("diagnose", "embedded:int8", *arguments, "--samples", "1")
-    assert result.returncode in (1, 2)
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr

@@ -53,14 +53,6 @@ def test_the_table_marks_the_hidden_word(fillmask, file):
     assert "KL (bits)" in bits.stdout and "of 3 sentences (17 words hidden)" in bits.stdout
 
 
-def test_the_same_model_twice(fillmask):
-    options = ("--sentences", "4", "--words", "2")
-    result = fillmask("differ", "--baseline", "embedded", *options)
-    assert "The models do not differ on 4 sentences (8 words hidden)." in result.stdout
-    found = fillmask("differ", "--baseline", "embedded", *options, "--json").json
-    assert (found["parted"], found["flipped"], found["best"]) == (0, 0, [])
-
-
 def test_stopped_it_shows_what_it_has_found(fillmask, file, monkeypatch):
     look, calls = divergence_search.look, []
 
@@ -75,10 +67,3 @@ def test_stopped_it_shows_what_it_has_found(fillmask, file, monkeypatch):
     assert result.returncode == 130
     assert "of 2 sentences" in result.stdout
     assert "stopped after 2 sentences" in result.stderr
-
-
-def test_texts_without_a_sentence_to_look_at(fillmask):
-    options = ("--baseline", "embedded", "--dataset", "-", "--no-shuffle")
-    result = fillmask("differ", *options, stdin="too short.\n")
-    assert (result.returncode, result.stdout) == (1, "")
-    assert "no sentence could be looked at: of 1, none has enough words" in result.stderr

@@ -37,17 +37,6 @@ def test_an_engine_ends_with_the_figures_of_this_process(fillmask, engine):
     assert elsewhere.stderr.startswith("starting Ray...\nrun ")
 
 
-def test_a_run_goes_on_with_another_engine(fillmask, engine, tmp_path):
-    whole = fillmask("eval", *FAST, "--json").json
-    folder = tmp_path / "runs" / whole["run"]
-    rows = (folder / "rows.jsonl").read_bytes().splitlines(keepends=True)
-    (folder / "rows.jsonl").write_bytes(b"".join(rows[:11]))
-    values = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**values, "state": "stopped", "result": None}))
-    assert fillmask("eval", "--resume", "latest", *TWO, "--json").json == whole
-    assert engine.opened[-1] == EngineChoice("ray", workers=2)
-
-
 def test_lines_in_a_pipe_say_how_fast_and_how_long(fillmask, engine, monkeypatch):
     monkeypatch.setattr(terminal, "_QUIET_SECONDS", 0.0)
     said = fillmask("eval", *FAST, *TWO).stderr

@@ -108,20 +108,3 @@ def test_what_the_hubs_client_reads_at_its_import(
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert words in done.stderr
-
-
-def test_help_loads_no_numpy():
-    code = (
-        "import sys\n"
-        "from fillmask_ui.cli.main import run\n"
-        "for line in ('--help', 'predict --help', 'runs --help'):\n"
-        "    sys.argv = ['fillmask-ui', *line.split()]\n"
-        "    try:\n"
-        "        run()\n"
-        "    except SystemExit:\n"
-        "        print('numpy' in sys.modules)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert re.findall("^(?:True|False)$", done.stdout, re.MULTILINE) == ["False"] * 3
-    for shown in ("eval", "--top-k", "compare"):
-        assert shown in done.stdout

@@ -42,15 +42,6 @@ def test_variants_are_made_measured_and_written_into_the_card(fillmask, bert, tm
         assert fillmask("predict", "-m", name, CAT).returncode == 0
 
 
-def test_calibration_texts_come_from_a_file(fillmask, bert, tmp_path):
-    path = tmp_path / "texts.txt"
-    path.write_text("the cat sat on the mat\nthe dog ran\n")
-    wanted = ("--scheme", "qdq", "--no-measure", "--json", "--calibration", path)
-    done = fillmask("quantize", bert, "-o", tmp_path / "out", *wanted).json
-    assert done["scheme"] == "qdq" and "mean_nll_nats" not in done
-    assert "| calibrated on | 2 texts" in (tmp_path / "out" / "README.md").read_text("utf-8")
-
-
 def test_an_interruption_keeps_what_is_done(fillmask, bert, tmp_path, monkeypatch):
     out = tmp_path / "out"
 
@@ -67,26 +58,6 @@ def test_an_interruption_keeps_what_is_done(fillmask, bert, tmp_path, monkeypatc
     assert f"stopped; model_int8.onnx is complete in {out}" in done.stderr
     assert [path.name for path in (out / "onnx").iterdir()] == ["model_int8.onnx"]
     assert not list(out.glob(".*"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("--scheme", "int9"), 2, "unknown scheme 'int9'; known: all, fp16, int4, int8"),
-        (("--scheme", "int8", "--exclude", "layr:0"), 2, "near names: layer:0, layer:1"),
-        (("--scheme", "qdq", "--calibration", "none.txt"), 2, "no file 'none.txt'"),
-        (("--scheme", "qdq", "--calibration", "EMPTY"), 1, "EMPTY is empty: it has no texts"),
-        (("--scheme", "int8", "--onnx-file", "other.onnx"), 2, "unknown ONNX file"),
-    ],
-)
-def test_wrong_input_is_said(fillmask, bert, tmp_path, arguments, code, message):
-    empty = tmp_path / "empty.txt"
-    empty.write_text("")
-    given = [str(empty) if argument == "EMPTY" else argument for argument in arguments]
-    done = fillmask("quantize", bert, "-o", tmp_path / "out", *given, "--no-measure")
-    assert done.returncode == code
-    assert message.replace("EMPTY", str(empty)) in " ".join(done.stderr.split())
-    assert not (tmp_path / "out").exists()
 
 
 def test_an_export_is_compared_with_pytorch_and_quantized(fillmask, tiny_models, bert, tmp_path):
@@ -109,15 +80,6 @@ def test_an_export_is_compared_with_pytorch_and_quantized(fillmask, tiny_models,
     assert "in the folder of the model itself" in itself.stderr
     done = fillmask("export", bert / "onnx" / "model.onnx", "-o", tmp_path / "two")
     assert (done.returncode, "runs on onnx, not on torch" in done.stderr) == (2, True)
-
-
-def test_without_pytorch_its_models_are_refused(fillmask, tiny_models, tmp_path, monkeypatch):
-    source = tiny_models.without_onnx("bert")
-    monkeypatch.setattr("fillmask_ui.models.runtimes.find_spec", lambda name: None)
-    for arguments in (("quantize", "--scheme", "int8", "--no-measure"), ("export",)):
-        done = fillmask(*arguments[:1], source, "-o", tmp_path / "out", *arguments[1:])
-        assert done.returncode == 1
-        assert "pip install 'fillmask-ui[torch]'" in done.stderr
 
 
 def test_the_other_schemes_are_made_where_one_fails(fillmask, bert, tmp_path, monkeypatch):

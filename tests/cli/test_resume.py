@@ -7,11 +7,6 @@ import subprocess
 import sys
 import time
 
-from table_model import TableModel
-
-from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.runs import RunStore, prepare_info, start
-
 
 def test_a_killed_run_resumes_to_the_same_figures(fillmask, tmp_path, monkeypatch):
     """kill -9 in the middle of the real program over the real model, then --resume."""
@@ -72,45 +67,3 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     assert f"fillmask-ui eval --resume {run_folder.name}" in said
     assert "Traceback" not in said
     assert json.loads((run_folder / "run.json").read_text())["state"] == "stopped"
-
-
-def stopped(folder):
-    """Make a finished run one that lacks its last row."""
-    values = json.loads((folder / "run.json").read_text())
-    values |= {"state": "stopped", "result": None}
-    (folder / "run.json").write_text(json.dumps(values))
-    rows = (folder / "rows.jsonl").read_bytes().splitlines(keepends=True)
-    (folder / "rows.jsonl").write_bytes(b"".join(rows[:-1]))
-    return values
-
-
-def test_a_text_file_that_has_grown_is_refused_before_a_model_is_loaded(fillmask, tmp_path):
-    texts = tmp_path / "texts.txt"
-    texts.write_text("The cat sat on the mat.\nRain fell on the old town.\n")
-    options = ("--dataset", texts, "--metric", "uniform", "--json")
-    whole = fillmask("eval", *options).json
-    folder = tmp_path / "runs" / whole["run"]
-    values = stopped(folder)
-    kept = (folder / "rows.jsonl").read_bytes()
-    lines = texts.read_text()
-    texts.write_text(lines + "A dog ran home.\n")
-    missing = {**values["choices"], "model": {"reference": "missing.onnx"}}
-    (folder / "run.json").write_text(json.dumps({**values, "choices": missing}))
-    result = fillmask("eval", "--resume", "latest")
-    assert result.returncode == 1
-    assert f"had 2 rows when run {folder.name} began and have 3 now" in result.stderr
-    assert (folder / "rows.jsonl").read_bytes() == kept
-    texts.write_text(lines)
-    (folder / "run.json").write_text(json.dumps(values))
-    assert fillmask("eval", "--resume", "latest", "--json").json == whole
-
-
-def test_a_run_recorded_from_python_is_resumed_there(fillmask, tmp_path):
-    store = RunStore(tmp_path / "runs")
-    start(store, prepare_info(EvaluationConfig(), TableModel(1))).close()
-    result = fillmask("eval", "--resume", "latest")
-    assert result.returncode == 1
-    assert "resume it there, with fillmask_ui.runs.resume" in result.stderr
-    told = fillmask("eval", "--resume", "latest", "--fail-on", "regression")
-    assert told.returncode == 2
-    assert "--fail-on needs a --baseline" in told.stderr

@@ -1,12 +1,10 @@
 """`runs` and `report`: list, show, compare, export, delete."""
 
 import errno
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-from evaluated import FAST
 from table_model import TableModel
 
 from fillmask_ui.evaluation import EvaluationConfig
@@ -14,58 +12,6 @@ from fillmask_ui.runs import RunStore, prepare_info, start
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "runs"
 RUN = "20260105-131500-noisy-cross-entropy"
-
-
-def test_list_show_compare_export_report_delete(fillmask, tmp_path):
-    first = fillmask("eval", *FAST, "--json").json
-    second = fillmask("eval", *FAST, "--json", "--model", "embedded:int8").json
-    listed = fillmask("runs", "list", "--json").stdout.splitlines()
-    assert [json.loads(line)["run"] for line in listed] == [first["run"], second["run"]]
-    assert json.loads(listed[0])["value"] == first["cross_entropy"]
-    shown = fillmask("runs", "list").stdout
-    assert "cross-entropy" in shown
-    assert "done" in shown
-
-    latest = fillmask("runs", "show", "latest", "--json").json
-    assert latest["cross_entropy"] == second["cross_entropy"]
-    assert "top-1 accuracy" in fillmask("runs", "show", first["run"]).stdout
-
-    compared = fillmask("runs", "compare", second["run"], first["run"], "--json").json
-    assert compared["relative_change"] == pytest.approx(
-        second["cross_entropy"] / first["cross_entropy"] - 1
-    )
-    assert "Verdict: " in fillmask("runs", "compare", second["run"], first["run"]).stdout
-
-    exported = fillmask("runs", "export", first["run"]).stdout.splitlines()
-    assert len(exported) == first["tokens"] + 1
-    target = tmp_path / "rows.parquet"
-    said = fillmask("runs", "export", first["run"], "-o", target).stdout
-    assert f"{first['tokens']} records" in said
-    assert target.stat().st_size > 0
-    lines = fillmask("runs", "export", first["run"], "--format", "jsonl").stdout.splitlines()
-    assert len(lines) == 8
-
-    page = tmp_path / "report.html"
-    assert fillmask("report", first["run"], "-o", page).returncode == 0
-    assert first["run"] in page.read_text()
-
-    refused = fillmask("runs", "delete", first["run"], stdin="")
-    assert refused.returncode == 2
-    assert "--yes" in refused.stderr
-    assert fillmask("runs", "delete", first["run"], "--yes").returncode == 0
-    assert len(fillmask("runs", "list", "--json").stdout.splitlines()) == 1
-
-
-def test_a_run_of_another_version_does_not_hide_the_others(fillmask, tmp_path):
-    kept = fillmask("eval", *FAST, "--json").json["run"]
-    other = tmp_path / "runs" / "19990101-older"
-    shutil.copytree(tmp_path / "runs" / kept, other)
-    values = json.loads((other / "run.json").read_text())
-    (other / "run.json").write_text(json.dumps({**values, "format": 0}))
-    result = fillmask("runs", "list", "--json")
-    assert [json.loads(line)["run"] for line in result.stdout.splitlines()] == [kept]
-    assert "has format 0" in result.stderr
-    assert fillmask("runs", "show", "1999").returncode == 1
 
 
 def test_no_runs_yet(fillmask):

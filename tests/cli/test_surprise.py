@@ -36,13 +36,6 @@ def test_the_table_names_words_figures_and_what_was_wanted(fillmask):
     assert totals[1] == pytest.approx(totals[0] / math.log(2), abs=1e-2)
 
 
-def test_a_bad_text_costs_only_itself(fillmask):
-    result = fillmask("surprise", "", "Fine.", "--json")
-    assert result.returncode == 2
-    assert "text 1: the text is empty" in result.stderr
-    assert result.json["text"] == "Fine."
-
-
 def test_two_models_as_json_are_what_python_says(fillmask):
     pair = ("--model", "embedded:int8", "--baseline", "embedded")
     result = fillmask("surprise", MOON, *pair, "--json")

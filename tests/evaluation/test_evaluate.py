@@ -1,6 +1,5 @@
 """evaluate against independent loops with torch's cross_entropy and against its promises."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -12,7 +11,6 @@ from torch.nn.functional import cross_entropy
 from fillmask_ui import scoring
 from fillmask_ui.errors import DataError, OptionError, TextError
 from fillmask_ui.evaluation import (
-    EvaluatedText,
     EvaluationConfig,
     Heartbeat,
     RunningSummary,
@@ -20,11 +18,8 @@ from fillmask_ui.evaluation import (
     measure,
     summarize,
 )
-from fillmask_ui.evaluation.rows import nested
-from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.records import Example
 from fillmask_ui.runs.collator_masks import CollatorMasks
-from fillmask_ui.schema import from_values
 
 
 def plain(rows):
@@ -201,25 +196,6 @@ def test_long_texts_are_cut_at_the_end_and_read_only_so_far():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"metric": "bleu"}, "unknown metric 'bleu'; known: .*cross-entropy"),
-        ({"mask_stream": "torch"}, "unknown mask stream"),
-        ({"within_word": True}, "belongs to pseudo-perplexity"),
-        ({"metric": "suffix", "suffix_tokens": 0}, "suffix tokens must be at least 1; it was 0"),
-        ({"max_tokens": 2}, "max tokens must be at least 3"),
-        ({"metric": "uniform", "recipe": MaskRecipe(0.2)}, "belong to cross-entropy"),
-        ({"metric": "uniform", "mask_stream": "collator"}, "belongs to cross-entropy"),
-        ({"seed": -3}, "seed must be 0 or larger"),
-        ({"max_tokens": 65}, "max tokens was 65, but the model takes at most 64"),
-    ],
-)
-def test_options_that_make_no_sense(options, message):
-    with pytest.raises(OptionError, match=message):
-        next(evaluate(MODEL, TEXTS, EvaluationConfig(**options)))
-
-
-@pytest.mark.parametrize(
     ("examples", "error", "message"),
     [
         ("the cat sat", OptionError, "give a list of texts"),
@@ -232,14 +208,6 @@ def test_options_that_make_no_sense(options, message):
 def test_texts_that_cannot_be_measured_are_refused(examples, error, message):
     with pytest.raises(error, match=message):
         list(evaluate(MODEL, examples))
-
-
-def test_rows_survive_json_to_the_last_digit():
-    other = TableModel(seed=1, noise=0.1)
-    for row in measured(evaluate(MODEL, TEXTS, ALL_CONFIGS[1], baseline=other)).values():
-        line = json.dumps(row.to_dict())
-        back = from_values(EvaluatedText, nested(json.loads(line)))
-        assert json.dumps(back.to_dict()) == line
 
 
 def test_characters_of_unknown_tokens_are_left_out():

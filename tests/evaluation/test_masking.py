@@ -1,6 +1,5 @@
 """masking against transformers' DataCollatorForLanguageModeling and against its own definitions."""
 
-import math
 import warnings
 
 import numpy as np
@@ -12,7 +11,6 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
 from fillmask_ui import masking
-from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.metrics import CrossEntropy, PseudoPerplexity, Suffix, Uniform
 from fillmask_ui.records import Encoding, Span
 
@@ -105,15 +103,6 @@ def test_same_draws_as_the_collator(bert_tokenizer, probability, shares):
     assert several > 5  # words of several tokens took part
 
 
-def test_kinds_tell_what_the_model_sees():
-    recipe = masking.MaskRecipe(1.0, 0.4, 0.3, 0.3)
-    for example_id, text in enumerate(TEXTS):
-        found = hidden(VOCABULARY.encode(text), recipe, 1, example_id)
-        shown, unchanged = found.input_ids[found.cols], found.kinds == masking.UNCHANGED
-        assert (shown[found.kinds == masking.MASK] == VOCABULARY.mask_id).all()
-        np.testing.assert_array_equal(shown[unchanged], found.true_ids[unchanged])
-
-
 def test_shares_of_many_texts_are_those_asked_for():
     encoding = encoded(range(5, 30))
     found = [hidden(encoding, masking.MaskRecipe(), 0, example_id) for example_id in range(2000)]
@@ -176,20 +165,3 @@ def test_a_blank_inside_a_span_begins_a_word():
     encoding = Encoding("the cat", (2, 10, 11, 12, 3), tokens, tuple(spans), words, special)
     starts = masking.word_starts(encoding, frozenset({2, 3}))
     assert starts.tolist() == [False, True, True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"probability": 2}, "above 0 and at most 1"),
-        ({"probability": "0.3"}, r"probability must be a finite number; it was '0\.3'"),
-        ({"probability": math.nan}, "probability must be a finite number; it was nan"),
-        ({"whole_word": "no"}, "whole word must be True or False; it was 'no'"),
-        ({"mask_share": 0.5, "random_share": 0.1}, "add up to 1"),
-        ({"mask_share": 1.1, "random_share": -0.1, "unchanged_share": 0.0}, r"lie in \[0, 1\]"),
-        ({"mask_share": 0.8, "whole_word": True}, "whole words are always shown as mask tokens"),
-    ],
-)
-def test_a_recipe_out_of_range(values, said):
-    with pytest.raises(OptionError, match=said):
-        masking.MaskRecipe(**values)

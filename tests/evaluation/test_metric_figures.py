@@ -6,12 +6,10 @@ import math
 import numpy as np
 import pytest
 from evaluated import TEXTS
-from stored_runs import record
 from table_model import TableModel, TableVocabulary, letter_vocabulary
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.intervals import ratio_interval
-from fillmask_ui.runs import Run, compare
 from fillmask_ui.show.sentences import change_text, conclusion_text
 
 BITS, PSEUDO = EvaluationConfig("bits-per-byte"), EvaluationConfig("pseudo-perplexity")
@@ -84,26 +82,6 @@ def test_the_uniform_share_has_the_objective_of_diffusion_models():
     change = own.sum() / base.sum() - 1
     assert f"diffusion loss is {abs(change):.2%} " in conclusion_text(found)
     assert change_text(found).startswith("diffusion loss changes by")
-
-
-def test_rows_and_runs_of_before_give_the_same_objective(store):
-    run = record(store, config=UNIFORM)
-    wanted = run.summary().to_dict()
-    rows, info = run.folder / "rows.jsonl", run.folder / "run.json"
-    lines = [json.loads(line) for line in rows.read_text().splitlines()]
-    for line in lines:
-        if "ids" in line:
-            assert line.pop("can_hide") == len(line["ids"]) - 2 - line["left_out"]
-    rows.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
-    stored = json.loads(info.read_text())
-    stored["result"]["cross_entropy"] = stored["result"]["mean_nll_nats"]
-    stored["result"]["interval_95"] = stored["result"]["mean_nll_interval_95"]
-    assert stored["result"].pop("diffusion_loss") == wanted["diffusion_loss"]
-    info.write_text(json.dumps(stored))
-    old = Run(run.folder)
-    assert old.summary().to_dict() == wanted
-    assert old.info.result == wanted  # as lists and sweeps show it without reading rows
-    assert compare(old, run).comparison.relative_change == 0
 
 
 class ImpossibleModel(TableModel):

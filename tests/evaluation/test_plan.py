@@ -1,12 +1,11 @@
 """Plans: every choice there and back, the words of older runs, and the one way to perform them."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from table_model import TableModel, letter_vocabulary
 
-from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import MaskRecipe
@@ -50,30 +49,6 @@ def stored(plan):
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.config.signature)
 def test_every_choice_survives_run_json(plan):
     assert Plan.of(stored(plan)) == plan
-
-
-def test_runs_of_before_and_from_python():
-    """The reference alone, the options of all metrics, and nothing at all."""
-    choices = {"model": {"reference": "embedded:int8"}, "baseline": {"reference": "embedded"}}
-    plan = Plan.of(replace(stored(Plan()), choices=choices))
-    assert plan.model == ModelChoice("embedded:int8")
-    assert plan.baseline == ModelChoice("embedded")
-    shares = {"mask_share": 0.8, "random_share": 0.1, "unchanged_share": 0.1}
-    values = {
-        "metric": "suffix",
-        "recipe": {"probability": 0.15, **shares, "whole_word": False},
-        "within_word": False,
-        "suffix_tokens": 3,
-        "seed": 42,
-        "mask_stream": "text",
-        "max_tokens": 512,
-        "batch_tokens": 1024,
-    }
-    assert EvaluationConfig.from_dict(values) == EvaluationConfig(
-        "suffix", suffix_tokens=3, max_tokens=512, batch_tokens=1024
-    )
-    with pytest.raises(DataError, match="it was made from Python"):
-        Plan.of(RunInfo("a", "now", EvaluationConfig(), {}))
 
 
 def test_a_folder_can_stay_out_of_the_signature(tmp_path, monkeypatch):

@@ -1,16 +1,12 @@
 """A token of a row, replayed: the ids that the model read, and the numbers that it gave."""
 
-from dataclasses import replace
-
 import pytest
 from evaluated import ALL_CONFIGS, MODEL, TEXTS, measured
-from table_model import letter_vocabulary
 from tiny_models import SENTENCES
 
-from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, SeededMasks, evaluate
 from fillmask_ui.evaluation.measure import prepare
-from fillmask_ui.evaluation.replay import replay, with_stored
+from fillmask_ui.evaluation.replay import replay
 from fillmask_ui.evaluation.rows import nested
 from fillmask_ui.filling import fill_at
 from fillmask_ui.masking import MaskRecipe
@@ -92,25 +88,3 @@ def test_a_replayed_token_has_the_loss_of_the_run(tiny_models, family, config):
             assert mask.entropy_nats == pytest.approx(row.scores.entropy_nats[entry], abs=1e-5)
             best = mask.candidates[0].probability
             assert best == pytest.approx(row.scores.top_probabilities[entry], abs=1e-6)
-
-
-def test_stored_figures_stand_in_for_the_replayed_ones():
-    row = next(row for row in measured(evaluate(MODEL, TEXTS)).values())
-    metric, size = EvaluationConfig().metric, MODEL.vocabulary.size
-    reading = replay(row, metric, MODEL.vocabulary, 0, row.scores)
-    mask = fill_at(MODEL, reading.ids, reading.position, reading.true_id, top_k=size)
-    scores = replace(
-        row.scores,
-        nll_nats=row.scores.nll_nats + 1e-7,
-        entropy_nats=row.scores.entropy_nats + 1e-7,
-        top_probabilities=row.scores.top_probabilities - 1e-7,
-    )
-    shown = with_stored(mask, scores, 0)
-    assert shown.scored[0].nll_nats == scores.nll_nats[0] != mask.scored[0].nll_nats
-    assert shown.entropy_nats == scores.entropy_nats[0]
-    assert shown.candidates[0].probability == scores.top_probabilities[0]
-    true = next(c for c in shown.candidates if c.token_id == reading.true_id)
-    assert (true.nll_nats, true.rank) == (scores.nll_nats[0], scores.ranks[0])
-    assert [c.token_id for c in shown.candidates] == [c.token_id for c in mask.candidates]
-    with pytest.raises(DataError, match="replaced since"):
-        replay(row, metric, letter_vocabulary(), 0, row.scores)

@@ -1,7 +1,6 @@
 """The store of runs: names, states, and files that are not as they should be."""
 
 import json
-import math
 import os
 import shutil
 from pathlib import Path
@@ -15,7 +14,6 @@ from table_model import TableModel
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.runs import (
-    Run,
     RunStore,
     prepare_info,
     resume,
@@ -67,42 +65,6 @@ def test_a_text_file_whose_name_is_not_utf8(store):
     with start(store, info) as recorder:
         list(recorder.measure(TableModel(1), TEXTS))
     assert store.open(recorder.name).info.texts["where"] == "caf?.txt"
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ('{"id": 3, "checksum": 1}', "text: field required"),
-        ('{"id": -1e400, "checksum": 1, "skipped": "x"}', "id: input should be a finite number"),
-    ],
-)
-def test_a_line_that_is_no_row(store, line, said):
-    run = record(store)
-    path = run.folder / "rows.jsonl"
-    path.write_text(path.read_text() + line + "\n")
-    number = len(TEXTS) + 1
-    with pytest.raises(DataError, match=f"line {number}: {said}"):
-        run.summary()
-    with pytest.raises(DataError, match=f"line {number}: {said}"):
-        resume(store, run.info.name)
-    store.delete(run.info.name)  # the failed attempt left no lock behind
-
-
-def test_a_line_holds_what_its_types_say(store):
-    """Infinite losses are legal, seals of earlier versions are passed over."""
-    folder = record(store).folder
-    content = next(line.content for line in Run(folder).lines() if b"nll_nats" in line.content)
-    values = json.loads(content) | {"plan": 3, "crc": 7}
-    values["nll_nats"] = [math.inf] * len(values["nll_nats"])
-    found = read_row(json.dumps(values), "a")
-    assert found.row.to_dict() | {"checksum": found.checksum, "plan": 3, "crc": 7} == values
-    for name, wrong, said in (
-        ("nll_nats", None, "valid number; it was null"),
-        ("kinds", "seen", "not in tuple"),
-        ("spans", [3], "field required"),
-    ):
-        with pytest.raises(DataError, match=rf"^a: .*{name}.*{said}"):
-            read_row(json.dumps(values | {name: [wrong]}), "a")
 
 
 @settings(max_examples=40)

@@ -1,8 +1,6 @@
 """The store of runs while one is written: kill, resume, lock, full disk, memory."""
 
-import errno
 import json
-import os
 import random
 import signal
 import subprocess
@@ -180,24 +178,6 @@ def test_two_processes_never_write_one_run(tmp_path):
     # The lock of a killed process is gone with it.
     with resume(store, name) as recorder:
         assert recorder.name == name
-
-
-def test_a_file_system_without_locks(store, monkeypatch):
-    code = errno.ENOLCK
-
-    def refuse(file, operation):
-        raise OSError(code, os.strerror(code))
-
-    run = record(store)
-    monkeypatch.setattr("fcntl.flock", refuse)
-    with pytest.raises(DataError, match=f"{os.strerror(code)}.*FILLMASK_UI_RUNS"):
-        resume(store, run.info.name)
-    with pytest.raises(DataError, match=os.strerror(code)):
-        record(store)
-    assert store.names() == [run.info.name]  # the refused one left no folder
-    # Nobody can be writing it.
-    store.delete(run.info.name)
-    assert store.names() == []
 
 
 @pytest.mark.slow

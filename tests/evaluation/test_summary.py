@@ -11,7 +11,6 @@ from table_model import TOKENS, TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, RunningSummary, evaluate, summarize
-from fillmask_ui.evaluation.running_sums import LargestTokens, PointSample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import SkippedText
@@ -194,21 +193,3 @@ def test_near_chance_is_said():
     assert not any("near chance" in alarm for alarm in summary.alarms)
     summary = summarize(evaluate(TableModel(1), TEXTS, baseline=flat), vocabulary_size=len(TOKENS))
     assert any("the baseline is near chance" in alarm for alarm in summary.alarms)
-
-
-def test_sums_do_not_grow_with_the_tokens():
-    """Twice the texts: the same tables, and a few numbers more for each text."""
-
-    def weight(copies):
-        running = RunningSummary()
-        # Full at once.
-        running._points, running._worst = PointSample(20), LargestTokens(5)
-        running._most_different = LargestTokens(5)
-        for copy in range(copies):
-            for row in MEASURED[:40]:
-                running.add(replace(row, id=row.id + 1000 * copy))
-        return len(pickle.dumps(running))
-
-    once, twice, thrice = (weight(copies) for copies in (5, 10, 15))
-    assert (thrice - twice) / (5 * 40) < 100
-    assert twice - once < 2 * (thrice - twice)

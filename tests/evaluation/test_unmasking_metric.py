@@ -1,6 +1,5 @@
 """The metric `unmasking`: rows against a plain loop, figures by hand, two models, replays."""
 
-import csv
 import json
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -9,10 +8,8 @@ import numpy as np
 import pytest
 from evaluated import MODEL, TEXTS, measured
 from scipy import stats
-from stored_runs import record
 from table_model import TableModel
 
-from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import (
     METRICS,
     EvaluatedText,
@@ -28,7 +25,7 @@ from fillmask_ui.evaluation.rows import nested
 from fillmask_ui.evaluation.running_sums import OwnSums
 from fillmask_ui.masking import hide_as_masks, hideable
 from fillmask_ui.options import option
-from fillmask_ui.runs import compare, export, prepare_info, resume, start
+from fillmask_ui.runs import prepare_info, resume, start
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.figures import figures_table
 from fillmask_ui.unmasking import UnmaskingOptions
@@ -170,18 +167,6 @@ def test_figures_by_hand():
     assert (interval.low, interval.high) == pytest.approx((wanted.low, wanted.high), rel=1e-6)
 
 
-def test_figures_are_in_json_and_tables_of_this_metric_alone():
-    keys = {"exact_match", "infill_token_accuracy", "mean_pseudo_perplexity", "distinct_1"}
-    for metric, there in (("unmasking", True), ("uniform", False)):
-        config = EvaluationConfig(metric)
-        summary = summarize(evaluate(MODEL, TEXTS, config, baseline=NOISY), config=config)
-        values = summary.to_dict()
-        assert all((key in own) == there for key in keys for own in (values, values["baseline"]))
-        assert ("infill token accuracy" in str(figures_table(summary))) == there
-        assert ("unmasking_loss" in values) == there
-    json.dumps(values)
-
-
 def test_the_pseudo_perplexity_is_that_of_the_metric_of_that_name():
     """For finished texts that tokenize to what was written."""
     vocabulary, config = MODEL.vocabulary, EvaluationConfig("pseudo-perplexity")
@@ -197,32 +182,6 @@ def test_the_pseudo_perplexity_is_that_of_the_metric_of_that_name():
         assert row.scores.pseudo_perplexity == pytest.approx(wanted, rel=1e-9)
         compared += 1
     assert compared > 10
-
-
-def test_every_choice_stands_in_the_signature():
-    decoding = UnmaskingOptions(threshold=0.5, temperature=0.7, top_p=0.9)
-    assert unmasking(0.3, seed=5, decoding=decoding).signature == (
-        "metric:unmasking|share:0.3|confidence-temperature:0.0|order:top_prob|pieces:any|remask:0|"
-        "temperature:0.7|threshold:0.5|top-p:0.9|seed:5|max:model|v:2"
-    )
-    assert not {"hidden_share", "decoding"} & EvaluationConfig("uniform").to_dict().keys()
-
-
-@pytest.mark.parametrize(
-    ("own", "message"),
-    [
-        ({"metric": "unmasking", "hidden_share": 0.0}, "above 0 and at most 1"),
-        ({"metric": "unmasking", "hidden_share": 1.5}, "at most 1"),
-        ({"hidden_share": 0.5}, "hidden share belongs to unmasking"),
-        (
-            {"metric": "uniform", "decoding": UnmaskingOptions(remask=1)},
-            "max steps, order, .* remask belong to unmasking",
-        ),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(own, message):
-    with pytest.raises(OptionError, match=message):
-        EvaluationConfig(**own)
 
 
 def test_a_metric_is_a_class_and_a_row(monkeypatch, store):
@@ -294,40 +253,3 @@ def test_a_metric_is_a_class_and_a_row(monkeypatch, store):
     shown = figures_table(summary).rows
     assert shown[0][0] == "Mean loss, beginning hidden"
     assert ("words measured", words, None, words, None) in shown
-
-
-def test_runs_stop_resume_compare_and_export(store, tmp_path):
-    config = unmasking(batch_tokens=40, decoding=replace(DRAWN, top_k=None))
-    whole = record(store, MODEL, config=config, baseline=NOISY, texts=TEXTS)
-    with start(store, prepare_info(config, MODEL, baseline=NOISY)) as recorder:
-        rows = recorder.measure(MODEL, TEXTS, baseline=NOISY)
-        list(islice(rows, 17))
-        rows.close()
-    with resume(store, recorder.name) as recorder:
-        list(recorder.measure(MODEL, TEXTS, baseline=NOISY))
-    run = store.open(recorder.name)
-    lines = [(own.folder / "rows.jsonl").read_bytes() for own in (run, whole)]
-    assert lines[0] == lines[1]
-    assert run.summary().to_dict() == run.info.result == whole.summary().to_dict()
-    found = compare(*(record(store, own, TEXTS, config) for own in (MODEL, NOISY)))
-    paired = whole.summary()
-    assert found.comparison.relative_change == paired.comparison.relative_change
-    assert (found.model.written, found.baseline.written) == (
-        *(paired.model.written, paired.baseline.written),
-    )
-    row = next(run.rows())
-    with pytest.raises(DataError, match="cannot be shown"):  # tokens were hidden again
-        replay(row, config.metric, MODEL.vocabulary, 0, row.scores)
-    target = tmp_path / "run.csv"
-    export(run, target)
-    with target.open(newline="") as file:
-        records = list(csv.DictReader(file))
-    places = ((row, entry) for row in run.rows() for entry in range(len(row.cols)))
-    for token, (row, entry) in zip(records, places, strict=True):
-        for prefix, scores in (("", row.scores), ("baseline_", row.baseline)):
-            assert int(token[f"{prefix}step"]) == scores.steps[entry]
-            assert int(token[f"{prefix}written_id"]) == scores.written_ids[entry]
-            assert token[f"{prefix}written_token"] == scores.written_tokens[entry]
-            probability = float(token[f"{prefix}written_probability"])
-            assert probability == scores.written_probabilities[entry]
-    assert export(run, tmp_path / "run.parquet") == len(records)

@@ -11,7 +11,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import onnx
 import pytest
@@ -288,37 +287,3 @@ def test_external_data_in_the_store_that_repositories_share(
     (cache / "blobs" / shared.SHARED_BLOBS_MARKER_NAME).unlink()
     with pytest.raises(ModelError, match="outside the folder"):
         read_graph(graph, snapshot, "org/tiny")
-
-
-def test_bytes_of_xet_downloads_count_once(monkeypatch, tmp_path):
-    """Its client tells the bytes received and those written; both are of the same file."""
-    from huggingface_hub import RepoFile, _snapshot_download, constants
-    from huggingface_hub.utils._xet_progress_reporting import XetDownloadProgressReporter
-
-    from fillmask_ui.models.hub_models import _download
-    from fillmask_ui.models.model_choice import parse_reference
-
-    def fetch_file(*_, tqdm_class, **__):
-        with XetDownloadProgressReporter(
-            reconstruction_desc="", total=1000, log_level=0, tqdm_class=tqdm_class
-        ) as reporter:
-            for received, written in ((400, 0), (700, 600), (1020, 1000)):
-                told = SimpleNamespace(
-                    total_bytes=1000,
-                    total_bytes_completed=written,
-                    total_bytes_completion_rate=None,
-                    total_transfer_bytes_completed=received,
-                    total_transfer_bytes_completion_rate=None,
-                )
-                reporter.update_progress(told)
-
-    file = RepoFile(path="model.safetensors", size=1000, oid="")
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(_snapshot_download.HfApi, "list_repo_tree", lambda *_, **__: [file])
-    monkeypatch.setattr(_snapshot_download, "hf_hub_download", fetch_file)
-    steps = []
-    _download(parse_reference("org/tiny"), "a" * 40, {file.path: 1000}, steps.append)
-    done = [step.done_bytes for step in steps]
-    assert done == sorted(done)
-    assert {400, 700, 1000} <= set(done)
-    assert done[-1] == steps[-1].total_bytes == 1000

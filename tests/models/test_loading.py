@@ -4,41 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from tiny_models import TinyModels, batch_of, quiet
 
 from fillmask_ui import scoring
-from fillmask_ui.errors import ModelError
 from fillmask_ui.models import available_models, load_model
 from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.models.model_files import ModelConfig
 from fillmask_ui.protocol import MaskedLM
 
 TEXTS = ["The cat [MASK] on the [MASK].", "[MASK] a"]
-
-
-def run_python(code: str) -> list[str]:
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stderr == ""
-    return ran.stdout.splitlines()
-
-
-def test_heavy_libraries_are_imported_when_they_are_needed():
-    heavy = ("gradio", "onnx", "onnxruntime", "plotly", "tokenizers", "torch", "transformers")
-    assert run_python(
-        "import sys, fillmask_ui.models as m; m.load_model; m.ModelStore; m.available_models\n"
-        f"print([name for name in {heavy!r} if name in sys.modules])"
-    ) == ["[]"]
-    lines = run_python(
-        "import sys, fillmask_ui\n"
-        "print(fillmask_ui.load_model().vocabulary.encode('a [MASK]').tokens)\n"
-        "print([n for n in ('gradio', 'torch', 'transformers') if n in sys.modules])"
-    )
-    assert lines[1] == "[]"
 
 
 @pytest.mark.parametrize(
@@ -160,35 +137,6 @@ def test_signatures(tiny_models: TinyModels, loaded):
     assert onnx == load_model(folder).signature
 
 
-def test_onnxruntime_under_another_package_name(monkeypatch):
-    """onnxruntime-gpu brings the module onnxruntime and no package of that name."""
-    from importlib import metadata
-
-    import onnxruntime
-
-    from fillmask_ui.models import runtime_model
-
-    def version(name, known=metadata.version):
-        if name == "onnxruntime":
-            raise metadata.PackageNotFoundError(name)
-        return known(name)
-
-    monkeypatch.setattr(metadata, "version", version)
-    runtime_model._version.cache_clear()
-    versions = load_model().signature.versions
-    assert versions["onnxruntime"] == onnxruntime.__version__
-
-
-def test_the_hash_follows_the_file(tiny_models: TinyModels, copy):
-    folder = copy()
-    before = load_model(folder).signature.sha256
-    path = folder / "onnx" / "model.onnx"
-    content = path.read_bytes()
-    path.write_bytes(content + b"\x1a\x00")  # an empty opset entry: still a graph
-    after = load_model(folder).signature.sha256
-    assert before != after == hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def test_dtype_threads_and_graph_optimization(tiny_models: TinyModels, loaded):
     folder, usual = tiny_models.folder("bert"), loaded("bert", "onnx")
     for dtype, atol in (("bfloat16", 0.5), ("float64", 1e-4)):
@@ -234,14 +182,6 @@ def test_the_embedded_variants_are_one_model():
     assert not np.allclose(quantized, wanted, atol=1e-3)
     best = scoring.top_k(scoring.exponentials(wanted).log_probabilities, 1).token_ids
     assert (scoring.ranks(quantized, best[:, 0]) <= 5).all()
-
-
-def test_a_missing_asset_is_said(monkeypatch, tmp_path):
-    import fillmask_ui.files
-
-    monkeypatch.setattr(fillmask_ui.files, "__file__", str(tmp_path / "fillmask_ui" / "files.py"))
-    with pytest.raises(ModelError, match="missing from this installation"):
-        load_model()
 
 
 def plain_logits(folder, batch) -> np.ndarray:

@@ -59,41 +59,6 @@ def test_exports_of_other_shapes(exported, agrees, family, changes):
             fill(model, "a " * 60 + model.vocabulary.mask_token)
 
 
-def half_outputs(source: Path, target: Path) -> None:
-    model = onnx.load(source)
-    (output,) = model.graph.output
-    inner = f"{output.name}_float32"
-    for node in model.graph.node:
-        node.output[:] = [inner if name == output.name else name for name in node.output]
-    cast = helper.make_node("Cast", [inner], [output.name], to=TensorProto.FLOAT16)
-    model.graph.node.append(cast)
-    output.type.tensor_type.elem_type = TensorProto.FLOAT16
-    onnx.save(model, target)
-
-
-def half_weights(source: Path, target: Path) -> None:
-    model, casts = onnx.load(source), []
-    for tensor in model.graph.initializer:
-        if tensor.data_type == TensorProto.FLOAT and len(tensor.dims) > 1:
-            name, half = tensor.name, numpy_helper.to_array(tensor).astype(np.float16)
-            tensor.CopyFrom(numpy_helper.from_array(half, f"{name}_half"))
-            casts.append(helper.make_node("Cast", [f"{name}_half"], [name], to=TensorProto.FLOAT))
-    nodes = [*casts, *model.graph.node]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    onnx.save(model, target)
-
-
-@pytest.mark.parametrize(
-    ("change", "precision", "atol"),
-    [(half_outputs, "float32", 2e-2), (half_weights, "float16", 5e-2)],
-)
-def test_halves(variant, agrees, change, precision, atol):
-    model = load_model(variant(change))
-    assert model.signature.precision == precision
-    agrees(model, atol=atol)
-
-
 def dynamic_int8(source: Path, target: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -212,22 +177,6 @@ def test_a_graph_that_mixes_positions_behind_its_projection_is_used_whole(varian
     np.testing.assert_allclose(model.logits_at(*batch), own, atol=1e-4)
     with pytest.raises(ModelError, match="does not show where its encoder ends"):
         model.states_at(*batch)
-
-
-def test_states_without_a_head_of_its_own(variant, loaded):
-    """The logits come straight from the encoder."""
-
-    def change(source: Path, target: Path) -> None:
-        model = onnx.load(source)
-        products = [node for node in model.graph.node if node.op_type == "MatMul"]
-        norms = [own for own in model.graph.node if own.op_type == "LayerNormalization"]
-        encoder = next(own for own in reversed(norms) if "encoder" in own.output[0])
-        products[-1].input[0] = encoder.output[0]
-        onnx.save(model, target)
-
-    model, exact = load_model(variant(change)), loaded("bert", "torch")
-    batch = batch_of(exact.vocabulary, texts_for("bert", "[MASK]"))
-    np.testing.assert_allclose(model.states_at(*batch), exact.states_at(*batch), atol=1e-4)
 
 
 def test_states_of_the_embedded_models():

@@ -74,37 +74,8 @@ def test_files_of_a_folder_that_do_not_fit_the_options(copy, tiny_models):
     assert load_model(folder, onnx_file="small").signature.runtime == "onnx"
 
 
-def test_without_pytorch_the_message_says_how_to_install_it(tiny_models):
-    """A real interpreter in which torch cannot be found, with nothing else on its output."""
-    code = (
-        "import importlib.util, sys\n"
-        "sys.modules['torch'] = None\n"
-        "find = importlib.util.find_spec\n"
-        "importlib.util.find_spec = lambda n, *a: None if n == 'torch' else find(n, *a)\n"
-        "from fillmask_ui import load_model, FillmaskError\n"
-        "print(load_model().signature.runtime)\n"
-        "try:\n    load_model(sys.argv[1])\n"
-        "except FillmaskError as error:\n    print(error)\n"
-    )
-    command = [sys.executable, "-c", code, str(tiny_models.without_onnx("bert"))]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    runtime, message = ran.stdout.splitlines()
-    assert runtime == "onnx"
-    assert "pip install 'fillmask-ui[torch]'" in message
-    assert ran.stderr == ""
-
-
 def edit_json(path: Path, **changes: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def test_a_graph_of_fewer_positions_than_its_config_says(copy):
-    folder = copy()
-    edit_json(folder / "config.json", max_position_embeddings=10**6)
-    edit_json(folder / "tokenizer_config.json", model_max_length=10**6)
-    model = load_model(folder, runtime="onnx")
-    with pytest.raises(ModelError, match=r"failed on 1 x 603 tokens"):
-        model.logits_at(*batch_of(model.vocabulary, ["the " * 600 + "[MASK]"]))
 
 
 def test_nan_at_one_position_is_said(copy):

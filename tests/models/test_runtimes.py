@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import onnxruntime as ort
 import pytest
@@ -11,54 +9,12 @@ from tiny_models import batch_of
 
 from fillmask_ui import EvaluationConfig, evaluate, fill, summarize
 from fillmask_ui.batching import in_order
-from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
 from fillmask_ui.models.runtime_model import RuntimeModel, cores
 from fillmask_ui.models.runtimes import RUNTIMES, Runtime
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 
 runtimes = pytest.mark.parametrize("runtime", ["onnx", "torch"])
-
-
-@runtimes
-def test_loading_says_nothing(tiny_models, runtime, capfd):
-    load_model(tiny_models.folder("bert"), runtime=runtime)
-    assert capfd.readouterr() == ("", "")
-
-
-@runtimes
-def test_many_threads_at_once(loaded, runtime):
-    model = loaded("bert", runtime)
-    texts = [f"{'the ' * n}[MASK] cat" for n in range(8)]
-    wanted = [model.logits_at(*batch_of(model.vocabulary, [text])) for text in texts]
-    wrong: list[str] = []
-
-    def work(start: int) -> None:
-        for step in range(25):
-            number = (start + step) % len(texts)
-            got = model.logits_at(*batch_of(model.vocabulary, [texts[number]]))
-            if not np.allclose(got, wanted[number], atol=1e-4):
-                wrong.append(texts[number])
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-
-
-def test_an_error_of_the_runtime_is_one_line(loaded, monkeypatch):
-    """Whatever its message, even none."""
-    model = loaded("bert", "torch")
-    for said, shown in (("", "RuntimeError"), ("shapes differ\n  at line 3", "shapes differ")):
-
-        def fail(said=said, **_):
-            raise RuntimeError(said)
-
-        monkeypatch.setattr(model, "_model", fail)
-        with pytest.raises(ModelError, match=rf"failed on 1 x 4 tokens: {shown}$"):
-            model.logits_at(*batch_of(model.vocabulary, ["a [MASK]"]))
 
 
 def test_torch_threads_are_shared_among_the_threads_that_call(loaded, monkeypatch):

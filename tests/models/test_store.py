@@ -164,14 +164,6 @@ def test_many_threads_get_what_they_get_alone(loaded, family, runtime):
             assert mine.entropy_nats == pytest.approx(own.entropy_nats, abs=1e-5)
 
 
-def test_a_lone_caller_is_one_call_and_waits_for_nobody(watched):
-    sharing = SharedModel(watched)
-    np.testing.assert_array_equal(
-        ask(sharing, "the [MASK] sat"), ask(watched.model, "the [MASK] sat")
-    )
-    assert watched.calls == [(1, 5)]
-
-
 def test_calls_that_wait_share_a_batch(watched):
     sharing = SharedModel(watched)
     texts = ["the [MASK] sat"] * model_store.AT_A_TIME + [
@@ -216,13 +208,6 @@ def test_an_error_is_that_of_one_caller_alone(watched):
     for text, answer in zip([*texts[:-2], texts[-1]], [*results[:-2], results[-1]], strict=True):
         np.testing.assert_allclose(answer, ask(watched.model, text), atol=2e-5)
     assert sharing._waiting == []
-
-
-def test_arrays_of_a_wrong_shape_fail_their_own_caller(watched):
-    sharing = SharedModel(watched)
-    with pytest.raises(ValueError, match="unpack"):
-        sharing.logits_at(np.zeros(3, dtype=np.int64), *[np.zeros(1, dtype=np.int64)] * 3)
-    assert ask(sharing, "the [MASK] sat").shape == ask(watched.model, "the [MASK] sat").shape
 
 
 def test_models_that_run_texts_one_by_one_are_asked_at_once():

@@ -118,21 +118,6 @@ def test_any_text(vocabulary, text):
         assert all(0 <= i < vocabulary.size for i in vocabulary.encode_word(text, before))
 
 
-@of(*BYTE_LEVEL)
-def test_byte_level_words(vocabulary):
-    (start,), (behind,) = vocabulary.encode_word("a", ""), vocabulary.encode_word("a", " ")
-    assert (vocabulary.token(start), vocabulary.token(behind)) == ("a", "Ġa")
-    assert [vocabulary.token(i) for i in vocabulary.encode_word("a", "(")] == ["a"]
-    assert vocabulary.is_continuation(start) and not vocabulary.is_continuation(behind)
-    assert vocabulary.word(start) == vocabulary.word(behind) == "a"
-
-
-@of(*UNIGRAM)
-def test_unigram_words(vocabulary):
-    first = [vocabulary.token(vocabulary.encode_word("of", own)[0]) for own in ("", " ", "(")]
-    assert [token.startswith("▁") for token in first] == [True, True, False]
-
-
 @of(*WORD_PIECE)
 def test_word_piece_words(vocabulary):
     behind = vocabulary.encode_word("souvenirs", " ")
@@ -140,14 +125,6 @@ def test_word_piece_words(vocabulary):
     assert "".join(t.removeprefix("##") for t in tokens) == "souvenirs"
     assert [vocabulary.is_continuation(i) for i in behind] == [t.startswith("##") for t in tokens]
     assert vocabulary.encode_word("\0\x01", " ") == ()  # BERT's normalizer drops these
-
-
-@of("bert", "roberta", "xlm-roberta")
-def test_raw_vocabulary_strings_are_taken_as_such(vocabulary):
-    marked = [t for t in ("##s", "Ġthe", "▁the", "▁a") if vocabulary.ids.get(t) is not None]
-    assert marked
-    for token in marked:
-        assert [vocabulary.token(i) for i in vocabulary.encode_word(token, " ")] == [token]
 
 
 @of("esm")

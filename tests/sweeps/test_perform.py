@@ -114,19 +114,6 @@ def test_other_weights_under_the_same_name_are_measured_anew(bench):
     assert bench.table(sweep, steps).entries[-1].value != table.entries[-1].value
 
 
-def test_a_stopped_run_of_other_weights_is_not_gone_on_with(bench):
-    sweep = bench.sweep(metrics=["uniform"], seeds=[1])
-    with closing(perform_sweep(sweep, bench.store, bench.load)) as steps:
-        for _ in range(4):
-            next(steps)
-    bench.models["org/base"] = TableModel(7)
-    steps = bench.perform(sweep)
-    assert steps[0].state == "begun"
-    assert "measured anew" in steps[0].message
-    assert len(bench.store.names()) == 5
-    assert "kept" not in states(bench.perform(bench.sweep(seeds=[1], name="another")))
-
-
 def test_other_texts_in_a_file_or_a_folder_are_measured_anew(bench, tmp_path):
     sweep = bench.sweep(metrics=["uniform"], seeds=[1])
     before = bench.table(sweep, bench.perform(sweep))
@@ -171,13 +158,3 @@ def test_an_engine_gets_all_cells_of_a_model_and_the_digits_are_the_same(bench, 
     assert engine.batches == [6, 6]
     bench.store.root = tmp_path / "others"
     assert bench.digits(bench.table(sweep, bench.perform(sweep))) == found
-
-
-def test_a_cell_that_an_engine_refuses_does_not_stop_the_others(bench):
-    sweep, engine = bench.sweep(), Backwards(refuses="first.txt")
-    steps = bench.perform(sweep, engine)
-    table = bench.table(sweep, steps)
-    assert [entry.state for entry in table.entries] == (["failed"] * 3 + ["done"] * 3) * 2
-    assert table.entries[0].note.startswith("no worker sees")
-    assert engine.batches == [6, 1, 1, 1] * 2
-    assert len(bench.store.names()) == 6

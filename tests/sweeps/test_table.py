@@ -1,16 +1,13 @@
 """sweep_table() and what is made of it: figures, notes, heat, CSV, HTML."""
 
-import csv
-import io
-import json
 import math
 import re
 
 import numpy as np
-from table_model import TableModel, letter_vocabulary, sample_texts
+from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui.runs import compare
-from fillmask_ui.show.sweep import csv_text, notes, page, sections
+from fillmask_ui.show.sweep import notes, page, sections
 from fillmask_ui.sweeps import perform_sweep
 
 
@@ -62,27 +59,6 @@ def test_other_tokenizers_compare_by_character_or_say_why_not(bench):
     assert "by character" in page(table)
 
 
-def test_models_that_cut_texts_elsewhere_are_told_what_to_do(bench):
-    bench.models["org/noisy"] = TableModel(1, max_tokens=16)
-    sweep = bench.sweep(metrics=["pseudo-perplexity"])
-    table = bench.table(sweep, bench.perform(sweep))
-    assert "at 16 and 64 tokens: give the metric max-tokens = 16" in table.entries[-1].note
-    alike = bench.sweep(metrics=[{"metric": "pseudo-perplexity", "max-tokens": 16}])
-    assert bench.table(alike, bench.perform(alike)).entries[-1].verdict
-
-
-def test_a_cell_whose_tokens_few_texts_carry_says_so(bench, tmp_path):
-    shortest, longest = sample_texts(2, seed=3, longest=4), sample_texts(40, seed=3, longest=60)
-    texts = [*shortest * 6, max(longest, key=len)]
-    (tmp_path / "uneven.txt").write_text("\n".join(texts) + "\n")
-    sweep = bench.sweep(data=[str(tmp_path / "uneven.txt")], metrics=["pseudo-perplexity"])
-    table = bench.table(sweep, bench.perform(sweep))
-    assert {entry.note for entry in table.entries} == set(notes(table))
-    (note,) = notes(table)
-    assert re.match(r"a few long texts carry most tokens: 13 texts count as \d;", note)
-    assert "carry most tokens" in page(table)
-
-
 def test_a_table_while_it_is_measured(bench):
     sweep = bench.sweep(seeds=[1])
     empty = bench.table(sweep)
@@ -119,21 +95,6 @@ def test_heat_goes_by_change_or_without_a_baseline_by_figure(bench):
     assert sorted(heats[:, 0]) == sorted(heats[:, 1]) == [-1, 1]
 
 
-def test_csv_has_a_line_per_cell_with_every_digit(bench):
-    sweep = bench.sweep()
-    table = bench.table(sweep, bench.perform(sweep))
-    rows = [*csv.DictReader(io.StringIO(csv_text(table)))]
-    assert len(rows) == 12
-    for row, entry in zip(rows, table.entries, strict=True):
-        assert float(row["value (in unit)"]) == entry.value
-        assert row["unit"] == entry.metric.unit
-        assert row["seed"] == ("" if entry.cell.seed is None else str(entry.cell.seed))
-        change = row["relative change (share of the baseline)"]
-        assert change == ("" if entry.change is None else repr(entry.change))
-        assert row["verdict"] == entry.verdict
-    assert json.loads(json.dumps(table.to_dict()))["cells"][0]["value"] == table.entries[0].value
-
-
 HOSTILE = '<script>alert("x")</script>[bold]'
 
 
@@ -159,20 +120,3 @@ def test_the_page_writes_all_numbers_and_escapes_every_name(bench):
     assert html.count('<a href="#note-1">') == 6
     assert html.count('scope="col"') == 2 * 3 + 4
     assert "numpy" in html
-
-
-def test_an_infinite_loss_is_written_as_one(bench):
-    class Sure(TableModel):
-        def logits_at(self, *batch):
-            logits = super().logits_at(*batch)
-            logits[:, ::2] = -np.inf
-            return logits
-
-    bench.models["org/noisy"] = Sure(1)
-    sweep = bench.sweep(metrics=["pseudo-perplexity"])
-    table = bench.table(sweep, bench.perform(sweep))
-    assert table.entries[-1].value == math.inf
-    assert table.entries[-1].verdict == "REGRESSION"
-    (section,) = sections(table)
-    assert section.rows[-1][1].figure == "infinite"
-    assert table.to_dict()["cells"][-1]["value"] is None

@@ -79,13 +79,3 @@ def test_a_missing_package_is_named_with_its_remedy(tmp_path, missing, reference
     )
     assert f"need the library {missing}" in said
     assert 'pip install "fillmask-ui[hub]"' in said
-
-
-def test_reading_files_loads_no_heavy_library(tmp_path):
-    (tmp_path / "a.csv").write_text("text\nhello\n")
-    loaded = ran(
-        "import sys; from fillmask_ui.texts import TextChoice, open_texts\n"
-        "list(open_texts(TextChoice('a.csv').source())); print(*sys.modules)",
-        tmp_path,
-    )
-    assert not {"datasets", "pyarrow", "torch", "transformers"} & {*loaded.split()}

@@ -26,14 +26,6 @@ POEM = [
 WORDS = [f"row {number} of the table" for number in range(37)]
 
 
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
-@pytest.mark.parametrize("last", [True, False])
-def test_line_endings_are_no_part_of_a_text(tmp_path, ending, last):
-    path = tmp_path / "poem.txt"
-    path.write_bytes((ending.join(POEM) + (ending if last else "")).encode())
-    assert texts_of(path) == POEM
-
-
 def test_paragraphs_are_separated_by_any_number_of_blank_lines(tmp_path):
     path = tmp_path / "pages.txt"
     path.write_text("\n\none\ntwo\n\n \t\n\nthree\n\nfour\nfive")
@@ -51,13 +43,6 @@ def test_encodings_and_byte_order_marks(tmp_path, encoding):
     path.write_bytes("\n".join(POEM).encode(encoding))
     asked = "utf-8" if encoding == "utf-8-sig" else encoding
     assert texts_of(path, encoding=asked) == POEM
-
-
-def test_a_csv_field_may_hold_commas_quotes_and_line_breaks(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text('id,text\n1,"a, b"\n\n2,"say ""hi""\nto them"\n3,\n', encoding="utf-8")
-    assert texts_of(path) == ["a, b", 'say "hi"\nto them', ""]
-    assert [example.id for example in read(path)] == [0, 1, 2]
 
 
 def test_json_lines_skip_blank_lines_and_read_null_as_empty(tmp_path):
@@ -98,14 +83,6 @@ def test_every_layout_shuffles_as_the_datasets_library_does(tmp_path, layout, sa
     assert [example.text for example in ours] == list(theirs)
     assert [WORDS[example.id] for example in ours] == list(theirs)
     assert texts.report.available == len(WORDS)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_ids_are_places_in_the_file_whatever_is_asked(tmp_path, layout):
-    path = write_rows(tmp_path, layout)
-    for choices in ({}, {"samples": 5}, {"shuffle": True, "seed": 7}, {"shuffle": True}):
-        for example in read(path, **choices):
-            assert example.text == WORDS[example.id]
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -150,12 +127,6 @@ def test_texts_are_cut_and_counted_beyond_the_limit(tmp_path, layout, shuffle):
     texts = open_texts(TextChoice(str(path), shuffle=shuffle).source())
     assert sorted(len(example.text) for example in texts) == [5, *[MAX_CHARACTERS] * 3]
     assert texts.report.notes == ("texts cut at 1,000,000 characters: 2",)
-
-
-def test_lone_surrogates_that_json_can_write_come_through_a_shuffle(tmp_path):
-    path = tmp_path / "odd.jsonl"
-    path.write_text('{"text": "half \\ud83d a smile"}\n')
-    assert read(path, shuffle=True)[0].text == "half \ud83d a smile"
 
 
 def test_stopping_early_leaves_no_file_open(tmp_path, recwarn):

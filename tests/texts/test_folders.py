@@ -55,15 +55,6 @@ def test_a_folder_gives_what_one_file_of_all_its_texts_gives(files, layout, samp
         assert [list(file_texts(part)) for part in parts] == files
 
 
-def test_the_files_of_a_folder_are_whole_and_in_order(tmp_path):
-    fill(tmp_path, [["one"], ["two"]], "txt")
-    folder = TextSource("folder", str(tmp_path), shuffle=False, samples=1, encoding="latin-1")
-    assert files_of(folder) == tuple(
-        TextSource("file", str(tmp_path / name), shuffle=False, encoding="latin-1")
-        for name in ("a.txt", "b.txt")
-    )
-
-
 def test_options_hold_for_every_file(tmp_path):
     for name in ("a.txt", "b.text"):
         (tmp_path / name).write_text("café\nau lait\n\nnoir", encoding="latin-1")
@@ -107,23 +98,6 @@ def said(folder, **choices):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
-def test_every_error_names_its_file(tmp_path, shuffle):
-    fill(tmp_path, [["fine"], ["fine"], ["fine"]], "jsonl")
-    bad = tmp_path / "b.jsonl"
-    bad.write_text('{"text": "a"}\nwords\n')
-    assert f"{bad}, line 2 cannot be read as texts: Expecting value" in said(
-        tmp_path, shuffle=shuffle
-    )
-    bad.write_bytes(b"\xff")
-    assert f"line 1 of {bad} is not UTF-8" in said(tmp_path, shuffle=shuffle)
-    bad.write_text('{"body": "a"}\n')
-    assert f"{bad}, line 1: no column 'text'" in said(tmp_path, column="text", shuffle=shuffle)
-    bad.unlink()
-    bad.symlink_to(tmp_path / "gone")
-    assert f"{bad} cannot be read as texts: No such file" in said(tmp_path, shuffle=shuffle)
-
-
 def test_a_folder_without_texts_says_what_is_wanted(tmp_path):
     assert "has no file that ends in .txt, .csv" in said(tmp_path)
     (tmp_path / "rows.json").write_text("{}")
@@ -133,14 +107,6 @@ def test_a_folder_without_texts_says_what_is_wanted(tmp_path):
         assert f"{tmp_path} is empty: it has no texts" in said(tmp_path, shuffle=shuffle)
     with pytest.raises(DataError, match="gone cannot be read as texts: No such file"):
         open_texts(TextSource("folder", str(tmp_path / "gone")))
-
-
-def test_files_of_two_layouts_are_refused_by_name(tmp_path):
-    for name in ("a.txt", "b.text.gz", "c.csv", "d.tsv"):
-        (tmp_path / name).write_text("")
-    message = said(tmp_path)
-    assert f"{tmp_path}/a.txt is txt, {tmp_path}/c.csv is csv" in message
-    assert "--format" in message
 
 
 @pytest.mark.parametrize(

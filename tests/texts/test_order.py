@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fillmask_ui.errors import DataError
 from fillmask_ui.texts.rows import pick, shuffled_positions
 
 
@@ -26,20 +25,3 @@ def test_picking_equals_indexing(texts, data):
     picked = list(pick(iter(texts), np.array(positions, dtype=np.int64)))
     assert [example.id for example in picked] == positions
     assert [example.text for example in picked] == [texts[position] for position in positions]
-
-
-def test_the_stream_is_read_no_further_than_the_last_text_asked_for():
-    read = []
-
-    def texts():
-        for number in range(100):
-            read.append(number)
-            yield str(number)
-
-    assert [e.text for e in pick(texts(), np.array([7, 2]))] == ["7", "2"]
-    assert max(read) <= 8
-
-
-def test_data_that_shrank_between_counting_and_reading_is_an_error():
-    with pytest.raises(DataError, match="became shorter while it was read"):
-        list(pick(iter(["only one"]), np.array([0, 5])))

@@ -36,10 +36,6 @@ def test_an_existing_file_of_any_name_is_a_file_and_a_folder_with_a_split_a_data
     assert TextChoice(str(tmp_path), split="test").source().kind == "dataset"
 
 
-def test_options_left_out_keep_their_defaults():
-    assert TextChoice("a.csv", column=None, samples=None).source() == TextSource("file", "a.csv")
-
-
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
@@ -55,19 +51,6 @@ def test_options_left_out_keep_their_defaults():
 def test_options_out_of_range_say_what_was_wanted(choices, said):
     with pytest.raises(OptionError, match=said):
         TextChoice("notes.txt", **choices).source()
-
-
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ({"kind": "stdin", "format": "parquet"}, "give it as a file"),
-        ({"kind": "file", "where": "a.docx"}, "unknown kind of file 'docx'; known: csv"),
-        ({"kind": "dataset", "where": "a/b", "by": "paragraph"}, "leave it out for a data set"),
-    ],
-)
-def test_impossible_sources_are_refused(source, said):
-    with pytest.raises(OptionError, match=said):
-        TextSource(**source)
 
 
 def test_the_signature_tells_apart_what_gives_other_texts_or_another_order():
@@ -98,9 +81,3 @@ def test_a_source_survives_json():
     assert TextSource.from_dict({**stored, "available": 37, "signature": str(source)}) == source
     with pytest.raises(KeyError, match="split"):
         TextSource.from_dict({name: stored[name] for name in stored if name != "split"})
-
-
-@pytest.mark.parametrize("value", ["label=text", "input_column=", "=text", ""])
-def test_a_column_for_another_role_is_refused(value):
-    with pytest.raises(OptionError, match="input_column=NAME"):
-        TextChoice("rows.csv", column=value).source()

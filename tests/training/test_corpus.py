@@ -1,15 +1,11 @@
 """Text to segments to blocks."""
 
 import gzip
-import os
-import threading
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.training.corpus import (
     CorpusPart,
     Paragraphs,
@@ -33,36 +29,6 @@ def test_a_share_thins_or_repeats_evenly_and_a_folder_stands_for_its_files(tmp_p
     assert (read.texts, read.copies.tolist()) == (["a", "b", "c", "d"], [2, 3, 2, 3])
     whole = read_paragraphs([CorpusPart.parse(str(tmp_path))])
     assert whole.texts == [*(f"line {i}" for i in range(100)), "a", "b", "c", "d"]
-
-
-def test_text_may_come_through_a_pipe_and_an_error_names_its_line(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    for content, wanted in (
-        (b"\xef\xbb\xbffirst\r\n\n second \n", None),
-        (b"a\nb\xe9\n", "line 2"),
-    ):
-        writer = threading.Thread(target=pipe.write_bytes, args=[content])
-        writer.start()
-        if wanted is None:
-            assert read_paragraphs([CorpusPart(pipe)]).texts == ["first", "second"]
-        else:
-            with pytest.raises(DataError, match=f"{wanted} of .*pipe is not UTF-8"):
-                read_paragraphs([CorpusPart(pipe)])
-        writer.join()
-
-
-def test_shares_and_files_that_cannot_be_used_are_named(tmp_path, text_file):
-    for share in ("0", "101", "-1"):
-        with pytest.raises(OptionError, match="outside"):
-            CorpusPart.parse(f"{text_file}:{share}")
-    with pytest.raises(OptionError, match=r"nowhere\.txt"):
-        CorpusPart.parse(str(tmp_path / "nowhere.txt"))
-    for name, content in (("binary.txt", b"\xff\xfe\x00"), ("empty.txt", b"\n"), ("cut.gz", b"x")):
-        path = tmp_path / name
-        path.write_bytes(content)
-        with pytest.raises(DataError, match=name):
-            read_paragraphs([CorpusPart(path)])
 
 
 def test_segments_hold_the_whole_text(tokenizer, sentences):

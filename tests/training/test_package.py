@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from fillmask_ui.quantizing.hub_folder import FULL
 from fillmask_ui.records import SkippedText
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.held_out import measure_cloze, measure_text, read_cloze
-from fillmask_ui.training.package_model import Package, PackageRequest, package
+from fillmask_ui.training.package_model import PackageRequest, package
 from fillmask_ui.training.torch_weights import load_weights, write_weights
 from fillmask_ui.training.training_run import RunRequest, prepare, read_request
 
@@ -125,32 +124,6 @@ def test_a_head_of_random_numbers_is_told_in_training_and_not_packaged(
     assert told in describe(prepared)
     list(prepared.rows())
     assert told in card(tmp_path / "run")
-
-
-def test_the_card_names_starts_and_dropout(trained, tmp_path):
-    (tmp_path / "third").mkdir()
-    for given, name in (
-        ("google-bert/bert-base-uncased@abc", "google-bert/bert-base-uncased@abc"),
-        (str(tmp_path / "third"), "third"),
-        ("/nowhere/third", "third"),
-        ("embedded", "embedded"),
-    ):
-        text = card(trained, compare=given, init=given, config=None)
-        assert f" --init {name} " in text
-        assert f" --compare {name}\n" in text
-    assert "gradient norm 1, no dropout |" in text
-    dropout = {"hidden_dropout_prob": 0.1}
-    assert "gradient norm 1, hidden dropout prob 0.1 |" in card(trained, dropout=dropout)
-    # A run of an earlier version does not tell it, its config does.
-    asked = json.loads((trained / "run.json").read_text())
-    del asked["dropout"]
-    (tmp_path / "run.json").write_text(json.dumps(asked))
-    config = json.loads((trained / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | dropout))
-    assert read_request(tmp_path).dropout == dropout
-    made = Package(tmp_path, 0, parity=1.14e-5, search=None)
-    parities = [replace(made, parity=parity).parity_text for parity in (1.14e-5, 2e-7, 0.0)]
-    assert parities == ["1.2e-05", "2.0e-07", "0.0e+00"]  # a bound is rounded up
 
 
 def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):

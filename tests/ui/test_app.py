@@ -3,8 +3,6 @@
 import json
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import gradio as gr
@@ -58,24 +56,6 @@ def test_a_default_model_that_cannot_load_is_said_on_the_page_and_stops_nothing(
         raise ModelError("no such model")
 
     assert isinstance(build_app(ModelStore(loader=refuse), "nowhere"), gr.Blocks)
-
-
-def test_the_page_needs_no_torch():
-    script = (
-        "import json, sys\n"
-        "from fillmask_ui.models import ModelStore\n"
-        "from fillmask_ui.ui.page import build_app\n"
-        "from fillmask_ui.ui.explore.prediction_view import Question, answer\n"
-        "from fillmask_ui.ui.session import Session\n"
-        "store = ModelStore()\n"
-        "build_app(store)\n"
-        "found = answer(Session(store), Question('The cat sat on the [MASK].'))\n"
-        "print(json.dumps([found.kind, 'torch' in sys.modules]))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, check=True, timeout=120, cwd=ROOT
-    )
-    assert json.loads(done.stdout.splitlines()[-1]) == ["none", False]
 
 
 def test_scripts_and_styles_are_files_that_browsers_keep():

@@ -56,24 +56,6 @@ def test_the_model_sees_the_token_that_was_filled_in(vocabulary):
     assert exact / total > 0.5
 
 
-@pytest.mark.parametrize(
-    ("token", "filled"), [("cat", "The cat."), ("##s", "The thes."), (",", "The , ,.")]
-)
-def test_blanks_fit_what_is_filled_in(token, filled):
-    token_id = TABLE.ids[token]
-    text = {"cat": "The [MASK].", "##s": "The the [MASK].", ",": "The [MASK] ,."}[token]
-    assert sentence_strip.fill_in(Draft(text, (None,)), TABLE, 0, token_id).text == filled
-
-
-def test_a_piece_of_a_wordpiece_word_takes_the_whole_word():
-    encoding = TABLE.encode("the quickly cat")
-    assert encoding.tokens[2:4] == ("quick", "##ly")
-    for token in (2, 3):
-        assert sentence_strip.hide(Draft("the quickly cat"), TABLE, token) == Draft(
-            "the [MASK] cat", ("quickly",)
-        )
-
-
 def test_special_tokens_masks_and_wrong_numbers_do_nothing():
     draft = Draft("the [MASK]", (None,))
     last = len(TABLE.encode(draft.text)) - 1

@@ -1,30 +1,22 @@
 """The controls of the Evaluate tab, read: a plan, or what to change; set again by a stored run."""
 
 import gzip
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-import gradio as gr
 import pytest
 from evaluate_page import (
-    evaluation_jobs,
     form,
-    opened_controls,
     upload,
     uploaded,
 )
 from table_model import TableModel
 
-from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.evaluation import METRICS, EvaluationConfig
-from fillmask_ui.evaluation.metrics import Metric
-from fillmask_ui.masking import MaskRecipe
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.options import option
-from fillmask_ui.runs import Plan, RunStore, prepare_info
+from fillmask_ui.runs import RunStore, prepare_info
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.evaluate import controls
 from fillmask_ui.ui.evaluate.evaluate_form import (
     PUBLIC_TEXTS,
     PUBLIC_TEXTS_ONE_BY_ONE,
@@ -43,16 +35,6 @@ def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path)
     assert (plan.model, plan.baseline) == (ModelChoice("embedded"), None)
     assert str(plan.texts()["signature"]) == "texts:embedded|samples:100|shuffle:42"
     assert plan.choices() == {"model": ModelChoice("embedded").to_dict(), "baseline": None}
-
-
-def test_options_reach_the_config(tmp_path):
-    masking = {"seed": 7, "probability": 0.3, "shares": "1, 0 0", "max_tokens": 64}
-    choices = form(**masking, samples=0, shuffle=False, pass_below=1, risk_below=2)
-    plan = plan_of(choices, tmp_path)
-    assert plan.config.metric.recipe == MaskRecipe(0.3, 1.0, 0.0, 0.0)
-    assert (plan.config.seed, plan.config.max_tokens) == (7, 64)
-    assert (plan.source.samples, plan.source.shuffle) == (None, False)
-    assert (plan.limits.pass_below, plan.limits.risk_below) == (0.01, 0.02)
 
 
 @pytest.mark.parametrize(
@@ -143,30 +125,6 @@ def test_a_folder_of_this_machine_can_be_named_as_a_data_set(tmp_path, name, by)
     (folder / name).unlink()
     with pytest.raises(FillmaskError, match=r"has no file that ends in \.txt"):
         plan_of(choices, tmp_path / "runs")
-
-
-@pytest.mark.parametrize(
-    ("choices", "said"),
-    [
-        ({"probability": 0}, "above 0"),
-        ({"probability": None}, "mask probability is missing"),
-        ({"shares": "0.8 0.1"}, "three numbers"),
-        ({"shares": "0.8 0.1 0.2"}, "add up to 1"),
-        ({"samples": -1}, "number of texts must be a whole number"),
-        ({"samples": math.inf}, "it was inf"),
-        ({"seed": None}, "seed is missing"),
-        ({"pass_below": 10, "risk_below": 5}, "must lie below"),
-        ({"metric": "<b>"}, "unknown metric"),
-        ({"where": "upload"}, "no file was uploaded"),
-        ({"where": "paste", "pasted": " \n"}, "no text was pasted"),
-        ({"where": "upload", "upload": "/nowhere/x.txt"}, "upload it again"),
-        ({"where": "dataset"}, "no data set was named"),
-        ({"where": "elsewhere"}, "unknown place"),
-    ],
-)
-def test_what_makes_no_sense_is_said(tmp_path, choices, said):
-    with pytest.raises(FillmaskError, match=said):
-        plan_of(form(**choices), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -266,64 +224,3 @@ def test_a_file_of_this_machine_is_named_by_its_path(tmp_path):
     assert (public.values["where"], public.values["upload"]) == ("upload", None)
     Path(path).unlink()
     assert "is gone" in set_by(plan, tmp_path).note
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"source": TextSource("stdin")}, "came from standard input"),
-        ({"source": TextSource(seed=5)}, "drawn with the seed 5"),
-        ({"source": TextSource(encoding="latin-1")}, "encoding latin-1"),
-        ({"baseline": ModelChoice("m", runtime="torch")}, "reference was asked for with runtime"),
-    ],
-)
-def test_what_cannot_be_set_is_said(tmp_path, changes, said):
-    assert said in set_by(Plan(**changes), tmp_path).note
-    assert set_by(Plan(model=ModelChoice(threads=2)), tmp_path).missing == ()
-
-
-def test_a_run_made_from_python_leaves_the_controls(tmp_path):
-    info = replace(info_of(Plan()), choices={})
-    found = controls_of_run(info, tmp_path, lambda: tmp_path)
-    assert found.values == {}
-    assert "stay as they are: this run was made from Python" in found.note
-
-
-def test_numbers_reach_what_checks_them():
-    """The components themselves refuse and round nothing."""
-    numbers = [c for c in opened_controls().values() if isinstance(c, gr.Number)]
-    assert len(numbers) == 17
-    for component in numbers:
-        assert [component.preprocess(value) for value in (-1, 1.5)] == [-1, 1.5]
-
-
-def test_a_new_metric_has_its_controls_by_its_row_alone(tmp_path, monkeypatch):
-    @dataclass(frozen=True)
-    class Middle(Metric):
-        name = "middle"
-        label = "Middle of the text"
-        note = "Tokens in the middle are hidden."
-        hides = "the tokens in the middle"
-        figure_label = "Mean loss, middle hidden"
-
-        recipe: MaskRecipe = field(default_factory=MaskRecipe)
-        middle_tokens: int = option(4, "How many tokens.", label="Tokens in the middle", least=2)
-
-        def hide(self, encoding, vocabulary, rng):
-            raise NotImplementedError
-
-    monkeypatch.setitem(METRICS, "middle", Middle)
-    # It knows the metrics of the time when it was imported.
-    monkeypatch.setattr("fillmask_ui.evaluation.evaluation_config.check_options", lambda _: None)
-    with gr.Blocks():
-        made = controls.build(evaluation_jobs(tmp_path).session)
-    assert ("Middle of the text", "middle") in made["metric"].choices
-    own = made["middle_tokens"]
-    assert (own.value, own.label, own.info) == (4, "Tokens in the middle", "How many tokens.")
-    assert not own.visible
-    values = {name: control.value for name, control in made.items()}
-    asked = values | {"metric": "middle", "middle_tokens": 6, "probability": 0.5}
-    metric = plan_of(asked, tmp_path).config.metric
-    assert metric == Middle(recipe=MaskRecipe(0.5), middle_tokens=6)
-    with pytest.raises(OptionError, match="the tokens in the middle must be a whole number, 2"):
-        plan_of(asked | {"middle_tokens": 1}, tmp_path)

@@ -4,7 +4,6 @@ import threading
 import time
 
 import gradio as gr
-import numpy as np
 import pytest
 from block_engine import BlockEngine
 from evaluate_page import (
@@ -26,14 +25,12 @@ from evaluate_page import (
 from table_model import TableModel
 
 from fillmask_ui.cluster import EngineChoice
-from fillmask_ui.errors import FillmaskError
-from fillmask_ui.evaluation import EvaluationConfig, RunningSummary, evaluate
+from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import prepare_info, start
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import job as jobs
 from fillmask_ui.ui.evaluate import controls, measuring
-from fillmask_ui.ui.evaluate.evaluate_form import engine_of
 from fillmask_ui.ui.evaluate.evaluation_jobs import Selection
 
 PSEUDO = {"metric": "pseudo-perplexity"}
@@ -100,29 +97,6 @@ def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path, known):
     assert finish(first).state == "done"
 
 
-@pytest.mark.parametrize(
-    ("texts", "choices", "said"),
-    [
-        (["", "  "], {}, "blank"),
-        (["a cat"], {"model": "unknown"}, "no model 'unknown'"),
-        (["a cat"], {"baseline": "letters"}, "different tokenizers"),
-        (["zzz", "qqq"], {}, "no text could be measured"),
-        (["a cat"], {"column": "text"}, "plain text has no column"),
-    ],
-)
-def test_bad_input_is_said_and_leaves_nothing_behind(tmp_path, texts, choices, said):
-    page_jobs = own_page_jobs(tmp_path / "runs")
-    choices = {"upload": upload(tmp_path, texts, "bad.txt")} | choices
-    try:
-        last = finish(begun(page_jobs, tmp_path, **choices))
-    except FillmaskError as error:
-        message = str(error)
-    else:
-        assert last.state == "failed"
-        message = last.message
-    assert said in message
-
-
 def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
     """The two faces write the same run.json; options of `load_model` are handed on."""
     asked, session_model = [], TableModel(1)
@@ -159,20 +133,6 @@ def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatc
     assert [run.state for run in page_jobs.runs().runs] == ["stopped"]
 
 
-def test_the_history_is_the_mean_of_the_rows_so_far_and_is_thinned(monkeypatch):
-    monkeypatch.setattr("fillmask_ui.evaluation.running_summary.MOST_MEANS", 8)
-    rows = [row for row in evaluate(TableModel(1), TEXTS) if hasattr(row, "scores")]
-    running = RunningSummary()
-    for row in rows:
-        running.add(row)
-    for entry in running.history():
-        losses = np.concatenate([row.scores.nll_nats for row in rows[: entry.texts]])
-        assert entry.means[0] == pytest.approx(losses.mean())
-    found = [entry.texts for entry in running.history()]
-    assert found == sorted(set(found))
-    assert (len(found) <= 9, found[-1]) == (True, len(rows))
-
-
 NAMES = {"engine", "address", "workers", "threads_per_worker"}
 TWO = {"engine": "ray", "workers": 2}
 
@@ -194,21 +154,6 @@ def test_the_choice_is_offered_where_ray_is_and_not_to_strangers(monkeypatch):
     assert not built(public=True) & NAMES
     monkeypatch.setattr(controls, "ray_installed", lambda: False)
     assert not built() & NAMES
-
-
-@pytest.mark.parametrize(
-    ("choices", "wanted"),
-    [
-        ({"workers": 4, "address": "somewhere"}, EngineChoice()),  # hidden boxes do not count
-        ({"engine": "ray", "workers": None, "address": None}, EngineChoice("ray")),
-        (
-            {"engine": "ray", "address": " 10.0.0.1:6379 ", "workers": 2, "threads_per_worker": 3},
-            EngineChoice("ray", "10.0.0.1:6379", 2, 3),
-        ),
-    ],
-)
-def test_the_controls_make_a_choice(choices, wanted):
-    assert engine_of(form(**choices)) == wanted
 
 
 def test_cancel_while_ray_starts_leaves_nothing_behind(tmp_path, engine):

@@ -8,7 +8,6 @@ from table_model import TableModel, letter_vocabulary, sample_texts
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.show import charts as plots
-from fillmask_ui.show.charts.loss_charts import MAX_BARS, bars_of
 from fillmask_ui.ui.evaluate.tokens import TokenFilter, find_tokens
 
 TEXTS = sample_texts(120, seed=3)
@@ -83,20 +82,6 @@ def test_the_distribution_function_is_that_of_the_sorted_losses(pair):
         assert loss == pytest.approx(expected, abs=0.021)
 
 
-def test_violins_stand_for_the_whole_of_each_kind(pair):
-    summary = summarize(pair)
-    figure = chart(pair, "loss-by-kind").figure
-    kinds = np.concatenate([row.kinds for row in pair])
-    for number, group in enumerate(summary.baseline.by_kind):
-        violin = next(t for t in figure.data if t.x[0] == group.name)
-        own = losses(pair, "baseline")[kinds == number]
-        assert len(violin.y) <= 400
-        for share in (0.25, 0.5, 0.75):
-            expected = np.quantile(own, share, method="inverted_cdf")
-            found = np.quantile(violin.y, share, method="inverted_cdf")
-            assert found == pytest.approx(expected, abs=0.021)
-
-
 def test_groups_have_their_means_and_intervals(pair):
     found = chart(pair, "loss-by-position", names=("A", "B"))
     cols = np.concatenate([row.cols for row in pair])
@@ -156,15 +141,3 @@ def test_differences_have_zero_as_an_edge(pair):
     assert below == (apart < 0).sum()
     assert any(row[0] == 0 for row in found.table.rows)
     assert sum(row[2] for row in found.table.rows) == len(apart)
-
-
-@pytest.mark.parametrize("scale", [0.0, 40.0])
-def test_no_shape_of_losses_breaks_the_bars(scale):
-    """All losses alike, and losses beyond the last of the fine bins."""
-    rows = rows_of(TableModel(3, scale=scale), config=PSEUDO)
-    histogram = summarize(rows).model.histogram
-    bars = bars_of([histogram])
-    assert 1 <= len(bars.counts[0]) <= MAX_BARS
-    assert bars.counts[0].sum() == histogram.total.sum()
-    for c in plots.charts(summarize(rows)):
-        json.loads(c.figure.to_json())

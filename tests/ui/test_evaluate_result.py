@@ -13,13 +13,11 @@ from evaluate_page import (
     finish,
     own_page_jobs,
     rows_of,
-    shown,
     uploaded,
 )
 from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig, summarize
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.masking import KINDS
@@ -29,7 +27,7 @@ from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import conclusion_text, story_text
 from fillmask_ui.show.words import TokenNames
-from fillmask_ui.ui.evaluate import result_view, tab, tokens, view
+from fillmask_ui.ui.evaluate import result_view, tokens, view
 from fillmask_ui.ui.evaluate.evaluation_jobs import Listing, Selection
 from fillmask_ui.ui.evaluate.tokens import (
     DIFFERENT,
@@ -90,56 +88,6 @@ def test_text_of_others_is_never_markup():
         assert not {name for name in tags.attributes if name.startswith("on")}
 
 
-@pytest.mark.parametrize(
-    ("verdict", "interval", "said"),
-    [
-        (Verdict("REGRESSION"), Interval(0.2, 0.3, "bootstrap-t"), "REGRESSION"),
-        (Verdict("INCONCLUSIVE", 120), Interval(0.0, 0.3, "bootstrap-t"), "About 120 more texts"),
-        (Verdict("INCONCLUSIVE"), None, "cannot say how many more"),
-    ],
-)
-def test_a_verdict_is_said_in_words(pair, verdict, interval, said):
-    summary = summarize(pair)
-    comparison = replace(summary.comparison, verdict=verdict, interval=interval)
-    info = prepare_info(EvaluationConfig(), TableModel(1), baseline=TableModel(1))
-    source = result_view.figures_html(replace(summary, comparison=comparison), info)
-    assert said in Tags(source).text
-
-
-@pytest.fixture
-def done(tmp_path):
-    """Jobs of a page with one run of two models, and the last update of the page."""
-    page_jobs = own_page_jobs(tmp_path / "runs")
-    choices = uploaded(tmp_path, baseline="noisy")
-    page_jobs.begin(choices)
-    *_, last = shown(page_jobs)
-    return page_jobs, last
-
-
-def test_a_token_opens_in_explore_where_it_stands_in_the_run(done):
-    page_jobs, page = done
-    token = page.tokens.found[0]
-    place = {"run": page.selection.run, "example": str(token.id), "token": str(token.position)}
-    models = {"model": "table", "compare": "noisy"}
-    assert view.explore_state(page_jobs, page.selection, token) == {**place, **models}
-    other = replace(page.selection, other="another")
-    assert view.explore_state(page_jobs, other, token) == {**place, "run_b": "another"}
-    twice = replace(page.selection, other=page.selection.run)
-    models = {"run_b": page.selection.run, "model": "table", "compare": "table"}
-    assert view.explore_state(page_jobs, twice, token) == {**place, **models}
-
-
-def test_a_model_that_is_gone_is_said_in_place(done):
-    page_jobs, page = done
-
-    def gone(choice, **_):
-        raise FillmaskError(f"{choice.reference} is gone")
-
-    page_jobs.session.store = type(page_jobs.session.store)(loader=gone)
-    last = list(view.side_by_side(page_jobs, page.selection, page.tokens.found[0]))[-1]
-    assert "is gone" in last
-
-
 def test_runs_that_do_not_compare_are_said_and_nothing_is_lost(tmp_path):
     page_jobs = own_page_jobs(tmp_path / "runs")
     names = [
@@ -164,27 +112,6 @@ def test_a_run_that_failed_later_says_why(tmp_path):
         values = json.loads(path.read_text()) | {"state": state, "error": error}
         path.write_text(json.dumps(values))
         assert said in view.stored(page_jobs, Selection(name)).notice
-
-
-def test_charts_are_drawn_once_for_the_same_figures(done):
-    page_jobs, page = done
-    result = page_jobs.result(page.selection)
-    results = [replace(result, done=False), replace(result, summary=replace(result.summary))]
-    drawn = []
-    for known in (replace(result, summary=None), *results[:1] * 3, *results[1:] * 2):
-        update = view.told(page_jobs, Status("12 texts", so_far=known))
-        assert update.busy
-        assert (update.figures is None) == (update.charts is None) == (update.selection is None)
-        drawn.append(update.charts is not None)
-        if update.charts is not None:
-            assert update.selection == Selection()
-    assert drawn == [False, True, False, False, True, False]
-
-
-def test_what_the_histogram_sends_is_a_range():
-    assert tab.chosen_range(SimpleNamespace(low=-0.4, high=1.239)) == (0.0, 1.24)
-    assert tab.chosen_range(SimpleNamespace(low=16, high=None)) == (16.0, None)
-    assert tab.chosen_range(SimpleNamespace(low="<b>", high=[])) == (None, None)
 
 
 def test_one_model_in_a_sentence():
@@ -263,28 +190,6 @@ def test_endings_have_one_name_and_show_their_token():
         assert "##" not in re.sub(r'title="[^"]*"', "", source)
     bytes_ = TokenNames(["Ġthe", "ing"])
     assert [bytes_("Ġthe"), bytes_("ing"), bytes_("The", first=True)] == ["the", "…ing", "The"]
-
-
-@pytest.fixture
-def stored(tmp_path):
-    page_jobs = own_page_jobs(tmp_path / "runs")
-    names = [
-        finish(page_jobs.begin(uploaded(tmp_path, model=m))).so_far.info.name
-        for m in ("table", "noisy")
-    ]
-    return page_jobs, names
-
-
-def test_a_link_opens_the_same_result(stored):
-    page_jobs, names = stored
-    for selection in (Selection(names[0]), Selection(*names)):
-        page = view.stored(page_jobs, selection)
-        (link,) = re.findall(r'data-link="([^"]+)"', page.figures)
-        pairs = dict(part.split("=") for part in link.replace("&amp;", "&").split("&"))
-        assert pairs.pop("tab") == "evaluate"
-        assert view.linked(pairs) == selection
-    assert view.linked({"tab": "evaluate"}) == Selection()
-    assert "Unknown run" in view.stored(page_jobs, view.linked({"run": "gone"})).notice
 
 
 def flat(rows):

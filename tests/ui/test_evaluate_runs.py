@@ -1,7 +1,6 @@
 """Stored runs of the Evaluate tab: kept, compared, downloaded, deleted, each visitor's own."""
 
 import os
-import re
 import time
 
 import pytest
@@ -13,7 +12,6 @@ from evaluate_page import (
     finish,
     models,
     own_page_jobs,
-    shown,
     upload,
     uploaded,
 )
@@ -22,11 +20,9 @@ from table_model import TableModel
 from fillmask_ui.errors import DataError
 from fillmask_ui.runs import compare
 from fillmask_ui.ui.evaluate import evaluation_jobs as pages
-from fillmask_ui.ui.evaluate import measuring, view
+from fillmask_ui.ui.evaluate import view
 from fillmask_ui.ui.evaluate.evaluate_form import PUBLIC_TOKENS
 from fillmask_ui.ui.evaluate.evaluation_jobs import LEFT_SECONDS, Selection
-
-PSEUDO = {"metric": "pseudo-perplexity"}
 
 
 def test_two_stored_runs_are_compared(tmp_path):
@@ -125,23 +121,3 @@ def test_what_visitors_left_hours_ago_is_removed(tmp_path):
     finish(arrived(all_jobs, "new").begin(choices))
     assert arrived(all_jobs, "old").runs().runs == []
     assert len(arrived(all_jobs, "new").runs().runs) == 2
-
-
-def verdict(page):
-    assert page.figures, page.notice
-    return re.search(r"fm-verdict.*?<b>(.*?)</b>", page.figures, re.DOTALL)[1]
-
-
-def test_a_verdict_that_grows_says_of_how_many_texts_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(measuring, "FIGURES_SECONDS", 0.0)
-    known = models()
-    known["noisy"].free_calls = 12
-    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
-    choices = uploaded(tmp_path, baseline="noisy", **PSEUDO)
-    page_jobs.begin(choices)
-    updates = shown(page_jobs)
-    page = next(update for update in updates if update.figures)
-    assert re.search(r" so far, \d+ of 60 texts$", verdict(page))
-    known["noisy"].open.set()
-    *_, last = updates
-    assert "so far" not in verdict(last)

@@ -16,7 +16,7 @@ from table_model import SPECIAL, TableModel, TableVocabulary
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling import fill, score_candidate_at, score_candidates
 from fillmask_ui.models import LoadProgress, ModelStore
-from fillmask_ui.records import Candidate, MaskFilling, ScoredPart, ScoredWord
+from fillmask_ui.records import ScoredPart, ScoredWord
 from fillmask_ui.show.render import _ENVIRONMENT
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import answered
@@ -24,7 +24,7 @@ from fillmask_ui.ui.explore import explore_modes, prediction_view, sentence_stri
 from fillmask_ui.ui.explore.explore_modes import whole_vocabulary
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.prediction_view import MAX_POINTS, answer, loss_points
-from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft
+from fillmask_ui.ui.explore.sentence_strip import Draft
 from fillmask_ui.ui.session import Session
 
 TEXT = "the cat [MASK] on the mat."
@@ -156,14 +156,6 @@ def test_a_file_of_all_tokens_has_fewer_masks_on_a_public_page(monkeypatch):
     assert whole_vocabulary(public, Question(TEXT)).masks
 
 
-def test_a_text_without_a_strip_can_still_be_measured():
-    model = TableModel(max_tokens=2000)
-    session = Session(ModelStore(loader=lambda *_, **__: model), "table")
-    found = answer(session, Question("cat " * MAX_STRIP_TOKENS))
-    assert found.html["strip"] == ""
-    assert found.measurable
-
-
 EVIL = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>${alert(3)}{{value}}'&amp;"
 
 
@@ -205,16 +197,6 @@ def test_any_text_can_be_sent_and_reads_as_itself(text):
     clean = "".join(c for c in text if not text_html(c).startswith(("⟨", "\\u")))
     if clean == text and text.isprintable():
         assert Tags(shown).text == text
-
-
-def test_an_impossible_token_has_infinite_loss_and_no_probability():
-    certain = Candidate(1, 5, "the", "the", 1.0, 0.0)
-    impossible = Candidate(2, 6, "a", "a", 0.0, math.inf)
-    filling = fill(TableModel(), "the [MASK].", top_k=2)
-    filling = replace(filling, masks=(MaskFilling(1, 0.0, (certain, impossible)),))
-    question = Question("", unit="bits")
-    source = prediction_view.mask_html(filling, TableModel(), question=question)["candidates"]
-    assert Tags(source).text.endswith("2aa60%infinite100.0%")
 
 
 def test_points_of_the_curve_are_hidden_words_or_first_candidates(session):

@@ -19,15 +19,12 @@ from fillmask_ui.comparing.divergence_search import Sentence, look
 from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.filling.guesses import parse_guesses
 from fillmask_ui.records import Candidate
-from fillmask_ui.show.drawing import MAX_BARS, bars_of
+from fillmask_ui.show.drawing import bars_of
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.explore import guess_view
-from fillmask_ui.ui.explore.charts import Axis, Column, Columns
 from fillmask_ui.ui.explore.divergence_view import MAX_SENTENCES
 from fillmask_ui.ui.explore.explore_modes import SERVED
-from fillmask_ui.ui.explore.explore_state import Question
-from fillmask_ui.ui.explore.prediction_view import mask_html
 from fillmask_ui.ui.explore.sentence_contrast_view import differing_words
 
 TEXT = "the old cat walked on the red mat, and ran."
@@ -64,15 +61,6 @@ def test_bars_are_the_probabilities_best_first_and_add_up_to_one():
     assert [bar.kind for bar in twice if bar.word == "walked"] == ["hidden"]
 
 
-def test_a_long_list_of_bars_is_cut_and_says_so():
-    vocabulary = TableVocabulary((*SPECIAL, *(f"word{i}" for i in range(50)), "the"))
-    model = TableModel(vocabulary=vocabulary)
-    filling, found = bars(model, top_k=None)
-    assert len(found) == MAX_BARS + 1
-    told = Tags(mask_html(filling, model, question=Question(MASKED))["bars"]).text
-    assert f"The bars show the first {MAX_BARS}; the table in Details has all 56" in told
-
-
 def test_endings_are_marked_and_words_that_would_look_alike_show_their_tokens():
     vocabulary = TableVocabulary((*SPECIAL, "ing", "##ing", "##.", "x"))
     for tokens, names in (
@@ -83,19 +71,6 @@ def test_endings_are_marked_and_words_that_would_look_alike_show_their_tokens():
         ids = [vocabulary.ids.get(token, place) for place, token in enumerate(tokens)]
         candidates = [Candidate(1, *own, 0.5, 0.7) for own in zip(ids, tokens, words, strict=True)]
         assert candidate_names(candidates, vocabulary) == names
-
-
-@pytest.mark.parametrize("zoom", [1, 10, 100])
-def test_the_axis_is_fixed_or_says_where_it_ends(zoom):
-    filling, found = bars(TableModel())
-    html = mask_html(filling, TableModel(), question=Question(MASKED, zoom=zoom))
-    widths = [float(width) for width in re.findall(r"fm-row-fill[^>]*--p:([0-9.]+)", html["bars"])]
-    assert widths == pytest.approx([min(1, zoom * bar.probability) for bar in found], abs=1e-5)
-    assert (f"axis ends at {100 // zoom}" in Tags(html["bars"]).text) == (zoom > 1)
-    assert ("fm-cut" in html["bars"]) == any(zoom * bar.probability > 1 for bar in found)
-    shares = [float(share) for share in re.findall(r"--share:([0-9.]+)", html["candidates"])]
-    expected = [min(1, zoom * c.probability) for c in filling.masks[0].candidates]
-    assert shares == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_file_of_two_models_has_every_token_of_both():
@@ -154,25 +129,6 @@ def test_long_texts_come_window_by_window_and_are_remembered(name, text, other):
     assert models["table"].calls == []
 
 
-def test_bars_and_columns_are_as_long_as_their_values():
-    values = [-1.28, 0.28, 0.0, math.inf]
-    axis = Axis.fitted(values, "points", signed=True)
-    marks = [axis.mark(value, "reference", str(value)) for value in values]
-    assert marks[0].size / marks[1].size == pytest.approx(1.28 / 0.28)
-    assert marks[0].start + marks[0].size == pytest.approx(axis.zero)
-    assert [(own.below, own.cut) for own in marks] == [
-        *((True, False), (False, False), (False, False)),
-        (False, True),
-    ]
-    # The end of a magnified axis cuts what is longer.
-    assert [Axis.shares(zoom).mark(20.0, "", "").size for zoom in (1, 10)] == [0.2, 1.0]
-    columns = Columns.of([Column("the", 2.0, "2", "a"), Column("cat", 6.0, "6", "dog")], "bits")
-    heights = [mark.size for _, mark in columns.columns]
-    assert heights[1] / heights[0] == pytest.approx(3)
-    assert columns.ticks[-1].label.endswith(" bits")
-    assert Columns.of([], "nats") is None
-
-
 @pytest.mark.parametrize(
     ("first", "second", "names"),
     [
@@ -185,16 +141,6 @@ def test_bars_and_columns_are_as_long_as_their_values():
 )
 def test_sentences_are_named_by_the_words_in_which_they_differ(first, second, names):
     assert differing_words(first, second) == names
-
-
-@pytest.mark.parametrize("name", ["surprise", "mattered", "pair", "apart"])
-@pytest.mark.parametrize(
-    "values", [{}, {"text": "x" * 60_000, "other": "y" * 60_000}, {"text": ["no"], "start": "7"}]
-)
-def test_what_cannot_be_answered_is_said(name, values):
-    session = session_of(noisy=TableModel(max_tokens=5))
-    found = answered(SERVED[name], session, {"compare": "noisy", **values})
-    assert found["kind"] in ("error", "hint") and found["notice"]
 
 
 def test_a_search_says_how_often_two_models_differ_and_lists_by_any_measure(monkeypatch):
@@ -286,12 +232,3 @@ def test_a_class_beside_the_model():
     assert whole_words == pytest.approx(1)
     chained = score_candidate_at(model, MASKED, "walking", 0)
     assert words[3].other_probability == pytest.approx(chained.probability)
-
-
-def test_nobody_guessed_it_is_infinite_and_says_so():
-    found = guessed("dog 20, river 3")
-    assert found.losses.people == math.inf
-    html, bits = (guess_view.comparison_html(found, unit) for unit in ("nats", "bits"))
-    assert "Nobody guessed “cat”: the loss of the class is infinite" in html
-    assert "3.178 nats: −ln((0 + 1) / (23 + 1))" in html  # ln 24
-    assert "4.585 bits: −log₂((0 + 1) / (23 + 1))" in bits

@@ -5,17 +5,14 @@ import shutil
 import threading
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.errors import DataError
 from fillmask_ui.models import ModelStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.measure_variants import BASELINE
 from fillmask_ui.quantizing.variant_store import Recipe, VariantStore
-from fillmask_ui.show.charts import run_charts
-from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import components, page
 from fillmask_ui.ui.quantize import quantize_job, variant_view
 from fillmask_ui.ui.quantize.quantize_job import CALIBRATION_TEXTS, perform, read_order
@@ -74,32 +71,6 @@ def kept(visited, folder, once):
 def store(kept, tmp_path):
     """A copy to be changed."""
     return VariantStore(shutil.copytree(kept.root, tmp_path / "store"))
-
-
-def test_an_order_is_what_the_controls_hold():
-    exclude = "embedding, 3  /a/b,embedding"
-    order = order_of(model=" ", schemes=["fp16"], more_schemes=["int8"], exclude=exclude)
-    assert order.model.reference == "embedded"
-    assert order.schemes == ("int8", "fp16")  # as the table of schemes has them
-    assert order.exclude == ("embedding", "3", "/a/b")
-    assert (order.source, order.samples) == (TextSource(), 12)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"schemes": []}, "no scheme is ticked"),
-        ({"schemes": ["int9"]}, "int9"),
-        ({"samples": 0}, "number of texts"),
-        ({"samples": None}, "number of texts"),
-        ({"samples": 2.5}, "number of texts"),
-        ({"where": "upload"}, "no file was uploaded"),
-        ({"where": "moon"}, "moon"),
-    ],
-)
-def test_what_makes_no_sense_is_said(changes, message):
-    with pytest.raises(OptionError, match=message):
-        order_of(**changes)
 
 
 def test_variants_are_kept_and_offered_as_models(visited, folder, kept, monkeypatch):
@@ -217,15 +188,6 @@ def test_one_speed_is_told_everywhere_and_fastest_is_faster_than_the_model(folde
     assert "is the fastest" not in slow.story and "None that passes is faster" in slow.story
 
 
-def test_variants_in_8_bits_say_why_they_differ(folder, kept):
-    base, int8, fp16 = variant_view.lines_of(kept.find(folder))
-    assert "Why variants" not in variant_view.shown([base, int8, fp16]).rows
-    other = replace(int8, name="int8-channel", scheme="int8-channel", exclude="layer:0")
-    rows = variant_view.shown([base, int8, other]).rows
-    assert "each feed-forward part stays in float16" in rows
-    assert "All matrices in 8 bits" in rows and "layer:0 in full precision" in rows
-
-
 def ended(job):
     until = time.monotonic() + 60
     while not job.ended and time.monotonic() < until:
@@ -271,16 +233,6 @@ def test_a_run_is_found_again_by_its_page_and_stopped_at_its_next_step(
     assert ended(again).state == "done" and len(home.variants()) == 1
 
 
-def test_what_cannot_be_run_is_said(visited, tmp_path):
-    runs = QuantizeRuns(visited, tmp_path)
-    page = runs.arrive("me", "me", "page")
-    with pytest.raises(OptionError, match="no scheme is ticked"):
-        runs.begin(page, **VALUES | {"schemes": []})
-    last = ended(runs.begin(page, **VALUES | {"model": "no/such/model/here"}))
-    update = variant_view.told(page, last)
-    assert "no such model" in update.notice.lower() and update.busy is False
-
-
 def test_a_broken_store_is_an_empty_one(visited, folder, store, tmp_path):
     home = store.find(folder)
     (home.output(Recipe()) / "fillmask-ui.json").write_text("{")
@@ -297,15 +249,3 @@ def test_a_broken_store_is_an_empty_one(visited, folder, store, tmp_path):
 def test_a_public_page_has_no_such_tab():
     assert "quantize" in [name for name, _, _ in page.tabs_of(public=False)]
     assert "quantize" not in [name for name, _, _ in page.tabs_of(public=True)]
-
-
-def test_names_of_points_are_on_no_marker_and_no_other_name():
-    # Two at one place, one close to them, one at the right edge.
-    points = [("int8", 20.0, 3.0), ("qdq", 20.0, 3.0), ("int4", 19.0, 3.0), ("embedded", 39.0, 2.9)]
-    rows = [
-        run_charts.Named(name, SimpleNamespace(mean_nll_nats=loss, change_interval=None))
-        for name, _, loss in points
-    ]
-    sides = run_charts._sides([place for _, place, _ in points], rows, [15, 43], [2.8, 3.2])
-    assert sides[0] != sides[1]
-    assert sides[3].endswith("left")

@@ -4,35 +4,28 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from explore_page import MIXED, TEXTS, asked, nll_at, recorded, sent, session_of
+from explore_page import MIXED, TEXTS, asked, nll_at, recorded, session_of
 from page_tags import Tags
 from stored_runs import record
 from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.evaluation.rows import MaskedText
 from fillmask_ui.runs import RunStore
-from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace, measured_tokens
+from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
 from fillmask_ui.ui.evaluate.tokens import side_by_side_html
 from fillmask_ui.ui.explore import explore_modes
-from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.run_tokens import (
-    alone,
     compared_readings,
-    link_of,
-    read_tokens,
     reading_values,
     replayed,
 )
-from fillmask_ui.unmasking import UnmaskingOptions
 
 
 def answer(session, state):
     return asked(explore_modes.answer, session, state)
 
 
-PSEUDO = EvaluationConfig("pseudo-perplexity")
 WITHIN = EvaluationConfig("pseudo-perplexity", within_word=True)
 SUFFIX = EvaluationConfig("suffix", suffix_tokens=3, max_tokens=7)
 
@@ -189,25 +182,6 @@ def test_the_losses_are_those_of_the_rows_and_all_else_is_of_the_tables(tmp_path
         assert found.flipped == (row.scores.top_ids[entry] != row.baseline.top_ids[entry])
 
 
-def test_two_stored_runs_compared_with_each_other(tmp_path):
-    session, store = session_of(tmp_path), RunStore(tmp_path)
-    runs = [
-        record(store, model, TEXTS, MIXED, choices={"model": {"reference": reference}})
-        for reference, model in (("table", A), ("noisy", B))
-    ]
-    link = {"run": runs[0].info.name, "run_b": runs[1].info.name}
-    rows = [run.row(0) for run in runs]
-    position = int(rows[0].cols[1])
-    _, _, found = both_of(session, tmp_path, link, position)
-    (true,) = [own for own in found.candidates if own.asked]
-    assert true.nll_nats == rows[0].scores.nll_nats[1]
-    assert true.other_nll_nats == rows[1].scores.nll_nats[1]
-    # From the other side the same, exchanged.
-    _, _, turned = both_of(session, tmp_path, link, position, side=1)
-    (same,) = [own for own in turned.candidates if own.asked]
-    assert (same.nll_nats, same.other_nll_nats) == (true.other_nll_nats, true.nll_nats)
-
-
 def tokens_of(root, *options):
     """Every token of the first text, as its run asked for it."""
     rows, link = recorded(root, *options)
@@ -237,25 +211,6 @@ def test_a_text_that_was_filled_is_read_as_it_stood_in_that_step(tmp_path):
         assert html.count("in place of") == step - 1
 
 
-def test_a_text_of_which_tokens_were_hidden_again_says_that_it_cannot_be_shown(tmp_path):
-    config = EvaluationConfig("unmasking", hidden_share=0.6, decoding=UnmaskingOptions(remask=1))
-    model = TableModel(1)
-    with pytest.raises(DataError, match="cannot be shown"):
-        replayed(session_of(table=model), tokens_of(tmp_path, config, model)[0], top_k=3)
-
-
-@pytest.mark.parametrize("config", [PSEUDO, WITHIN])
-def test_a_token_with_a_reading_of_its_own(tmp_path, config):
-    session = session_of()
-    found = tokens_of(tmp_path, config)
-    jump = next(token for token in found if token.row.tokens[token.entry] == "jump")
-    states = {t.token: t.state for t in read_tokens(replayed(session, jump, top_k=1))[-6:]}
-    shown = [t.state for t in read_tokens(replayed(session, jump, top_k=1)) if t.number]
-    assert shown.count("mask") == 1
-    assert shown.count("along") == (1 if config is WITHIN else 0)
-    assert states["."] == "apart"
-
-
 def test_the_figures_are_those_of_the_run_to_the_last_digit(tmp_path):
     session = session_of()
     for token in tokens_of(tmp_path):
@@ -277,33 +232,3 @@ def test_a_model_that_has_changed_is_said(tmp_path):
     other = session_of(table=TableModel(1, vocabulary=letter_vocabulary()))
     with pytest.raises(DataError, match="replaced since"):
         replayed(other, token, top_k=3)
-
-
-def measured_in(text, start, end):
-    """A token at these characters of a text, for what needs no more of it."""
-    spans = np.array([[start, end]])
-    ids, kinds = np.zeros(0, np.int64), np.zeros(1, np.uint8)
-    row = MaskedText(0, text, 0, False, 0, ids, ids, ("",), kinds, ids, kinds, spans)
-    return MeasuredToken(None, "model", row, None, 0)
-
-
-@pytest.mark.parametrize(
-    ("text", "start", "end", "masked", "word"),
-    [
-        ("the cat sat", 4, 7, "the [MASK] sat", "cat"),
-        ("quickly", 0, 5, "[MASK]ly", ""),
-        ("quickly", 5, 7, "quick[MASK]", ""),
-        ("a, b", 1, 2, "a[MASK] b", ","),
-        ("a ___ cat", 6, 9, "a [MASK] [MASK]", "cat"),
-    ],
-)
-def test_a_token_alone_is_one_mask_and_its_word_unless_it_is_a_part(text, start, end, masked, word):
-    found = alone(measured_in(text, start, end), "[MASK]")
-    assert (found.text, found.hidden) == (masked, word)
-    assert found.number == masked[: masked.rindex("[MASK]")].count("[MASK]")
-
-
-def test_a_link_says_which_token():
-    place = TokenPlace("r", 3, 7, "q", 1)
-    assert link_of(place) == {"run": "r", "run_b": "q", "example": "3", "token": "7", "side": "B"}
-    assert Question.read(sent(link_of(place))).run == place
