@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fillmask_ui.cli.options import OneJson, OnnxFile, Threads, Tokenizer, option, with_options
+from fillmask_ui.cli.options import OneJson, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
@@ -32,12 +32,7 @@ def diagnose(
     baseline: Annotated[
         str, option("The model that it was made from, in full precision.", metavar="REF")
     ],
-    onnx_file: OnnxFile = None,
-    tokenizer: Tokenizer = None,
-    threads: Threads = None,
-    graph_optimization: Annotated[
-        str, option("What ONNX Runtime fuses: all, extended, basic or none.")
-    ] = "all",
+    choice: Annotated[ModelChoice, ("onnx_file", "tokenizer", "threads", "graph_optimization")],
     texts: TextChoice,
     config: EvaluationConfig,
     budget: Annotated[
@@ -59,13 +54,7 @@ def diagnose(
     The first 60 texts are measured if --samples is not given. Each part that is measured takes as
     long as one evaluation of them.
     """
-    choice = ModelChoice(
-        reference,
-        tokenizer=tokenizer,
-        onnx_file=onnx_file,
-        threads=threads,
-        graph_optimization=graph_optimization,
-    )
+    choice = replace(choice, reference=reference)
     other = replace(choice, reference=baseline, onnx_file=None)
     if not baseline.endswith(".onnx"):
         other = replace(other, tokenizer=None)

@@ -19,7 +19,7 @@ from fillmask_ui.cli.serve import serve
 from fillmask_ui.errors import explain
 from fillmask_ui.files import visible
 
-# Each in a module of its name, imported when it is called; and what `--help` says of it.
+# Imported when they are called, and what `--help` says of them.
 _COMMANDS = {
     "predict": "Show the most probable words at each mask, with probability and NLL.",
     "surprise": "Show the loss of every word, each hidden in turn, and what the model wanted.",
@@ -39,6 +39,14 @@ _COMMANDS = {
     "runs": "Evaluation runs: list, show, compare, delete, export.",
 }
 
+# The modules of those that stand beside a related one.
+_HOMES = {
+    "surprise": "predict",
+    "learn": "serve",
+    "report": "runs",
+    "export": "quantize",
+    "package": "train",
+}
 # Done when their reader leaves (`| head`).
 _PRINTING = ("predict", "surprise", "differ", "unmask", "models", "runs")
 
@@ -48,7 +56,8 @@ _SETTINGS = {"help_option_names": ["-h", "--help"]}
 @cache
 def _loaded(name: str) -> Any:
     """A command, or a group of them, with its options."""
-    found = getattr(import_module(f"fillmask_ui.cli.{name}"), {"eval": "evaluate"}.get(name, name))
+    module = import_module(f"fillmask_ui.cli.{_HOMES.get(name, name)}")
+    found = getattr(module, {"eval": "evaluate"}.get(name, name))
     if isinstance(found, typer.Typer):
         return typer.main.get_group(found)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import MISSING, replace
+from dataclasses import MISSING
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -45,7 +45,6 @@ def typer_option(own: Option, *, on: bool = False) -> Any:
 
 
 # What several commands have beside configurations.
-_MODEL = options_of(ModelChoice)
 MaskedTexts = Annotated[
     list[str] | None,
     typer.Argument(metavar="TEXT...", help="Sentences with [MASK], <mask> or ___."),
@@ -63,10 +62,7 @@ Folder = Annotated[Path, option("Folder to write.", "--output", "-o", metavar="D
 Force = Annotated[
     bool, option("Overwrite files of the same name, and write beside other things.", "--force")
 ]
-OnnxFile = Annotated[str | None, typer_option(_MODEL["onnx_file"])]
-Tokenizer = Annotated[str | None, typer_option(_MODEL["tokenizer"])]
-Threads = Annotated[int | None, typer_option(replace(_MODEL["threads"], metavar="N"))]
-PickedModel = Annotated[str, typer_option(_MODEL["reference"])]
+PickedModel = Annotated[str, typer_option(options_of(ModelChoice)["reference"])]
 Host = Annotated[
     str | None,
     option("Address to listen on, 127.0.0.1 if not given; 0.0.0.0 for all of this machine's."),
@@ -118,6 +114,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     A parameter annotated with a dataclass that carries options (`fillmask_ui.options`) becomes an
     option per field, nested dataclasses included; the command is called with the instance.
+    `Annotated[ModelChoice, ("threads",)]` has the option of this field alone.
 
     >>> from fillmask_ui.models.model_choice import ModelChoice
     >>> def show(model: ModelChoice, bits: bool = False) -> None:
@@ -133,9 +130,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[Parameter] = []
     configurations: dict[str, Any] = {}
     for name, parameter in own.items():
-        if derived := list(_derived(parameter.annotation)):
-            configurations[name] = parameter.annotation
-            parameters += derived
+        kind, *only = get_args(parameter.annotation) or (parameter.annotation,)
+        if derived := list(_derived(kind)):
+            configurations[name] = kind
+            parameters += [each for each in derived if not only or each.name in only[0]]
         else:  # only by name, as an option without a default may stand behind one with it
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
     written = [

@@ -1,4 +1,4 @@
-"""`fillmask-ui quantize`: variants of a model, made and measured."""
+"""`fillmask-ui export` and `quantize`: variants of a model, made and measured."""
 
 from __future__ import annotations
 
@@ -7,24 +7,13 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Annotated
 
-from fillmask_ui.cli.export import kept_note
-from fillmask_ui.cli.options import (
-    Folder,
-    Force,
-    Json,
-    OnnxFile,
-    Source,
-    Threads,
-    Tokenizer,
-    option,
-    with_options,
-)
+from fillmask_ui.cli.options import Folder, Force, Json, Source, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models import ModelChoice
+from fillmask_ui.quantizing import make_variants
 from fillmask_ui.quantizing.hub_folder import note_figures
 from fillmask_ui.quantizing.make_variants import MEASURED, Variant
-from fillmask_ui.quantizing.make_variants import quantize as variants
 from fillmask_ui.quantizing.measure_variants import (
     Progress,
     Subject,
@@ -36,6 +25,44 @@ from fillmask_ui.show.numbers import interval_text, percent, signed_percent
 from fillmask_ui.show.table import Column, Table
 from fillmask_ui.texts import TextChoice, open_texts
 from fillmask_ui.texts.files import is_file
+
+
+@with_options
+def export(
+    reference: Source,
+    *,
+    output: Folder,
+    force: Force = False,
+    choice: Annotated[ModelChoice, ("threads",)],
+    as_json: Json = False,
+) -> None:
+    """Write a PyTorch model as ONNX in float32, and compare it with PyTorch.
+
+    The folder loads by its name; further variants of `fillmask-ui quantize` go beside it.
+    """
+    steps = make_variants.export(
+        replace(choice, reference=reference), output, force=force, load=load
+    )
+    made: list[Variant] = []
+    try:
+        made.extend(results(steps, Variant))
+    except KeyboardInterrupt:
+        tell(_kept_note(made, output))
+        raise
+    for variant in made:
+        if as_json:
+            print_json(variant.to_dict())
+        else:
+            print_line(
+                f"{variant.path}: {variant.size_bytes / 1e6:,.1f} MB, logits within "
+                f"{variant.parity:.1e} of PyTorch's"
+            )
+
+
+def _kept_note(made: list[Variant], output: object) -> str:
+    """What an interruption leaves."""
+    names = ", ".join(variant.path.name for variant in made) or "nothing"
+    return f"\nstopped; {names} is complete in {output}"
 
 
 @with_options
@@ -66,19 +93,14 @@ def quantize(
     ] = True,
     texts: TextChoice,
     force: Force = False,
-    runtime: Annotated[str, option("auto, onnx or torch.")] = "auto",
-    onnx_file: OnnxFile = None,
-    tokenizer: Tokenizer = None,
-    threads: Threads = None,
+    choice: Annotated[ModelChoice, ("runtime", "onnx_file", "tokenizer", "threads")],
     as_json: Json = False,
 ) -> None:
     """Make quantized variants of a model in full precision, and measure them.
 
     The first 200 texts are measured if --samples is not given.
     """
-    choice = ModelChoice(
-        reference, tokenizer=tokenizer, onnx_file=onnx_file, runtime=runtime, threads=threads
-    )
+    choice = replace(choice, reference=reference)
     examples: list[Example] = []
     if measured:
         with open_texts(replace(texts, samples=texts.samples or MEASURED).source()) as found:
@@ -91,7 +113,7 @@ def quantize(
             )
         source = replace(texts, dataset=calibration, samples=None, shuffle=False).source()
     base = load(choice)
-    steps = variants(
+    steps = make_variants.quantize(
         choice,
         output,
         scheme or (),
@@ -110,7 +132,7 @@ def quantize(
             elif isinstance(result, VariantFigures):
                 rows.append(result)
     except KeyboardInterrupt:
-        tell(kept_note(made, output))
+        tell(_kept_note(made, output))
         raise
     finally:
         _report(made, rows, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`fillmask-ui runs`: what was evaluated, and its figures."""
+"""`fillmask-ui runs` and `report`: what was evaluated, and its figures."""
 
 from __future__ import annotations
 
@@ -193,3 +193,19 @@ def export(
     if chosen == "parquet" or chosen not in FORMATS:
         raise OptionError(f"format {chosen!r} needs a file: give one with --output FILE")
     write_text(opened, sys.stdout, chosen)
+
+
+@with_options
+def report(
+    run: RunName,
+    *,
+    output: Annotated[Path, file_option("The page to write.", "--output", "-o")] = Path(
+        "report.html"
+    ),
+) -> None:
+    """Write a run as one HTML page: figures, charts with their tables, worst tokens."""
+    from fillmask_ui.show.report import write_report
+
+    opened = store().open(run)
+    write_report(opened, output)
+    say(f"{output} ({output.stat().st_size / 1e6:.1f} MB), run {opened.info.name}")

@@ -1,4 +1,4 @@
-"""`fillmask-ui` without a command: the page."""
+"""`fillmask-ui` without a command, and `learn`: the page."""
 
 from __future__ import annotations
 
@@ -52,12 +52,7 @@ def start_page(
 ) -> None:
     """Serve the page until it is interrupted; an `OptionError` if it cannot listen there.
 
-    Args:
-        model: reference of the model that a visitor finds picked.
-        host: 127.0.0.1 if not given.
-        port: the first free one from 7860 if not given.
-        public: whether strangers can reach the page.
-        link: query string with which the browser opens the page; None opens no browser.
+    The browser opens the page with the query string `link`; None opens no browser.
     """
     check_address(host)
     import webbrowser
@@ -94,10 +89,7 @@ def start_page(
 
 
 def check_address(host: str | None = None) -> None:
-    """An `OptionError` if nothing can listen there; Gradio itself would fail late, or hang.
-
-    `host` is 127.0.0.1, or what the environment says, if not given.
-    """
+    """An `OptionError` if nothing can listen there; Gradio itself would fail late, or hang."""
     import socket
 
     port = os.environ.get("GRADIO_SERVER_PORT", "7860")
@@ -124,3 +116,30 @@ def _pass_proxies_by(host: str | None) -> None:
         return
     direct = dict.fromkeys([named.get("no", ""), "localhost", "127.0.0.1", host or ""])
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = ",".join(filter(None, direct))
+
+
+def learn(
+    chapter: Annotated[
+        str, typer.Argument(help="Name or number of a chapter; the first if not given.")
+    ] = "1",
+    host: Host = None,
+    port: Port = None,
+    model: PickedModel = "embedded",
+    open_browser: Annotated[
+        bool, option("Open the page in the browser.", "--open/--no-open")
+    ] = True,
+) -> None:
+    """Open the page at a chapter of the course on the masked-LM loss."""
+    from urllib.parse import urlencode
+
+    from fillmask_ui.lessons import chapters
+
+    asked, course = chapter.strip().lower(), chapters()
+    name = next((own.name for own in course if asked in (own.name, str(own.number))), None)
+    if name is None:
+        known = ", ".join(f"{own.number} {own.name}" for own in course)
+        raise OptionError(f"there is no chapter {chapter!r}; there are: {known}")
+    link = urlencode({"tab": "learn", "chapter": name})
+    if not open_browser:
+        typer.echo(f"The chapter is at /?{link} of the page.")
+    start_page(model, host=host, port=port, link=link if open_browser else None)

@@ -168,7 +168,6 @@ def progress_bar(
     line: Callable[[Any], str],
     *columns: str,
     pause: float = 0.0,
-    transient: bool = True,
     **task: Any,
 ) -> Iterator[Callable[[Any], None]]:
     """A function to call with each report: a bar on a terminal, lines elsewhere.
@@ -179,48 +178,42 @@ def progress_bar(
         line: what is told of a report where standard error is not a terminal, unless it was.
         *columns: behind description and bar: names of rich's columns, or a template of text.
         pause: seconds between two lines; then there is one per tenth of a known way, too.
-        transient: whether the bar disappears at the end.
-        **task: the fields before the first report, as of `add_task`; if `visible`, it is drawn.
+        **task: the fields before the first report, as of `add_task`.
     """
+    update: Callable[..., None] | None = None
+    last_text, last_time, last_tenth = "", time.monotonic(), 0
+
+    def draw() -> Callable[..., None]:
+        from rich import progress as bars
+        from rich.console import Console
+
+        made = (
+            bars.TextColumn(own, markup=False) if "{" in own else getattr(bars, own)()
+            for own in ("{task.description}", "BarColumn", *columns)
+        )
+        progress = bars.Progress(*made, console=Console(stderr=True), transient=True)
+        opened.enter_context(progress)
+        return partial(progress.update, progress.add_task(**{"description": "", **task}))
+
+    def show(report: Any) -> None:
+        nonlocal update
+        if changes := values(report):
+            update = update or draw()
+            update(**changes)
+
+    def tell_new(report: Any) -> None:
+        nonlocal last_text, last_time, last_tenth
+        text, now = line(report), time.monotonic()
+        changes = values(report) if pause else {}
+        total = changes.get("total")
+        tenth = int(10 * changes["completed"] / total) if total else 0
+        waits = pause and (now - last_time < pause or (total and tenth == last_tenth))
+        if text and text != last_text and not waits:
+            last_text, last_time, last_tenth = text, now, tenth
+            tell(text)
+
     with ExitStack() as opened:
-        update: Callable[..., None] | None = None
-        last_text, last_time, last_tenth = "", time.monotonic(), 0
-
-        def draw() -> Callable[..., None]:
-            from rich import progress as bars
-            from rich.console import Console
-
-            made = (
-                bars.TextColumn(own, markup=False) if "{" in own else getattr(bars, own)()
-                for own in ("{task.description}", "BarColumn", *columns)
-            )
-            progress = bars.Progress(*made, console=Console(stderr=True), transient=transient)
-            opened.enter_context(progress)
-            return partial(progress.update, progress.add_task(**{"description": "", **task}))
-
-        def show(report: Any) -> None:
-            nonlocal update
-            if changes := values(report):
-                update = update or draw()
-                update(**changes)
-
-        def tell_new(report: Any) -> None:
-            nonlocal last_text, last_time, last_tenth
-            text, now = line(report), time.monotonic()
-            changes = values(report) if pause else {}
-            total = changes.get("total")
-            tenth = int(10 * changes["completed"] / total) if total else 0
-            waits = pause and (now - last_time < pause or (total and tenth == last_tenth))
-            if text and text != last_text and not waits:
-                last_text, last_time, last_tenth = text, now, tenth
-                tell(text)
-
-        if not sys.stderr.isatty():
-            yield tell_new
-            return
-        if task.get("visible"):
-            update = draw()
-        yield show
+        yield show if sys.stderr.isatty() else tell_new
 
 
 Bar = AbstractContextManager[Callable[[Any], None]]

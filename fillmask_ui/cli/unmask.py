@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fillmask_ui.cli.options import Json, MaskedTexts, TextFile, file_option, option, with_options
-from fillmask_ui.cli.terminal import given_texts, load, print_line, print_table, show_each
+from fillmask_ui.cli.printed import print_unmasked
+from fillmask_ui.cli.terminal import given_texts, load, show_each
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.files import write_text
 from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.unmasking import Unmasked, history_lines, masked_prompt, unmask_all
 from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig
-
-if TYPE_CHECKING:
-    from fillmask_ui.protocol import Vocabulary
-    from fillmask_ui.unmasking import Step, Unmasked
 
 _ADVICE = ', as in: "[MASK] sat on the [MASK]."; --prefix "The cat" --new-tokens 5; or --length 8'
 _MOST = 10_000  # tokens that are written for a prompt
@@ -42,8 +41,6 @@ def unmask(
     as_json: Json = False,
 ) -> None:
     """Fill many masks step by step: which position first, and with what."""
-    from fillmask_ui.unmasking import history_lines, masked_prompt, unmask_all
-
     if bool(prefix.strip() or suffix.strip()) != (new_tokens is not None):
         raise OptionError(
             "--new-tokens goes with --prefix or --suffix, and they with it; for nothing but new "
@@ -72,42 +69,5 @@ def unmask(
                 write_text("".join(f"{line}\n" for line in history_lines(result)), history)
             yield result
 
-    def show(result: Unmasked) -> None:
-        print_unmasked(result, loaded.vocabulary, steps=steps)
-
+    show = partial(print_unmasked, vocabulary=loaded.vocabulary, steps=steps)
     show_each(kept(), show, as_json=as_json, several=several)
-
-
-def print_unmasked(result: Unmasked, vocabulary: Vocabulary, *, steps: bool) -> None:
-    """The text, its figures, and with `steps` the table of them."""
-    from fillmask_ui.show.table import Column, Table
-
-    print_line(result.text, "bold")
-    if steps:
-        own = [place for place, i in enumerate(result.ids) if i not in vocabulary.special_ids]
-        rows = (
-            (
-                *(step.number, _line([step.ids[place] for place in own], vocabulary)),
-                *(_written(step), step.total_log_probability_nats),
-            )
-            for step in result.steps
-        )
-        total = Column("log-probability (nats)", ".3f")
-        print_table(Table.of(("step", "text", "written", total), rows))
-    print_line(
-        f"{result.steps_taken} steps; log-probability {result.log_probability_nats:.3f} nats; "
-        f"pseudo-perplexity {result.pseudo_perplexity:,.2f}"
-    )
-    print_line(f"{result.signature}\n", "dim")
-
-
-def _line(ids: Iterable[int], vocabulary: Vocabulary) -> str:
-    return " ".join("·" if i == vocabulary.mask_id else vocabulary.token(i) for i in ids)
-
-
-def _written(step: Step) -> str:
-    from fillmask_ui.show.numbers import percent
-
-    written = [f"{token.token} {percent(token.probability)}" for token in step.filled]
-    written += [f"{token.token} hidden again" for token in step.remasked]
-    return "  ".join(written) or "nothing"
