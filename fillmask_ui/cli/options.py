@@ -131,9 +131,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     configurations: dict[str, Any] = {}
     for name, parameter in own.items():
         kind, *only = get_args(parameter.annotation) or (parameter.annotation,)
-        if derived := list(_derived(kind)):
-            configurations[name] = kind
-            parameters += [each for each in derived if not only or each.name in only[0]]
+        if derived := [own for own in _derived(kind) if not only or own.name in only[0]]:
+            configurations[name] = kind, [own.name for own in derived]
+            parameters += derived
         else:  # only by name, as an option without a default may stand behind one with it
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
     written = [
@@ -146,7 +146,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def call(**values: Any) -> None:
         _check_written(written, values)
-        made = {name: configured(kind, values) for name, kind in configurations.items()}
+        made = {
+            name: configured(kind, {own: values.pop(own) for own in fields})
+            for name, (kind, fields) in configurations.items()
+        }
         command(**made, **values)
 
     # What typer reads, instead of the command's own.
