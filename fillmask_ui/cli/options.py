@@ -147,7 +147,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     def call(**values: Any) -> None:
         _check_written(written, values)
         made = {
-            name: configured(kind, {own: values.pop(own) for own in fields})
+            name: configured(kind, {own: values.pop(own) for own in fields if own in values})
             for name, (kind, fields) in configurations.items()
         }
         command(**made, **values)
