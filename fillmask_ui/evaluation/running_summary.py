@@ -5,35 +5,19 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import running_sums
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.metrics import METRICS, CrossEntropy, Metric
 from fillmask_ui.evaluation.metrics.metric import exp, expm1
 from fillmask_ui.evaluation.rows import EvaluatedText
-from fillmask_ui.evaluation.running_sums import (
-    BIN_NATS,
-    CALIBRATION_BINS,
-    COUNT,
-    DIFFERENCE_BINS,
-    LOSS_BINS,
-    MEANS,
-    LargestTokens,
-    ModelTally,
-    PairTally,
-    PointSample,
-    SplitTally,
-    Tally,
-    interval_of,
-    loss_difference,
-    total,
-)
 from fillmask_ui.evaluation.summary import (
     UNCHANGED_ALARM,
     CalibrationBin,
@@ -86,7 +70,7 @@ def summarize(
 
 
 @dataclass(kw_only=True, eq=False)
-class RunningSummary(Tally):
+class RunningSummary(running_sums.Tally):
     """`summarize` step by step: add rows as they come, `merge` shards, look at any time."""
 
     config: EvaluationConfig | None = None  # what was measured; decides what the verdict is about
@@ -99,12 +83,12 @@ class RunningSummary(Tally):
         self._name = self._metric.name if self.config else ""  # of the metric of the rows
         self.skipped: Counter[str] = Counter()  # reason to number of texts
         self._ids = array("q")
-        self._model = ModelTally(self._metric.units)
-        self._baseline = ModelTally(self._metric.units)  # empty without a second model
-        self._pair = PairTally()  # empty without one of the same tokenizer
-        self._worst = LargestTokens()
-        self._most_different = LargestTokens()
-        self._points = PointSample()
+        self._model = running_sums.ModelTally(self._metric.units)
+        self._baseline = running_sums.ModelTally(self._metric.units)  # empty without a second model
+        self._pair = running_sums.PairTally()  # empty without one of the same tokenizer
+        self._worst = running_sums.LargestTokens()
+        self._most_different = running_sums.LargestTokens()
+        self._points = running_sums.PointSample()
 
     @property
     def texts(self) -> int:
@@ -143,7 +127,7 @@ class RunningSummary(Tally):
             losses.append(row.baseline.nll_nats)
             self._baseline.add(row, row.baseline)
             self._pair.add(row, row.baseline)
-            self._most_different.add(row, np.abs(loss_difference(*losses)))
+            self._most_different.add(row, np.abs(running_sums.loss_difference(*losses)))
         self._points.add(row, *losses)
 
     def history(self) -> tuple[MeanSoFar, ...]:
@@ -158,10 +142,13 @@ class RunningSummary(Tally):
             np.cumsum([x, n, x * x, n * n, x * n], axis=1)
             for x, n in (own.text_columns(np.arange(texts))[:2] for own in tallies)
         ]
-        moments = [
-            [RatioMoments(count, *own[:, count - 1].tolist()) for own in sums] for count in counts
-        ]
-        return tuple(map(MeanSoFar.of, moments))
+        found = []
+        for count in counts:
+            moments = [RatioMoments(count, *own[:, count - 1].tolist()) for own in sums]
+            spans = [own.interval() for own in moments]
+            ends = ([span and getattr(span, end) for span in spans] for end in ("low", "high"))
+            found.append(MeanSoFar(count, tuple(own.ratio for own in moments), *map(tuple, ends)))
+        return tuple(found)
 
     def merge(self, other: RunningSummary) -> None:
         """Count all texts of another shard; the figures are those of one run over both."""
@@ -218,29 +205,29 @@ class RunningSummary(Tally):
     def _comparison(self, order: np.ndarray, quick: bool) -> Comparison:
         x, tokens, own_units, characters, _ = self._model.text_columns(order)
         y, _, base_units, _, _ = self._baseline.text_columns(order)
-        differences = loss_difference(x, y)
+        differences = running_sums.loss_difference(x, y)
         same_tokens = bool(self._pair.counts[0])
         units = tokens if same_tokens else characters
         if self._metric.exponential:
             # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a
             # loss per token means another thing where the tokens are others.
-            change = expm1(total(differences) / math.fsum(base_units))
-            difference = interval_of(differences, base_units, quick)
+            change = expm1(running_sums.total(differences) / math.fsum(base_units))
+            difference = running_sums.interval_of(differences, base_units, quick)
             interval = difference and difference.map(expm1)
         else:
             # One tokenizer where the metric is scaled, so that both models have the same weights.
             weights = own_units / tokens if self._metric.scaled else np.ones(len(order))
             change_nats, base_loss = weights * differences, weights * y
-            whole = total(base_loss)
-            change = total(change_nats) / whole if 0 < whole < math.inf else math.nan
-            interval = interval_of(change_nats, base_loss, quick)
+            whole = running_sums.total(base_loss)
+            change = running_sums.total(change_nats) / whole if 0 < whole < math.inf else math.nan
+            interval = running_sums.interval_of(change_nats, base_loss, quick)
         return Comparison(
             unit="token" if same_tokens else "character",
             texts=len(order),
             relative_change=change,
             interval=interval,
-            difference_nats=total(differences) / math.fsum(units),
-            difference_interval=interval_of(differences, units, quick),
+            difference_nats=running_sums.total(differences) / math.fsum(units),
+            difference_interval=running_sums.interval_of(differences, units, quick),
             verdict=judge(change, interval, len(order), self.limits),
             **(_pair_figures(self._pair) if same_tokens else {}),
         )
@@ -262,27 +249,28 @@ class RunningSummary(Tally):
 
 
 def _model_figures(
-    tally: ModelTally, metric: Metric, order: np.ndarray, quick: bool
+    tally: running_sums.ModelTally, metric: Metric, order: np.ndarray, quick: bool
 ) -> ModelFigures:
     """Figures of one model; `order` sorts its texts by id."""
     x, n, units, characters, entropy = tally.text_columns(order)
     tokens = int(n.sum())
-    nll, covered = total(x), int(characters.sum())
+    nll, covered = running_sums.total(x), int(characters.sum())
     calibration = tuple(_calibration(tally))
     error = sum(slot.tokens * abs(slot.mean_probability - slot.accuracy) for slot in calibration)
     histogram = Histogram(
-        np.arange(LOSS_BINS + 1) * BIN_NATS,
+        np.arange(running_sums.LOSS_BINS + 1) * running_sums.BIN_NATS,
         {name: tally.histogram[kind].copy() for kind, name in enumerate(KINDS)},
     )
     # Exact, so that shards in any order give the same last digit.
     mean, per_character = nll / tokens, nll / covered if covered else math.nan
-    mean_interval = interval_of(x, n, quick, least=0.0)
+    mean_interval = running_sums.interval_of(x, n, quick, least=0.0)
+    character_interval = covered and running_sums.interval_of(x, characters, quick, least=0.0)
     counted, metric_interval = x, mean_interval
     if not metric.per_token:
         counted = x * units / n if metric.scaled else x
-        metric_interval = interval_of(counted, units, quick, least=0.0)
+        metric_interval = running_sums.interval_of(counted, units, quick, least=0.0)
     return ModelFigures(
-        metric=metric.figure(total(counted) / math.fsum(units)),
+        metric=metric.figure(running_sums.total(counted) / math.fsum(units)),
         metric_interval=metric_interval and metric_interval.map(metric.figure),
         tokens=tokens,
         effective_texts=effective_number(n),
@@ -295,7 +283,7 @@ def _model_figures(
         perplexity_interval=mean_interval and mean_interval.map(exp),
         nll_per_character_nats=per_character,
         nll_per_character_bits=per_character / math.log(2),
-        per_character_interval=interval_of(x, characters, quick, least=0.0) if covered else None,
+        per_character_interval=character_interval or None,
         median_nll_nats=histogram.quantile(0.5),
         by_kind=_groups(tally.kinds),
         by_part=_groups(tally.parts),
@@ -310,11 +298,11 @@ def _model_figures(
     )
 
 
-def _pair_figures(pair: PairTally) -> dict[str, Any]:
+def _pair_figures(pair: running_sums.PairTally) -> dict[str, Any]:
     """The fields of `Comparison` that need both models at one token."""
     tokens, agreed, lost, won = pair.counts.tolist()
-    half = DIFFERENCE_BINS * BIN_NATS / 2
-    edges = np.linspace(-half, half, DIFFERENCE_BINS + 1)
+    half = running_sums.DIFFERENCE_BINS * running_sums.BIN_NATS / 2
+    edges = np.linspace(-half, half, running_sums.DIFFERENCE_BINS + 1)
     figures = {
         "agreement": agreed / tokens,
         "flips": tokens - agreed,
@@ -332,19 +320,19 @@ def _pair_figures(pair: PairTally) -> dict[str, Any]:
 
 def _means(sums: np.ndarray) -> dict[str, Any]:
     tokens, *values = sums.tolist()
-    return {name: value / tokens for name, value in zip(MEANS, values, strict=True)}
+    return {name: value / tokens for name, value in zip(running_sums.MEANS, values, strict=True)}
 
 
-def _groups(tally: SplitTally) -> tuple[GroupFigures, ...]:
+def _groups(tally: running_sums.SplitTally) -> tuple[GroupFigures, ...]:
     sums = tally.sums.sum(axis=0)  # [G, C]
     groups = []
-    for index in np.flatnonzero(sums[:, COUNT]).tolist():
+    for index in np.flatnonzero(sums[:, running_sums.COUNT]).tolist():
         moments = tally.ratio_moments(index)
         enough = moments.texts >= FEWEST_TEXTS_OF_A_GROUP
         groups.append(
             GroupFigures(
                 name=tally.names[index],
-                tokens=int(sums[index, COUNT]),
+                tokens=int(sums[index, running_sums.COUNT]),
                 texts=moments.texts or None,
                 interval=moments.interval(positive=True) if enough else None,
                 **_means(sums[index]),
@@ -353,9 +341,9 @@ def _groups(tally: SplitTally) -> tuple[GroupFigures, ...]:
     return tuple(groups)
 
 
-def _calibration(tally: ModelTally) -> Iterable[CalibrationBin]:
+def _calibration(tally: running_sums.ModelTally) -> Iterable[CalibrationBin]:
     for index, (tokens, stated, right) in enumerate(tally.reliability.sum(axis=0).tolist()):
-        low, high = index / CALIBRATION_BINS, (index + 1) / CALIBRATION_BINS
+        low, high = (end / running_sums.CALIBRATION_BINS for end in (index, index + 1))
         if tokens:
             yield CalibrationBin(low, high, int(tokens), stated / tokens, right / tokens)
 
@@ -368,14 +356,3 @@ class MeanSoFar:
     means: tuple[float, ...]  # mean NLL in nats
     lows: tuple[float | None, ...]  # ends of the 95 % interval; None below two texts
     highs: tuple[float | None, ...]
-
-    @classmethod
-    def of(cls, moments: Sequence[RatioMoments]) -> MeanSoFar:
-        """The means of one or two models."""
-        intervals = [own.interval() for own in moments]
-        return cls(
-            moments[0].texts,
-            tuple(own.ratio for own in moments),
-            tuple(own.low if own else None for own in intervals),
-            tuple(own.high if own else None for own in intervals),
-        )

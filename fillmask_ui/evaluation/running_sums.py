@@ -15,7 +15,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -287,9 +287,14 @@ class TokenExample:
 
 def token_example(row: EvaluatedText, entry: int) -> TokenExample:
     """The hidden token at `cols[entry]`."""
-    own, base = row.scores, row.baseline
+
+    def said(scores: TokenScores) -> dict[str, Any]:
+        nll, rank = float(scores.nll_nats[entry]), int(scores.ranks[entry])
+        return {"nll_nats": nll, "rank": rank, "top_token": scores.top_tokens[entry]}
+
     start, end = row.spans[entry].tolist()
-    example = TokenExample(
+    base = said(row.baseline) if row.baseline is not None else {}
+    return TokenExample(
         id=row.id,
         position=int(row.cols[entry]),
         text=row.text,
@@ -297,24 +302,17 @@ def token_example(row: EvaluatedText, entry: int) -> TokenExample:
         end=end,
         token=row.tokens[entry],
         kind=KINDS[row.kinds[entry]],
-        nll_nats=float(own.nll_nats[entry]),
-        rank=int(own.ranks[entry]),
-        top_token=own.top_tokens[entry],
-        top_probability=float(own.top_probabilities[entry]),
-    )
-    if base is None:
-        return example
-    return replace(
-        example,
-        baseline_nll_nats=float(base.nll_nats[entry]),
-        baseline_rank=int(base.ranks[entry]),
-        baseline_top_token=base.top_tokens[entry],
+        **said(row.scores),
+        top_probability=float(row.scores.top_probabilities[entry]),
+        **{f"baseline_{name}": value for name, value in base.items()},
     )
 
 
 class _Smallest(Tally):
-    def __init__(self, size: int) -> None:
-        self.size = size
+    most: int
+
+    def __init__(self, size: int = 0) -> None:
+        self.size = size or self.most
         self._entries: list[tuple[Any, ...]] = []  # the key first
 
     def merge(self, other: Any) -> None:
@@ -327,8 +325,7 @@ class _Smallest(Tally):
 class LargestTokens(_Smallest):
     """The tokens with the largest values."""
 
-    def __init__(self, size: int = 200) -> None:
-        super().__init__(size)
+    most = 200
 
     def add(self, row: EvaluatedText, values: np.ndarray) -> None:
         """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
@@ -347,8 +344,7 @@ class LargestTokens(_Smallest):
 class PointSample(_Smallest):
     """A fair sample of tokens, for scatter plots."""
 
-    def __init__(self, size: int = 3000) -> None:
-        super().__init__(size)
+    most = 3000
 
     def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
         """Consider every token of a text; `columns` are float64 [M]."""

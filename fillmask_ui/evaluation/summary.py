@@ -52,9 +52,9 @@ class CalibrationBin:
 
     low: float
     high: float
-    tokens: int
-    mean_probability: float
-    accuracy: float
+    tokens: int = figure("tokens")
+    mean_probability: float = figure("mean stated", share=True)
+    accuracy: float = figure("right", share=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +166,8 @@ class Comparison:
         return figures_dict(self)
 
 
-MODEL_FIGURES, GROUP_FIGURES, COMPARISON_FIGURES = map(
-    figures_of, (ModelFigures, GroupFigures, Comparison)
+MODEL_FIGURES, GROUP_FIGURES, COMPARISON_FIGURES, CALIBRATION_FIGURES = map(
+    figures_of, (ModelFigures, GroupFigures, Comparison, CalibrationBin)
 )
 
 

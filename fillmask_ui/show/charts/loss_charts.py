@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fillmask_ui.evaluation.catalogue import SPLITS, Figure
-from fillmask_ui.evaluation.summary import Histogram
+from fillmask_ui.evaluation.catalogue import SPLITS
+from fillmask_ui.evaluation.summary import CALIBRATION_FIGURES, Histogram
 from fillmask_ui.show.charts.chart import (
     CANDIDATE,
     LOSS,
@@ -31,11 +31,6 @@ _BANDS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, math.inf)
 _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 # A logarithmic axis shows the few tokens with a large loss.
 _AXES = (("linear", "tokens"), ("log", "tokens (log scale)"))
-_CALIBRATION_FIGURES = (
-    Figure("tokens", "tokens"),
-    Figure("mean_probability", "mean stated", share=True),
-    Figure("accuracy", "right", share=True),
-)
 _PARTS = ("means", "lows", "highs")
 
 
@@ -325,7 +320,7 @@ def calibration(subject: Subject) -> Chart:
         )
     by_range = [{(slot.low, slot.high): slot for slot in m.calibration} for m in subject.models]
     heading, ranges = ("stated from", "stated to"), sorted({*by_range[0], *by_range[-1]})
-    table = records_table(heading, ranges, by_range, _CALIBRATION_FIGURES, subject.names)
+    table = records_table(heading, ranges, by_range, CALIBRATION_FIGURES, subject.names)
     return Chart(figure, table)
 
 
