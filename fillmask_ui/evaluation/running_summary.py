@@ -264,7 +264,7 @@ def _model_figures(
     # Exact, so that shards in any order give the same last digit.
     mean, per_character = nll / tokens, nll / covered if covered else math.nan
     mean_interval = running_sums.interval_of(x, n, quick, least=0.0)
-    character_interval = covered and running_sums.interval_of(x, characters, quick, least=0.0)
+    by_character = running_sums.interval_of(x, characters, quick, least=0.0) if covered else None
     counted, metric_interval = x, mean_interval
     if not metric.per_token:
         counted = x * units / n if metric.scaled else x
@@ -283,7 +283,7 @@ def _model_figures(
         perplexity_interval=mean_interval and mean_interval.map(exp),
         nll_per_character_nats=per_character,
         nll_per_character_bits=per_character / math.log(2),
-        per_character_interval=character_interval or None,
+        per_character_interval=by_character,
         median_nll_nats=histogram.quantile(0.5),
         by_kind=_groups(tally.kinds),
         by_part=_groups(tally.parts),

@@ -52,6 +52,10 @@ class Restored:
         """Whether the interval lies above 0."""
         return self.interval is not None and self.interval.low > 0
 
+    @property
+    def gain_per_byte(self) -> float:
+        return self.recovered_nats / self.bytes_added if self.bytes_added > 0 else math.inf
+
 
 @dataclass(frozen=True)
 class PartNoise:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from fillmask_ui.evaluation import (
     evaluate,
     summarize,
 )
-from fillmask_ui.intervals import Interval, ratio_interval
+from fillmask_ui.intervals import ratio_interval
 from fillmask_ui.masking import KINDS
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
@@ -101,16 +101,17 @@ def diagnose(
     rows = list(evaluate(quantized, texts, config, baseline=full))
     summary = summarize(rows, config=config, vocabulary_size=first.vocabulary_size)
     measured = _measured(rows)
-    own, base = _Losses.of(measured), _Losses.of(measured, of_baseline=True)
-    difference = own.less(base)
+    own, base = _nats(measured), _nats(measured, "baseline")
+    tokens = np.array([len(row.cols) for row in measured], float)
+    mean, base_mean = _mean(own, tokens), _mean(base, tokens)
     known = replace(
         known,
         texts=len(measured),
-        mean_nll_nats=own.mean,
-        baseline_nll_nats=base.mean,
-        relative_change=own.mean / base.mean - 1,
-        difference_nats=difference.mean,
-        difference_interval=difference.interval,
+        mean_nll_nats=mean,
+        baseline_nll_nats=base_mean,
+        relative_change=mean / base_mean - 1,
+        difference_nats=_mean(own - base, tokens),
+        difference_interval=ratio_interval(own - base, tokens),
         measured=config.signature,
         alarms=alarms_of(summary),
     )
@@ -118,7 +119,7 @@ def diagnose(
     yield Progress("Comparing activations…")
     known = _activations(pair, known, [_as_read(row) for row in measured[:_COMPARED_TEXTS]])
     yield known
-    leaving = LeaveOneOut(pair, texts, config, own)
+    leaving = LeaveOneOut(pair, texts, config, own, tokens)
     chosen = [part for part in known.parts if leaving.is_restorable(part)][: options.most]
     for number, part in enumerate(chosen):
         told = f"{number + 1} of {len(chosen)}: {part.name} in full precision"
@@ -136,31 +137,13 @@ def diagnose(
     yield replace(known, complete=True)
 
 
-@dataclass(frozen=True, eq=False)
-class _Losses:
-    """Of one model over the texts, or the differences of two models."""
+def _nats(rows: Iterable[EvaluatedText], of: str = "scores") -> np.ndarray:
+    """float64 [N], sum of one model's losses over the hidden tokens of each text."""
+    return np.array([getattr(row, of).nll_nats.sum() for row in rows])
 
-    nats: np.ndarray  # float64 [N], sum over the hidden tokens of each text
-    tokens: np.ndarray  # float64 [N]
 
-    @classmethod
-    def of(cls, rows: Sequence[EvaluatedText], *, of_baseline: bool = False) -> _Losses:
-        scores = [row.baseline if of_baseline else row.scores for row in rows]
-        nats = np.array([own.nll_nats.sum() for own in scores if own is not None])
-        return cls(nats, np.array([len(row.cols) for row in rows], float))
-
-    @property
-    def mean(self) -> float:
-        return float(math.fsum(self.nats) / math.fsum(self.tokens))
-
-    @property
-    def interval(self) -> Interval | None:
-        """Of the mean, by texts."""
-        return ratio_interval(self.nats, self.tokens)
-
-    def less(self, other: _Losses) -> _Losses:
-        """The differences on the same texts."""
-        return _Losses(self.nats - other.nats, self.tokens)
+def _mean(nats: np.ndarray, tokens: np.ndarray) -> float:
+    return math.fsum(nats) / math.fsum(tokens)
 
 
 def _measured(rows: Iterable[object]) -> list[EvaluatedText]:
@@ -276,9 +259,11 @@ class LeaveOneOut:
         pair: GraphPair,
         texts: Sequence[Example | str],
         config: EvaluationConfig,
-        own: _Losses,
+        nats: np.ndarray,
+        tokens: np.ndarray,
     ) -> None:
-        self._pair, self._texts, self._config, self._own = pair, texts, config, own
+        self._pair, self._texts, self._config = pair, texts, config
+        self._nats, self._tokens = nats, tokens  # float64 [N]
         self._fixed = {own.second.name for own in pair.matching.pairs if own.second.quantized}
         self._size_bytes = stored_bytes(pair.quantized.graph)
 
@@ -290,14 +275,14 @@ class LeaveOneOut:
         """What parts in full precision give back together."""
         graph = self._pair.restored(names)
         with self._pair.loaded(graph) as model:
-            losses = _Losses.of(_measured(evaluate(model, self._texts, self._config)))
-        gain = self._own.less(losses)
-        return Restored(gain.mean, gain.interval, stored_bytes(graph) - self._size_bytes)
+            gain = self._nats - _nats(_measured(evaluate(model, self._texts, self._config)))
+        mean, interval = _mean(gain, self._tokens), ratio_interval(gain, self._tokens)
+        return Restored(mean, interval, stored_bytes(graph) - self._size_bytes)
 
     def greedy(self, known: Diagnosis, budget: float) -> Generator[Progress | Greedy]:
         """The parts that bring the loss under the budget, each measured with those before it."""
         helping = [p for p in known.parts if p.restored and p.restored.recovered_nats > 0]
-        helping.sort(key=_gain_per_byte, reverse=True)
+        helping.sort(key=lambda p: p.restored.gain_per_byte if p.restored else 0.0, reverse=True)
         steps: list[GreedyStep] = []
         least, change = known.mean_nll_nats, known.relative_change
 
@@ -319,10 +304,3 @@ class LeaveOneOut:
                 least, change = mean, mean / known.baseline_nll_nats - 1
                 steps.append(GreedyStep(part.name, mean, change, restored.bytes_added))
                 yield result()
-
-
-def _gain_per_byte(part: PartNoise) -> float:
-    own = part.restored
-    if own is None:
-        return 0.0
-    return own.recovered_nats / own.bytes_added if own.bytes_added > 0 else math.inf

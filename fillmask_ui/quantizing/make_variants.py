@@ -130,16 +130,12 @@ def quantize(
                 ),
             }
             yield _publish(drafted, files[name], entry, base, checked)
+    if failures and len(rows) == 1:
+        raise failures[chosen[0]]
     if failures:
-        raise _failed(failures, alone=len(rows) == 1)
+        told = (f"{name} was not made: {why}" for name, why in failures.items())
+        raise ModelError("; ".join(told))
     yield Progress("Done", 1.0)
-
-
-def _failed(failures: Mapping[str, FillmaskError], *, alone: bool) -> FillmaskError:
-    """One error for all schemes that failed."""
-    if alone:
-        return next(iter(failures.values()))
-    return ModelError("; ".join(f"{name} was not made: {why}" for name, why in failures.items()))
 
 
 def export(
@@ -155,14 +151,8 @@ def export(
         yield Progress(f"Exporting {source.reference}…", 0.2)
         base = read_source(torch, loaded, load, drafted.folder)
         yield Progress("Checking the export…", 0.9)
-        entry: dict[str, Any] = {
-            "scheme": "export",
-            "description": "Full precision, float32.",
-            "settings": {},
-            "exclude": [],
-            "calibration": None,
-            "command": _command("export", source, output),
-        }
+        told = {"scheme": "export", "description": "Full precision, float32."}
+        entry = told | {"command": _command("export", source, output)}
         yield _publish(drafted, FULL, entry, base, _Checked(base.model))
     yield Progress("Done", 1.0)
 
@@ -206,6 +196,9 @@ def _publish(
         parity=source.parity,
     )
     made = {
+        "settings": {},
+        "exclude": [],
+        "calibration": None,
         **entry,
         "made_of": signature.runtime,
         "size_bytes": variant.size_bytes,

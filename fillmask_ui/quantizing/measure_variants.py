@@ -77,27 +77,20 @@ class Stamp:
         runtime = RUNTIMES.get(signature.runtime)
         library = runtime.package if runtime else signature.runtime
         version = signature.versions.get(library, "")
+        # Notes name the options of the runtime that differ from the default.
+        noted = dict(note.split(": ", 1) for note in signature.notes if ": " in note)
         return cls(
             tuple(signature.cpu_features),
             f"{library} {version}".strip(),
-            _noted(signature, "graph optimization", "all"),
+            noted.get("graph optimization", "all"),
             signature.precision,
             signature.sha256,
-            _noted(signature, "x64 quant precision", "auto"),
+            noted.get("x64 quant precision", "auto"),
         )
 
 
-def _noted(signature: ModelSignature, name: str, default: str) -> str:
-    """An option of the runtime; notes name those that differ from the default."""
-    own = (note.removeprefix(f"{name}: ") for note in signature.notes if note.startswith(name))
-    return next(own, default)
-
-
-def _from_null(value: float | None) -> float:
-    return math.inf if value is None else value
-
-
-_Loss = Annotated[float, InJson(_from_null, float | None)]  # JSON has no infinity
+# JSON has no infinity.
+_Loss = Annotated[float, InJson(lambda own: math.inf if own is None else own, float | None)]
 
 
 @dataclass(frozen=True)
@@ -167,17 +160,14 @@ def measure_variant(
     summary = running.summary()
     pair = [model] if other is None else [model, other]
     speeds = yield from _speeds(pair, texts, config, f"Timing {named}…")
-    own, first = speeds[0], speeds[-1]
     compared = summary.comparison
     yield VariantFigures(
         scheme=subject.scheme,
         reference=subject.reference,
         size_bytes=model.signature.size_bytes,
         ratio=model.signature.size_bytes / base.signature.size_bytes,
-        tokens_per_second=own.tokens_per_second,
-        baseline_tokens_per_second=first.tokens_per_second,
-        sentence_ms=own.sentence_ms,
-        baseline_sentence_ms=first.sentence_ms,
+        **speeds[0],
+        **{f"baseline_{name}": value for name, value in speeds[-1].items()},
         mean_nll_nats=summary.model.mean_nll_nats,
         interval=summary.model.interval,
         relative_change=compared.relative_change if compared else 0.0,
@@ -208,16 +198,10 @@ def _with_mask(token: TokenExample) -> str:
     return f"{left}{blank}[MASK]{right}" if short and word.strip() and not joined else ""
 
 
-@dataclass(frozen=True)
-class _Speed:
-    tokens_per_second: float
-    sentence_ms: float | None
-
-
 def _speeds(
     models: Sequence[MaskedLM], texts: Sequence[Example], config: EvaluationConfig, message: str
-) -> Generator[Progress, None, list[_Speed]]:
-    """The speeds of models that take turns, in their order; caches are warm by now."""
+) -> Generator[Progress, None, list[dict[str, Any]]]:
+    """Fields of each model's figures: speeds in turns, in their order; caches are warm by now."""
     # Evenly spread, so that their lengths are those of all texts.
     timed_texts = texts[:: max(1, len(texts) // _TIMED_TEXTS)][:_TIMED_TEXTS]
     plain = [text.text for text in texts]
@@ -235,7 +219,7 @@ def _speeds(
         # The first call of a turn finds the caches of the other model.
         own.extend(timed(partial(fill, model, text or "", top_k=5), 1 + _CALLS)[0][1:])
     return [
-        _Speed(median(rate), 1000 * median(wait) if wait else None)
+        {"tokens_per_second": median(rate), "sentence_ms": 1000 * median(wait) if wait else None}
         for rate, wait in zip(rates, waits, strict=True)
     ]
 
