@@ -95,11 +95,8 @@ def given_texts(
 ) -> tuple[Iterator[str], bool]:
     """The sentences of a command line and then those of a file, and whether they are several.
 
-    The file is read as its lines are used; `-` is standard input.
-
-    Raises:
-        OptionError: at once, if neither was given (`advice` shows how) or the file is missing.
-        DataError: while they are read, if the file cannot be, or has no text.
+    The file is read as its lines are used; `-` is standard input. An `OptionError` at once if
+    neither was given (`advice` shows how); a `DataError` while lines are read if there is no text.
     """
     from fillmask_ui.texts.files import is_file
 
@@ -132,10 +129,7 @@ def show_each(
     """Print the result for each text: JSON by its `to_dict`, or what `show` prints.
 
     A `FillmaskError` among the results is told, with the number of its text if there are
-    `several`, and the other texts are still answered.
-
-    Raises:
-        typer.Exit: with code 2 if there was one.
+    `several`, the other texts are still answered, and the exit code is 2.
     """
     failed = False
     for number, found in enumerate(results, start=1):

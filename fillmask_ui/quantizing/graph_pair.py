@@ -60,12 +60,8 @@ class GraphPair:
     def write_restored(self, names: Collection[str], path: Path) -> None:
         """Write `restored` to a new .onnx file, which has its name once it has been run.
 
-        Tokenizer and config.json are put beside it if there is no tokenizer.
-
-        Raises:
-            OptionError: for an unknown part, or a path that exists or does not end in .onnx.
-            DataError: if it cannot be written.
-            ModelError: if the result does not run.
+        Tokenizer and config.json are put beside it if there is no tokenizer. A FillmaskError for an
+        unknown part, another name, a file that exists or cannot be written, or does not run.
         """
         if path.suffix != ".onnx":
             raise OptionError(f"{path} must end in .onnx, as every ONNX file does")

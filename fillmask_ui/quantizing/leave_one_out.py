@@ -65,15 +65,7 @@ def diagnose(
     *,
     load: Loader = load_choice,
 ) -> Generator[Progress | Diagnosis]:
-    """Find the parts of a quantized model that cost its loss.
-
-    Args:
-        model: the quantized model.
-        baseline: the model that it was made from.
-        texts: plain strings are numbered from 0.
-        config: what loss is measured; cross-entropy by default.
-        options: how much is measured.
-        load: how the two are loaded.
+    """Find the parts of a quantized model that cost its loss against the model it was made from.
 
     Yields:
         Progress, and what is known so far whenever that grows; the last one is complete.

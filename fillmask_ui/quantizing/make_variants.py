@@ -85,10 +85,6 @@ def quantize(
         calibration: texts for the schemes that run the model; embedded ones by default.
         force: overwrite variants, and write into a folder that holds other things.
         load: how models are loaded.
-
-    Raises:
-        FillmaskError: for an unknown scheme or part, a folder that must not be written, or a model
-            or texts that cannot be used.
     """
     chosen = [n for s in schemes or [DEFAULT_SCHEME] for n in (SCHEMES if s == "all" else [s])]
     rows = {name: find_scheme(name) for name in chosen}

@@ -53,13 +53,10 @@ class Power:
 def activation_noise(
     quantized: Run, baseline: Run, values: Mapping[str, str], texts: Iterable[np.ndarray]
 ) -> dict[str, Power]:
-    """The noise of activations, text by text, without padding.
+    """The noise of activations, text by text (ids, int64 [T]), without padding.
 
-    Args:
-        quantized: gives the keys of `values`, the names in its graph.
-        baseline: gives the names that they map to.
-        values: those whose shapes differ are left out.
-        texts: token ids, int64 [T] each.
+    `values` maps names in the quantized graph to names in the baseline; those whose shapes differ
+    are left out.
     """
     found: dict[str, Power] = {}
     for ids in texts:

@@ -68,11 +68,7 @@ def markdown(report: Report) -> str:
 
 
 def write_bench_page(report: Report, target: Path) -> None:
-    """Write the charts, each with its table, as one self-contained HTML page.
-
-    Raises:
-        DataError: if the file cannot be written.
-    """
+    """Write the charts, each with its table, as one self-contained HTML page."""
     from fillmask_ui.show.charts import chart_library
     from fillmask_ui.show.charts.run_charts import bench_charts
     from fillmask_ui.show.render import render

@@ -56,9 +56,7 @@ def worst_parts(diagnosis: Diagnosis, most: int = MOST_ROWS) -> Table:
         )
         for part in kept
     )
-    return Table.of(
-        columns, rows, f"Parts, worst first ({left} more)" if left else "Parts, worst first"
-    )
+    return Table.of(columns, rows, "Parts, worst first" + (f" ({left} more)" if left else ""))
 
 
 def layers(diagnosis: Diagnosis) -> Table:
@@ -83,12 +81,12 @@ def left_out(diagnosis: Diagnosis) -> Table:
     measured = [(part.name, part.restored) for part in diagnosis.parts if part.restored]
     measured.sort(key=lambda pair: -pair[1].recovered_nats)
     columns = (
-        *("part", Column("loss recovered, nats", _signed, about="recovered"), "95 % interval"),
+        *("part", Column("loss recovered, nats", "+.4f", about="recovered"), "95 % interval"),
         *("above 0", Column("bytes added", bytes_text)),
     )
     rows = (
         (
-            *(name, own.recovered_nats, interval_text(own.interval, _signed)),
+            *(name, own.recovered_nats, interval_text(own.interval, "{:+.4f}".format)),
             *("yes" if own.significant else "no", own.bytes_added),
         )
         for name, own in measured
@@ -107,10 +105,6 @@ def kept_parts(diagnosis: Diagnosis) -> Table:
         for step in (diagnosis.greedy.steps if diagnosis.greedy else ())
     )
     return Table.of(columns, rows, "Parts to keep in full precision, together")
-
-
-def _signed(nats: float) -> str:
-    return f"{nats:+.4f}"
 
 
 def loss_sentence(diagnosis: Diagnosis) -> str:

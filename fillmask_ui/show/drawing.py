@@ -60,14 +60,7 @@ def bars_of(
     """The best words, then the hidden word and those asked about, then all other words as one bar.
 
     The bars of tokens add up to 1. Words of several tokens come on top: theirs are probabilities of
-    another event.
-
-    Args:
-        mask: with at least one candidate; the best `MAX_BARS` are shown.
-        number: of the mask in its text, from 0.
-        vocabulary: of the model.
-        vocabulary_size: V.
-        hidden: the word behind the mask, if known.
+    another event. The mask has at least one candidate; its `number` counts from 0.
     """
     shown = mask.candidates[:MAX_BARS]
     true_id = single_id(hidden)

@@ -7,47 +7,23 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fillmask_ui.files import visible
+from fillmask_ui.show import numbers
 from fillmask_ui.show.drawing import Scale
-from fillmask_ui.show.numbers import (
-    cell_text,
-    cosine_text,
-    in_unit,
-    loss_number,
-    loss_text,
-    percent,
-    signed_loss,
-    signed_percent,
-    three_digits,
-)
 from fillmask_ui.show.sentences import as_unsure
-
-
-def _visible(value: Any) -> Any:
-    """Controls and lone surrogates written out, which browsers cannot be sent."""
-    return visible(value) if type(value) is str else value
-
 
 _ENVIRONMENT = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
-    finalize=_visible,
+    # Controls and lone surrogates written out, which browsers cannot be sent.
+    finalize=lambda value: visible(value) if type(value) is str else value,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters |= {
-    "as_unsure": as_unsure,
-    "cell": cell_text,
-    "cosine": cosine_text,
-    "exp": math.exp,
-    "in_unit": in_unit,
-    "loss": loss_text,
-    "loss_number": loss_number,
-    "percent": percent,
-    "signed_loss": signed_loss,
-    "signed_percent": signed_percent,
-    "three_digits": three_digits,
-}
+_NUMBERS = ("in_unit", "loss_number", "percent", "signed_loss", "signed_percent", "three_digits")
+_ENVIRONMENT.filters |= {name: getattr(numbers, name) for name in _NUMBERS}
+_ENVIRONMENT.filters |= {"cell": numbers.cell_text, "cosine": numbers.cosine_text}
+_ENVIRONMENT.filters |= {"loss": numbers.loss_text, "as_unsure": as_unsure, "exp": math.exp}
 _ENVIRONMENT.globals |= {"Scale": Scale, "log2": math.log2}
 
 # What the templates of figures are made of, by the names under which they use it.

@@ -9,15 +9,10 @@ from fillmask_ui.files import write_text
 from fillmask_ui.records import ROLES
 from fillmask_ui.runs import Run, compare
 from fillmask_ui.runs.compare import compared_info
+from fillmask_ui.show import sentences
 from fillmask_ui.show.charts import chart_library, charts
 from fillmask_ui.show.figures import comparison_table, figures_table
 from fillmask_ui.show.render import render
-from fillmask_ui.show.sentences import (
-    change_text,
-    conclusion_text,
-    engines_text,
-    outlook_text,
-)
 
 SHOWN_TOKENS = 40
 
@@ -39,13 +34,13 @@ def write_report(run: Run, target: Path, other: Run | None = None) -> None:
         summary=summary,
         info=info,
         state=run.state,
-        measured_by=engines_text(info.engines),
+        measured_by=sentences.engines_text(info.engines),
         names=names,
         figures=figures_table(summary, names),
         differences=comparison_table(summary),
-        conclusion=conclusion_text(summary),
-        change=change_text(summary),
-        outlook=outlook_text(summary),
+        conclusion=sentences.conclusion_text(summary),
+        change=sentences.change_text(summary),
+        outlook=sentences.outlook_text(summary),
         charts=charts(summary, names=names),
         choices={**parts, "config": info.config.to_dict()},
         library=chart_library(),

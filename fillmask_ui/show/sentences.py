@@ -12,7 +12,6 @@ from fillmask_ui.show.figures import INTERVAL, interval_heading
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent, three_digits
 
 Engines = Iterable[Mapping[str, Any]]  # `RunInfo.engines`
-_NAMES = {"ray": "Ray"}
 
 
 def engines_text(engines: Engines) -> str:
@@ -24,7 +23,7 @@ def engines_text(engines: Engines) -> str:
     """
     texts = []
     for engine in engines:
-        text = " ".join(filter(None, (_name(engine), engine.get("version"))))
+        text = " ".join(filter(None, (engine_names([engine]), engine.get("version"))))
         if workers := engine.get("workers"):
             text += f", {_counted(workers, 'worker')}"
             if threads := engine.get("threads_per_worker"):
@@ -39,7 +38,8 @@ def engine_names(engines: Engines) -> str:
     >>> engine_names([{"name": "ray", "workers": 2}, {"name": "local"}, {"name": "ray"}])
     'Ray, local'
     """
-    return ", ".join(dict.fromkeys(map(_name, engines)))
+    names = ({"ray": "Ray"}.get(own["name"], own["name"]) for own in engines)
+    return ", ".join(dict.fromkeys(names))
 
 
 def speed_text(info: RunInfo | None, workers: int, tokens_per_second: float | None) -> str:
@@ -55,10 +55,6 @@ def speed_text(info: RunInfo | None, workers: int, tokens_per_second: float | No
     elif elsewhere or workers > 1:
         said.append(_counted(workers, "worker"))
     return ", ".join(said)
-
-
-def _name(engine: Mapping[str, Any]) -> str:
-    return _NAMES.get(engine["name"], engine["name"])
 
 
 def _counted(count: int, what: str) -> str:
@@ -118,7 +114,11 @@ def difference_text(
     said = f"{name} is {size} {'higher' if change > 0 else 'lower'}"
     if span is None:
         return f"Too few texts to tell: the candidate's {said}."
-    said += f", {heading} {interval_text(span, _signed_size if unit else signed_percent)}."
+
+    def signed(end: float) -> str:
+        return f"{'-' if end < 0 else '+'}{_size(end)}" if unit else signed_percent(end)
+
+    said += f", {heading} {interval_text(span, signed)}."
     if span.low <= 0 <= span.high and verdict in ("PASS", "INCONCLUSIVE", ""):
         yet = " yet" if verdict == "INCONCLUSIVE" else ""
         return f"No difference seen{yet}: the candidate's {said}"
@@ -213,10 +213,6 @@ def _size(difference: float) -> str:
     size = abs(difference)
     digits = 3 if size >= 0.001 or not size else -math.floor(math.log10(size))
     return f"{size:,.{digits}f}"
-
-
-def _signed_size(difference: float) -> str:
-    return f"{'-' if difference < 0 else '+'}{_size(difference)}"
 
 
 def as_unsure(perplexity: float) -> str:

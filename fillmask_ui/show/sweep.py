@@ -12,15 +12,10 @@ from fillmask_ui.show.table import Column, Table
 from fillmask_ui.sweeps import Entry, Spread, SweepTable
 
 # Heading of a column of the CSV file -> key of `Entry.to_dict`, and the end of an interval.
+_FIRST = ("model", "data", "metric", "seed", "state", "progress", "figure", "unit")
+_LAST = ("verdict", "texts", "tokens", "note", "run", "signature")
 _COLUMNS: dict[str, tuple[str, int | None]] = {
-    "model": ("model", None),
-    "data": ("data", None),
-    "metric": ("metric", None),
-    "seed": ("seed", None),
-    "state": ("state", None),
-    "progress": ("progress", None),
-    "figure": ("figure", None),
-    "unit": ("unit", None),
+    **{name: (name, None) for name in _FIRST},
     "value (in unit)": ("value", None),
     "value, 95 % low (in unit)": ("interval_95", 0),
     "value, 95 % high (in unit)": ("interval_95", 1),
@@ -28,12 +23,7 @@ _COLUMNS: dict[str, tuple[str, int | None]] = {
     "relative change, 95 % low (share)": ("relative_change_interval_95", 0),
     "relative change, 95 % high (share)": ("relative_change_interval_95", 1),
     "compared by": ("compared_by", None),
-    "verdict": ("verdict", None),
-    "texts": ("texts", None),
-    "tokens": ("tokens", None),
-    "note": ("note", None),
-    "run": ("run", None),
-    "signature": ("signature", None),
+    **{name: (name, None) for name in _LAST},
 }
 
 

@@ -98,13 +98,9 @@ def chart_library() -> str:
 def charts(
     summary: Summary, *, names: Names = (), history: Sequence[MeanSoFar] = (), live: bool = False
 ) -> tuple[Chart, ...]:
-    """All charts that there are figures for.
+    """All charts that there are figures for; `live` ones while an evaluation runs.
 
-    Args:
-        summary: of the texts so far, or of all.
-        names: of the model, or of reference and candidate.
-        history: the mean after ever more texts.
-        live: draw only those that are drawn while an evaluation runs.
+    `names` are of the model, or of reference and candidate; `history` is the mean after more texts.
     """
     names = tuple(map(printable, names or roles_of(summary)))  # plotly takes UTF-8 alone
     subject = Subject(summary, names, history)

@@ -100,15 +100,10 @@ def new_figure(
     diagonal: float | None = None,
     **layout: Any,
 ) -> go.Figure:
-    """A figure in the look of all charts, with nothing drawn yet.
+    """A figure in the look of all charts, with nothing drawn yet; `description` is it in words.
 
-    Args:
-        description: the figure in words.
-        x: title of the horizontal axis.
-        y: title of the vertical axis.
-        legend: whether the traces are named above the figure.
-        diagonal: end of a line from 0 on which both axes are equal; None for no line.
-        **layout: of plotly, such as `yaxis_type`.
+    `x` and `y` are titles of axes. A `diagonal` is the end of a line from 0 on which both axes are
+    equal. `layout` is of plotly, such as `yaxis_type`.
     """
     # Slow to import, and not needed to build the page.
     import plotly.graph_objects as go

@@ -66,12 +66,8 @@ def _variants_chart(
 ) -> Chart:
     """Points with their frontier, at least one with a finite loss.
 
-    Args:
-        every: the variants.
-        against: what the loss is drawn against.
-        axis: the same with its unit.
-        along: the place of each variant on that axis.
-        better: 1 if a larger place is better, -1 if a smaller one is.
+    The loss is drawn `against` what `axis` names with its unit, each variant at its place `along`
+    it; `better` is 1 if a larger place is better, -1 if a smaller one is.
     """
     pairs = zip(every, along, strict=True)
     rows, places = zip(
