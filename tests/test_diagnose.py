@@ -28,12 +28,13 @@ from fillmask_ui.quantizing.diagnosis import (
     DiagnoseOptions,
     Diagnosis,
     PartNoise,
+    Power,
     Restored,
+    activation_noise,
     worst_first,
 )
-from fillmask_ui.quantizing.graph_pair import open_pair
+from fillmask_ui.quantizing.graphs import open_pair
 from fillmask_ui.quantizing.leave_one_out import diagnose
-from fillmask_ui.quantizing.signal_to_noise import Power, activation_noise
 
 __all__ = ["forms"]
 

@@ -15,7 +15,7 @@ import yaml
 
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import ModelChoice, load_model
-from fillmask_ui.quantizing import float32_source, hub_folder
+from fillmask_ui.quantizing import graphs, hub_folder
 from fillmask_ui.quantizing.make_variants import Variant, quantize
 from fillmask_ui.texts import TextSource
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_worked_on_is_said_and_leaves_nothing(bert, home, tmp_pat
         list(quantize(bert, out, ["qdq"], calibration=source))
     assert not out.parent.exists()
     with pytest.raises(ModelError, match=r"4\.0 GB of weights .* holds 2\.1 GB at most: take a"):
-        float32_source.check_memory("large", 10**9)
+        graphs.check_memory("large", 10**9)
 
 
 def test_other_texts_give_other_scales(bert, home, tmp_path):

@@ -15,7 +15,7 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.files import check_target
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis
-from fillmask_ui.quantizing.graph_pair import open_pair
+from fillmask_ui.quantizing.graphs import open_pair
 from fillmask_ui.quantizing.leave_one_out import diagnose as diagnoses
 from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.texts import TextChoice, open_texts

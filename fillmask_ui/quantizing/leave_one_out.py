@@ -40,16 +40,16 @@ from fillmask_ui.quantizing.diagnosis import (
     Greedy,
     GreedyStep,
     PartNoise,
+    Power,
     Restored,
+    activation_noise,
     by_layer,
     layer_labels,
     with_usual,
     worst_first,
 )
-from fillmask_ui.quantizing.float32_source import Loader
-from fillmask_ui.quantizing.graph_pair import GraphPair, open_pair
+from fillmask_ui.quantizing.graphs import GraphPair, Loader, open_pair
 from fillmask_ui.quantizing.measure_variants import Progress, Stamp, alarms_of
-from fillmask_ui.quantizing.signal_to_noise import Power, activation_noise
 from fillmask_ui.records import Example
 
 # Texts whose activations are compared: sums over 300 tokens hold to a tenth of a dB.

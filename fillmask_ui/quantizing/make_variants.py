@@ -19,7 +19,7 @@ from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.onnx_tools.graph_parts import choose_parts, find_parts, nodes_of
 from fillmask_ui.onnx_tools.schemes import DEFAULT_SCHEME, SCHEMES, find_scheme, write_variant
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.float32_source import (
+from fillmask_ui.quantizing.graphs import (
     Loader,
     Source,
     calibration_feeds,

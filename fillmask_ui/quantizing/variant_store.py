@@ -27,7 +27,7 @@ from fillmask_ui.runs.store import slug
 from fillmask_ui.schema import from_own_values
 
 if TYPE_CHECKING:
-    from fillmask_ui.quantizing.graph_pair import GraphPair
+    from fillmask_ui.quantizing.graphs import GraphPair
 
 FORMAT = 1
 _SOURCE_FILE = "source.json"

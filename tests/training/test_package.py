@@ -16,8 +16,13 @@ from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.quantizing.hub_folder import FULL
 from fillmask_ui.records import SkippedText
 from fillmask_ui.training.corpus import CorpusPart
-from fillmask_ui.training.held_out import measure_cloze, measure_text, read_cloze
-from fillmask_ui.training.package_model import PackageRequest, package
+from fillmask_ui.training.package_model import (
+    PackageRequest,
+    measure_cloze,
+    measure_text,
+    package,
+    read_cloze,
+)
 from fillmask_ui.training.torch_weights import load_weights, write_weights
 from fillmask_ui.training.training_run import RunRequest, prepare, read_request
 

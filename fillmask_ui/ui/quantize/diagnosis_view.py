@@ -12,7 +12,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.files import user_folder
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis
-from fillmask_ui.quantizing.graph_pair import open_pair
+from fillmask_ui.quantizing.graphs import open_pair
 from fillmask_ui.quantizing.leave_one_out import diagnose
 from fillmask_ui.quantizing.variant_store import Home, StoredVariant
 from fillmask_ui.schema import from_values
