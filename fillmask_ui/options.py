@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from numbers import Integral, Real
+from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from fillmask_ui.errors import OptionError, unknown
@@ -56,12 +57,16 @@ def options_of(configuration: Any) -> dict[str, Option]:
             label=own.label or entry.name.replace("_", " ").capitalize(),
             flags=own.flags or (f"--{entry.name.replace('_', '-')}",),
             name=entry.name,
-            kind=(*get_args(hints[entry.name]), hints[entry.name])[0],
+            kind=_given(hints[entry.name]),
             default=entry.default,
         )
         for entry in fields(owner)
         if (own := entry.metadata.get("option"))
     }
+
+
+def _given(hint: Any) -> Any:
+    return get_args(hint)[0] if NoneType in get_args(hint) else hint
 
 
 def own_options(kind: Any) -> Iterator[Option]:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.package_model import Package, PackageRequest, card_text, history_of
 from fillmask_ui.training.training_recipe import TrainingRecipe
 from fillmask_ui.training.training_run import RunRequest, prepare, read_request
@@ -23,7 +22,7 @@ def small(**changes):
 
 
 def run(folder, text_file, config, recipe):
-    request = RunRequest((CorpusPart(text_file),), folder, config=config, vocabulary_size=200)
+    request = RunRequest([str(text_file)], folder, config=config, vocabulary_size=200)
     prepared = prepare(request, recipe)
     return prepared, list(prepared.rows(log_every=1))
 
@@ -33,7 +32,7 @@ def card(source, *, compare=None, **changes):
 
     Changes are made to what the run was asked for.
     """
-    request = PackageRequest(source, source / "out", compare=compare)
+    request = PackageRequest(source, source / "out", baseline=compare)
     asked = replace(read_request(source), **changes)
     told = {"notes": "# A model", **history_of(source, asked)}
     return card_text(request, Package(source / "out", 1, 0.0, None), told)

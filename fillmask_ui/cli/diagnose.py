@@ -39,10 +39,7 @@ def diagnose(
         str,
         option("Relative change of the loss that may stay, as 0.5% or 0.005.", metavar="X"),
     ] = "0.5%",
-    most: Annotated[
-        int,
-        option("Parts to measure in full precision, worst first; 0 for none.", min=0, metavar="N"),
-    ] = 12,
+    options: DiagnoseOptions,
     apply: Annotated[
         Path | None,
         option("Write the model with the listed parts in full precision.", metavar="FILE.onnx"),
@@ -58,8 +55,8 @@ def diagnose(
     other = replace(choice, reference=baseline, onnx_file=None)
     if not baseline.endswith(".onnx"):
         other = replace(other, tokenizer=None)
-    options = DiagnoseOptions(_share(budget), most)
-    if apply is not None and not most:
+    options = replace(options, budget=_share(budget))
+    if apply is not None and not options.most:
         raise OptionError("--apply writes the parts that --most measures: it must not be 0")
     if apply is not None and apply.exists():
         raise OptionError(f"{apply} exists: name another file")

@@ -40,6 +40,8 @@ def _file(given: str | Path) -> Path:
 
 def typer_option(own: Option, *, on: bool = False) -> Any:
     """An `Option` for typer; `--no-...` turns off a switch that is `on`."""
+    if not own.flags[0].startswith("-"):
+        return typer.Argument(help=own.help, metavar=own.flags[0])
     flags = [f"{flag}/--no-{flag.removeprefix('--')}" if on else flag for flag in own.flags]
     return typer.Option(*flags, help=own.help, metavar=own.metavar, min=own.least, max=own.most)
 

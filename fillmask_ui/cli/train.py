@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,8 +16,12 @@ from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.terminal import progress_bar, say, tell
 from fillmask_ui.errors import ModelError
 from fillmask_ui.files import check_target
-from fillmask_ui.training.corpus import CorpusPart
-from fillmask_ui.training.training_recipe import LogRow, TrainingRecipe
+from fillmask_ui.training.training_recipe import (
+    LogRow,
+    PackageRequest,
+    RunRequest,
+    TrainingRecipe,
+)
 
 if TYPE_CHECKING:
     from fillmask_ui.training.training_run import TrainingRun
@@ -34,33 +37,9 @@ def need_torch() -> None:
 
 @with_options
 def train(
-    text: Annotated[
-        list[str],
-        option(
-            "Text, one paragraph a line, plain or .gz, or a folder of such files; repeat for "
-            "several. A share such as :0.4 takes that part of the paragraphs, :3 reads each "
-            "three times an epoch.",
-            metavar="FILE[:SHARE]",
-        ),
-    ],
-    output: Annotated[Path, option("Folder of the run.", "--output", "-o", metavar="DIR")],
     *,
-    init: Annotated[
-        str | None, option("Weights to continue from: a folder or a hub id.", metavar="REF")
-    ] = None,
-    config: Annotated[
-        Path | None, option("Start from scratch with this Hugging Face config.", metavar="FILE")
-    ] = None,
-    vocabulary_size: Annotated[
-        int | None,
-        option(
-            "With --init: trim the vocabulary to N tokens. With --config: size of the "
-            "tokenizer that is trained on the text (16,000).",
-            metavar="N",
-        ),
-    ] = None,
+    request: RunRequest,
     recipe: TrainingRecipe,
-    threads: Annotated[int | None, option("CPU threads.", min=1)] = None,
 ) -> None:
     """Train a masked language model on text, from weights or from scratch.
 
@@ -70,11 +49,10 @@ def train(
     """
     need_torch()
     from fillmask_ui.show.charts.run_charts import loss_figure
-    from fillmask_ui.training.training_run import CHECKPOINT, RunRequest, prepare, read_log
+    from fillmask_ui.training.training_run import CHECKPOINT, prepare, read_log
 
-    texts = tuple(map(CorpusPart.parse, text))
-    request = RunRequest(texts, output, init, config, vocabulary_size, threads)
     run = prepare(request, replace(recipe, validation_minutes=recipe.checkpoint_minutes))
+    output = request.output
     plot = output / "loss.html"
     check_target(plot)
     say(describe(run))
@@ -145,40 +123,12 @@ def interruption() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, usual)
 
 
+@with_options
 def package(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of a training run, or of a model.")
-    ],
-    output: Annotated[Path, option("Folder to write.", "--output", "-o", metavar="DIR")],
-    vocabulary_size: Annotated[
-        int | None, option("Trim the vocabulary to N tokens that --text uses.", metavar="N")
-    ] = None,
-    text: Annotated[
-        list[str] | None,
-        option("Text whose tokens stay; repeat for several.", metavar="FILE[:SHARE]"),
-    ] = None,
-    calibration: Annotated[
-        str | None,
-        option(
-            "Choose the int8 scheme by the loss on this text; without it: int8.",
-            metavar="FILE[:SHARE]",
-        ),
-    ] = None,
-    evaluate: Annotated[
-        str | None, option("Held-out text to measure for the card.", metavar="FILE[:SHARE]")
-    ] = None,
-    cloze: Annotated[
-        Path | None,
-        option("Cloze list to measure: JSON lines with text and accepted.", metavar="FILE"),
-    ] = None,
-    baseline: Annotated[
-        str | None, option("A model to measure beside it, such as the start.", metavar="REF")
-    ] = None,
+    *,
+    request: PackageRequest,
     compare: Annotated[
         str | None, option("Earlier spelling of --baseline.", metavar="REF", hidden=True)
-    ] = None,
-    notes: Annotated[
-        Path | None, option("Markdown that the model card begins with.", metavar="FILE")
     ] = None,
 ) -> None:
     """Make a folder to ship of a trained model.
@@ -187,18 +137,12 @@ def package(
     agreement with PyTorch is checked, and the model card says what was measured.
     """
     need_torch()
-    from fillmask_ui.training.package_model import PackageRequest
-    from fillmask_ui.training.package_model import package as make_package
+    from fillmask_ui.training import package_model
 
     if compare is not None:
         tell("warning: --compare is gone in the next version; write --baseline")
-        baseline = baseline or compare
-    kept = tuple(map(CorpusPart.parse, text or ()))
-    tuned, held = (CorpusPart.parse(name) if name else None for name in (calibration, evaluate))
-    made = make_package(
-        PackageRequest(folder, output, kept, vocabulary_size, tuned, held, cloze, baseline, notes),
-        report=tell,
-    )
+        request = replace(request, baseline=request.baseline or compare)
+    made = package_model.package(request, report=tell)
     size = f"{made.size_bytes:,} bytes"
     say(f"{made.folder}: {size}, ONNX and PyTorch within {made.parity:.1e}")
     for one in made.figures:

@@ -37,7 +37,7 @@ class EvaluationConfig:
     """
 
     # Given by its name and its own options, or as an instance.
-    metric: Metric = option(  # noqa: RUF009 - it is a field
+    metric: Metric = option(
         "cross-entropy",
         f"{', '.join([*METRICS][:-1])} or {[*METRICS][-1]}.",
         choices=tuple(METRICS),

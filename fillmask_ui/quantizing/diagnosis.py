@@ -97,7 +97,10 @@ class DiagnoseOptions:
     # Relative change of the mean loss against the baseline that may stay, 0.005 for 0.5 %.
     budget: float = 0.005
     most: int = option(
-        12, "Parts that are measured in full precision, worst first; 0 for none.", least=0
+        12,
+        "Parts that are measured in full precision, worst first; 0 for none.",
+        metavar="N",
+        least=0,
     )
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.files import write_text
 from fillmask_ui.filling import fill
@@ -52,7 +52,7 @@ from fillmask_ui.schema import from_json
 from fillmask_ui.texts.files import file_bytes
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize
 from fillmask_ui.training.torch_weights import load_weights, trim, write_tokenizer, write_weights
-from fillmask_ui.training.training_recipe import TrainingRecipe
+from fillmask_ui.training.training_recipe import PackageRequest, TrainingRecipe
 from fillmask_ui.training.training_run import (
     StoredRequest,
     missing_note,
@@ -160,42 +160,6 @@ class ModelFigures:
 
 
 @dataclass(frozen=True)
-class PackageRequest:
-    """What to make of a trained model."""
-
-    source: Path  # folder of a training run, or any Hugging Face masked-LM folder
-    output: Path  # folder to write
-    texts: tuple[CorpusPart, ...] = ()  # whose tokens decide what a trimmed vocabulary keeps
-    vocabulary_size: int | None = None  # trim to so many tokens; None keeps all
-    calibration: CorpusPart | None = None  # text to choose the int8 scheme by; else the default
-    evaluate: CorpusPart | None = None  # held-out text for the card's figures
-    cloze: Path | None = None  # cloze list for the card's figures
-    compare: str | None = None  # a model to measure beside it, such as the start of the training
-    notes: Path | None = None  # Markdown that the card begins with: provenance, licences, limits
-
-    def __post_init__(self) -> None:
-        if self.vocabulary_size is not None and not self.texts:
-            raise OptionError("trimming the vocabulary needs --text: whose tokens should stay?")
-        if self.source.resolve() == self.output.resolve():
-            raise OptionError("the package must go into another folder than the training run")
-
-    def command(self) -> str:
-        """The command, with plain file names."""
-        kept = self.texts if self.vocabulary_size is not None else ()
-        return command(
-            *("package", "run"),
-            o="model",
-            vocabulary_size=self.vocabulary_size,
-            text=[part.argument for part in kept],
-            calibration=self.calibration and self.calibration.argument,
-            evaluate=self.evaluate and self.evaluate.argument,
-            cloze=self.cloze and self.cloze.name,
-            notes=self.notes and self.notes.name,
-            compare=self.compare and plain_reference(self.compare),
-        )
-
-
-@dataclass(frozen=True)
 class SchemeTrial:
     """One measured int8 scheme."""
 
@@ -252,13 +216,17 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     if request.notes is not None:
         notes = "\n".join(file_bytes(str(request.notes)).lines()).rstrip()
     told = {"notes": notes, **history_of(source, read_request(source))}
+    kept = [CorpusPart.parse(text) for text in request.text or ()]
+    tuned, held = (
+        CorpusPart.parse(name) if name else None for name in (request.calibration, request.evaluate)
+    )
     items = read_cloze(request.cloze) if request.cloze else None
-    held_out = read_paragraphs([request.evaluate]).texts if request.evaluate else None
+    held_out = read_paragraphs([held]).texts if held else None
     loaded = load_weights(source)
     model, tokenizer = loaded.model, loaded.tokenizer
     refuse_missing(str(source), type(model).__name__, loaded.missing)
     if request.vocabulary_size is not None:
-        ids = tokenize(read_paragraphs(request.texts), tokenizer, 512).ids
+        ids = tokenize(read_paragraphs(kept), tokenizer, 512).ids
         tokenizer = trim(model, tokenizer, ids, request.vocabulary_size)
         report(f"vocabulary trimmed to {request.vocabulary_size:,} tokens")
     with draft(request.output) as drafted:
@@ -273,14 +241,14 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         parity = check_parity(full, load_model(folder, runtime="torch"))
         report(f"ONNX and PyTorch agree to {parity:.1e} in every logit")
         search = None
-        if request.calibration is not None:
-            texts = read_paragraphs([request.calibration]).texts
+        if tuned:
+            texts = read_paragraphs([tuned]).texts
             texts = texts[:: max(1, len(texts) // CALIBRATION_PARAGRAPHS)][:CALIBRATION_PARAGRAPHS]
             search = _choose_scheme(graph, folder, texts, report)
             report(f"int8 scheme: {search.chosen_label}")
         references: list[tuple[str, str | Path, str | None]] = []
-        if request.compare:
-            references.append(("start", request.compare, None))
+        if request.baseline:
+            references.append(("start", request.baseline, None))
         references += [("full precision", folder, FULL), ("int8", folder, INT8)]
         figures = []
         for name, reference, onnx_file in references if items or held_out else ():
@@ -366,5 +334,17 @@ def history_of(source: Path, asked: StoredRequest | None) -> dict[str, Any]:
 
 def card_text(request: PackageRequest, made: Package, told: dict[str, Any]) -> str:
     """The card of a package; `told` are the notes and what `history_of` says of its source."""
+    kept = request.text if request.vocabulary_size is not None else ()
+    again = command(  # with plain file names
+        *("package", "run"),
+        o="model",
+        vocabulary_size=request.vocabulary_size,
+        text=[Path(name).name for name in kept or ()],
+        calibration=request.calibration and Path(request.calibration).name,
+        evaluate=request.evaluate and Path(request.evaluate).name,
+        cloze=request.cloze and request.cloze.name,
+        notes=request.notes and request.notes.name,
+        compare=request.baseline and plain_reference(request.baseline),
+    )
     files = {name: size for name, size in made.files.items() if name != CARD}
-    return trained_card({**told, "made": made, "files": files, "command": request.command()})
+    return trained_card({**told, "made": made, "files": files, "command": again})

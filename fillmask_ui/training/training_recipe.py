@@ -1,11 +1,13 @@
-"""What a run is asked to do, and what it reports."""
+"""What a run and a package are asked to do, and what a run reports."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
+from pathlib import Path
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.options import check_options, option
+from fillmask_ui.training.corpus import CorpusPart
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,78 @@ class TrainingRecipe:
                 raise OptionError(f"{name} {share} is outside (0, 1)")
         if not 0 <= self.warmup < 1:
             raise OptionError(f"warm-up {self.warmup} is outside [0, 1); it is a part of the run")
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What a run starts from: weights (`init`) or, from scratch, a config."""
+
+    text: list[str] = option(
+        MISSING,
+        "Text, one paragraph a line, plain or .gz, or a folder of such files; repeat for several. "
+        "A share such as :0.4 takes that part of the paragraphs, :3 reads each three times an "
+        "epoch.",
+        metavar="FILE[:SHARE]",
+    )
+    output: Path = option(MISSING, "Folder of the run.", flags=("--output", "-o"), metavar="DIR")
+    init: str | None = option(
+        None, "Weights to continue from: a folder or a hub id.", metavar="REF"
+    )
+    config: Path | None = option(
+        None, "Start from scratch with this Hugging Face config.", metavar="FILE"
+    )
+    vocabulary_size: int | None = option(
+        None,
+        "With --init: trim the vocabulary to N tokens. With --config: size of the tokenizer that "
+        "is trained on the text (16,000).",
+        metavar="N",
+    )
+    threads: int | None = option(None, "CPU threads.", least=1)
+
+    def __post_init__(self) -> None:
+        if (self.init is None) == (self.config is None):
+            raise OptionError("give either --init (weights) or --config (from scratch)")
+        if not self.text:
+            raise OptionError("give at least one text file")
+
+    @property
+    def texts(self) -> tuple[CorpusPart, ...]:
+        return tuple(map(CorpusPart.parse, self.text))
+
+
+@dataclass(frozen=True)
+class PackageRequest:
+    """What to make of a trained model; texts are `FILE` or `FILE:SHARE`."""
+
+    source: Path = option(MISSING, "Folder of a training run, or of a model.", flags=("DIR",))
+    output: Path = option(MISSING, "Folder to write.", flags=("--output", "-o"), metavar="DIR")
+    vocabulary_size: int | None = option(
+        None, "Trim the vocabulary to N tokens that --text uses.", metavar="N"
+    )
+    text: list[str] | None = option(
+        None, "Text whose tokens stay; repeat for several.", metavar="FILE[:SHARE]"
+    )
+    calibration: str | None = option(
+        None,
+        "Choose the int8 scheme by the loss on this text; without it: int8.",
+        metavar="FILE[:SHARE]",
+    )
+    evaluate: str | None = option(
+        None, "Held-out text to measure for the card.", metavar="FILE[:SHARE]"
+    )
+    cloze: Path | None = option(
+        None, "Cloze list to measure: JSON lines with text and accepted.", metavar="FILE"
+    )
+    baseline: str | None = option(
+        None, "A model to measure beside it, such as the start.", metavar="REF"
+    )
+    notes: Path | None = option(None, "Markdown that the model card begins with.", metavar="FILE")
+
+    def __post_init__(self) -> None:
+        if self.vocabulary_size is not None and not self.text:
+            raise OptionError("trimming the vocabulary needs --text: whose tokens should stay?")
+        if self.source.resolve() == self.output.resolve():
+            raise OptionError("the package must go into another folder than the training run")
 
 
 @dataclass(frozen=True)

@@ -28,34 +28,15 @@ from fillmask_ui.models.runtime_model import check_threads
 from fillmask_ui.models.runtimes import RUNTIMES
 from fillmask_ui.schema import from_json
 from fillmask_ui.training import torch_weights
-from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize
+from fillmask_ui.training.corpus import read_paragraphs, tokenize
 from fillmask_ui.training.training_loop import Trainer, Validation
-from fillmask_ui.training.training_recipe import LogRow, TrainingRecipe
+from fillmask_ui.training.training_recipe import LogRow, RunRequest, TrainingRecipe
 
 CHECKPOINT = "checkpoint.pt"
 # Of the trained weights, in the averages with the start that are tried at the end.
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
 # What configs call the dropout of heads that a masked LM does not have.
 _OTHER_HEADS = ("classifier", "cls", "pooler", "qa", "seq_classif", "summary")
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """What a run starts from: weights (`init`) or, from scratch, a config."""
-
-    texts: tuple[CorpusPart, ...]  # the training text
-    output: Path  # folder of the run
-    init: str | None = None  # folder or hub id of the weights to continue from
-    config: Path | None = None  # Hugging Face config file
-    # Trim the vocabulary of `init` to so many tokens; from scratch, train a tokenizer of this size.
-    vocabulary_size: int | None = None
-    threads: int | None = None  # CPU threads; None leaves torch's choice
-
-    def __post_init__(self) -> None:
-        if (self.init is None) == (self.config is None):
-            raise OptionError("give either --init (weights) or --config (from scratch)")
-        if not self.texts:
-            raise OptionError("give at least one text file")
 
 
 @dataclass(frozen=True, kw_only=True)

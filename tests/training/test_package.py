@@ -15,7 +15,6 @@ from fillmask_ui.models import load_model
 from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.quantizing.hub_folder import FULL
 from fillmask_ui.records import SkippedText
-from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.package_model import (
     PackageRequest,
     measure_cloze,
@@ -123,7 +122,7 @@ def test_a_head_of_random_numbers_is_told_in_training_and_not_packaged(
     with pytest.raises(ModelError, match=r"headless lacks \d+ weights of a BertForMaskedLM"):
         package(PackageRequest(headless, tmp_path / "out"))
     assert not (tmp_path / "out").exists()
-    request = RunRequest((CorpusPart(text_file),), tmp_path / "run", init=str(headless))
+    request = RunRequest([str(text_file)], tmp_path / "run", init=str(headless))
     prepared = prepare(request, small(steps=1))
     told = "tensors that the start lacks, such as cls.predictions."
     assert told in describe(prepared)

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from fillmask_ui.cli import train as train_command
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
-from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.torch_weights import load_weights, new_model
 from fillmask_ui.training.training_loop import make_optimizers
 from fillmask_ui.training.training_run import (
@@ -32,7 +31,7 @@ def request_of(text_file, config_file):
     """What a run in a folder is asked for: by default what the run made once was asked for."""
 
     def make(folder, **changes):
-        asked = RunRequest((CorpusPart(text_file),), folder, config=config_file())
+        asked = RunRequest([str(text_file)], folder, config=config_file())
         return replace(asked, **changes)
 
     return make
@@ -105,9 +104,7 @@ def test_a_trimmed_run_keeps_its_tokens_when_the_text_changes(tmp_path, trained,
     text = tmp_path / "text.txt"
     text.write_text("\n".join(line for line in sentences if "remembers" not in line))
     size = load_weights(trained).model.config.vocab_size - 30
-    request = RunRequest(
-        (CorpusPart(text),), tmp_path / "run", init=str(trained), vocabulary_size=size
-    )
+    request = RunRequest([str(text)], tmp_path / "run", init=str(trained), vocabulary_size=size)
     list(prepare(request, small(steps=2)).rows())
     kept = load_weights(tmp_path / "run").tokenizer.get_vocab()
     assert len(kept) == size
@@ -155,7 +152,7 @@ def test_a_run_that_goes_on_with_other_choices_says_so(copied, tmp_path, text_fi
     text = tmp_path / "grown.txt"
     text.write_text(text_file.read_text() + "the dog ran home\n")
     changed = going_on(weight_decay=0.3)
-    request = request_of(copied, texts=(CorpusPart(text, 3),))
+    request = request_of(copied, text=[f"{text}:3"])
     optimizer = prepare(request, changed).trainer.optimizers[0]
     assert [group["weight_decay"] for group in optimizer.param_groups] == [0.3, 0.0]
     prepare(request, changed)  # the same once more adds nothing
