@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.batching import MOST_CALLS, Budget, PaddedBatch, logits_of_batch, pad, plan_batches
+from fillmask_ui.batching import MOST_CALLS, Budget, logits_of_batch, pad, plan_batches
 from fillmask_ui.evaluation.rows import (
     EvaluatedText,
     LogitDifference,
@@ -126,15 +126,12 @@ class BatchScorer(Scorer):
         chunks: list[Scores] = []
         for start in range(0, len(rows), self._most):
             asked = slice(start, start + self._most)
+            at = padded, rows[asked], cols[asked]
             with self._room_for(len(rows[asked])):
-                chunks += self._score_call(padded, rows[asked], cols[asked], targets[asked])
+                logits = [logits_of_batch(model, *at) for model in self._models]
+                chunks += _score_logits(logits, targets[asked])
+                del logits  # before their room is given to another call
         return _join(chunks)
-
-    def _score_call(
-        self, padded: PaddedBatch, rows: np.ndarray, cols: np.ndarray, targets: np.ndarray
-    ) -> Sequence[Scores]:
-        logits = [logits_of_batch(model, padded, rows, cols) for model in self._models]
-        return list(_score_logits(logits, targets))
 
     def finished(self, batch: Batch, scores: Scores) -> Iterator[EvaluatedText]:
         start = 0

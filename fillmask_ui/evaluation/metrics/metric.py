@@ -8,7 +8,7 @@ Axes: T tokens of a text, M hidden positions.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,7 +20,7 @@ from fillmask_ui.batching import Budget
 from fillmask_ui.evaluation.batch_scoring import BatchScorer, Scorer
 from fillmask_ui.evaluation.rows import MaskedText, TokenScores, UnmaskedScores, covered
 from fillmask_ui.evaluation.running_sums import OwnSums
-from fillmask_ui.masking import HiddenTokens
+from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import check_options
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
@@ -59,9 +59,14 @@ class Metric(ABC):
     def __post_init__(self) -> None:
         check_options(self)
 
-    @abstractmethod
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Hidden tokens of one text; `rng` comes from (seed, id of the text)."""
+        places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
+        return hide_as_masks(encoding, vocabulary, self.choose(places, rng))
+
+    def choose(self, places: np.ndarray, rng: Generator) -> np.ndarray:
+        """Which of the positions that can be hidden are, as mask tokens; int64, ascending."""
+        return places
 
     def scorer(
         self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget, seed: int

@@ -13,10 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from fillmask_ui.evaluation.metrics.metric import Metric
-from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import option
-from fillmask_ui.protocol import Vocabulary
-from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
@@ -38,9 +35,8 @@ class Suffix(Metric):
         least=1,
     )
 
-    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
-        places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
-        return hide_as_masks(encoding, vocabulary, places[-self.suffix_tokens :])
+    def choose(self, places: np.ndarray, rng: Generator) -> np.ndarray:
+        return places[-self.suffix_tokens :]
 
     @property
     def signature(self) -> tuple[str, ...]:

@@ -22,9 +22,6 @@ from numpy.random import Generator
 
 from fillmask_ui.evaluation.metrics.metric import Metric
 from fillmask_ui.evaluation.rows import MaskedText
-from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
-from fillmask_ui.protocol import Vocabulary
-from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
@@ -42,12 +39,10 @@ class Uniform(Metric):
     figure_key = "diffusion_loss"
     scaled = True
 
-    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
+    def choose(self, places: np.ndarray, rng: Generator) -> np.ndarray:
         """ceil(share * L) of the L tokens that can be hidden: each count is equally likely."""
-        places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
         share = 1.0 - rng.random()  # random() lies in [0, 1)
-        chosen = rng.permutation(places)[: math.ceil(share * len(places))]
-        return hide_as_masks(encoding, vocabulary, np.sort(chosen))
+        return np.sort(rng.permutation(places)[: math.ceil(share * len(places))])
 
     def units(self, text: MaskedText) -> float:
         return text.can_hide

@@ -40,10 +40,8 @@ from fillmask_ui.evaluation.rows import (
 from fillmask_ui.evaluation.running_sums import OwnSums, interval_of, total
 from fillmask_ui.filling.words import ROWS_PER_CALL
 from fillmask_ui.intervals import Interval, share_interval
-from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import option
-from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.records import Encoding
+from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.unmasking.decoding_history import Step
 from fillmask_ui.unmasking.sampling import Pieces
 from fillmask_ui.unmasking.unmask_texts import Decoding, logits_of, pseudo_perplexity
@@ -79,11 +77,9 @@ class Unmasking(Metric):
                 f"it was {self.hidden_share:g}"
             )
 
-    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
+    def choose(self, places: np.ndarray, rng: Generator) -> np.ndarray:
         """The share of the tokens that can be hidden, to the nearest whole one, at least one."""
-        places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
-        chosen = rng.permutation(places)[: max(1, round(self.hidden_share * len(places)))]
-        return hide_as_masks(encoding, vocabulary, np.sort(chosen))
+        return np.sort(rng.permutation(places)[: max(1, round(self.hidden_share * len(places)))])
 
     @property
     def signature(self) -> tuple[str, ...]:
