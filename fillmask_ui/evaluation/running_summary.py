@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+import fillmask_ui.evaluation.running_sums as running_sums
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import running_sums
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.metrics import METRICS, CrossEntropy, Metric
