@@ -267,7 +267,7 @@ def test_unusable_inputs_have_a_message_and_leave_nothing(tmp_path, request_of):
         with pytest.raises(FillmaskError):
             prepare(request_of(tmp_path / "new", **changes), small(**recipe))
         assert not (tmp_path / "new").exists()
-    for changes in ({"config": None}, {"texts": ()}):
+    for changes in ({"config": None}, {"text": []}):
         with pytest.raises(OptionError):
             request_of(tmp_path, **changes)
 
