@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from table_model import TableModel
 
 from fillmask_ui import batching
-from fillmask_ui.batching import Budget, in_order, sharing
+from fillmask_ui.batching import in_order, sharing
 from fillmask_ui.errors import ModelOutputError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate
 from fillmask_ui.filling import fill
@@ -112,25 +112,3 @@ def test_an_error_comes_after_the_results_before_it(workers, of_the_items):
         found.extend(results)
     assert found == [0, 1, 2, 3, 4]
     assert not alive()
-
-
-def test_a_budget_is_never_exceeded_and_all_get_their_part():
-    budget, lock = Budget(10), threading.Lock()
-    held, most = 0, 0
-
-    def take(amount):
-        nonlocal held, most
-        with budget.part(amount):
-            with lock:
-                held += amount
-                most = max(most, held)
-            time.sleep(0.001)
-            with lock:
-                held -= amount
-        return amount
-
-    amounts = [1, 10, 3, 7, 9, 2, 10, 5] * 5
-    assert list(in_order(take, amounts, 4)) == amounts
-    assert most <= 10
-    with pytest.raises(ValueError, match="11 of 10"), budget.part(11):
-        pass

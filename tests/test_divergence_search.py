@@ -114,21 +114,6 @@ def test_a_sentence_with_masks_of_its_own_is_compared_there():
     assert found.kl_nats == pytest.approx(max(orders)[1])
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("the cat .", "fewer than 3 words"),
-        ("☃ ☂ ☁ .", "fewer than 3 words"),
-        ("cat " * 80, "82 tokens and this model takes at most 64"),
-        ("[MASK] " + "cat " * 80, "83 tokens"),
-    ],
-)
-def test_what_cannot_be_compared_is_left_out_and_counted(text, why):
-    (search,) = divergent_sentences(FIRST, SECOND, [Example(0, text)])
-    assert (search.looked, search.left_out, search.words, search.best) == (0, 1, 0, ())
-    assert why in search.latest.left_out
-
-
 def test_a_word_that_one_model_cannot_spell_is_not_hidden():
     tokens = [own for own in FIRST.vocabulary.tokens if own != "river"]
     short = TableModel(seed=3, vocabulary=TableVocabulary(tokens))

@@ -55,11 +55,6 @@ def commands(command, name="fillmask-ui"):
         yield from commands(inner, f"{name} {sub}")
 
 
-def test_headings_become_anchors():
-    text = "# A `fillmask-ui` page, b_c\n```sh\n# no\n```\n## Two  x"
-    assert headings(text) == ["a-fillmask-ui-page-b_c", "two--x"]
-
-
 def test_every_command_is_documented():
     text = read("docs/command-line.md")
     for name, _ in commands(PROGRAM):

@@ -102,12 +102,3 @@ def test_both_sides_are_worth_more_than_twice_either(model):
     words = [one.nll_nats for one in surprisal(model, ALL_WORDS).words][: len(found.words)]
     assert [word.both for word in found.words] == pytest.approx(words, abs=1e-4)
     assert found.mean("both") == pytest.approx(math.fsum(words) / len(words), abs=1e-4)
-
-
-def test_the_losses_tell_how_far_they_are_and_what_cannot_be_measured(embedded):
-    news = []
-    side_losses(embedded, "It rained.", lambda *done: news.append(done))
-    assert news == [(1, 2), (2, 2)]
-    for text, said in (("It [MASK].", "has a gap"), ("...", "no word"), ("very " * 30, "shorten")):
-        with pytest.raises(TextError, match=said):
-            side_losses(embedded, text, lambda *_: None)

@@ -8,10 +8,9 @@ import torch
 from scipy.stats import entropy
 from table_model import TableModel
 
-from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling import fill
 from fillmask_ui.filling.words import raw_logits_at
-from fillmask_ui.lessons.distributions import adds_up, compare, read_numbers, scaled
+from fillmask_ui.lessons.distributions import compare
 from fillmask_ui.lessons.masked_position import find_masked_position, true_token
 from fillmask_ui.lessons.softmax import softmax_of
 
@@ -55,11 +54,6 @@ def test_the_columns_add_up_and_only_differences_matter(logits, added):
         assert row.exponential / made.total == pytest.approx(row.probability)
 
 
-def test_without_other_tokens_there_is_no_row_for_them():
-    made = softmax_of(np.array([1.0, 2.0]), 1, [0, 1])
-    assert [row.token_id for row in made.rows] == [0, 1]
-
-
 def test_the_logits_of_a_mask_are_what_explore_is_made_of():
     model = TableModel()
     masked = find_masked_position(model, TEXT)
@@ -70,24 +64,6 @@ def test_the_logits_of_a_mask_are_what_explore_is_made_of():
     assert made.nll_nats == pytest.approx(known.scored[0].nll_nats)
     assert made.entropy_nats == pytest.approx(known.entropy_nats)
     assert (masked.before, masked.after) == ("the ", " sat on the mat.")
-
-
-@pytest.mark.parametrize(
-    ("text", "word", "kind", "part"),
-    [
-        ("", "cat", TextError, "the text is empty"),
-        ("the cat sat", "cat", TextError, "has no mask"),
-        ("the ___ sat on the [MASK]", "cat", TextError, "has 2 masks"),
-        (TEXT, " ", OptionError, "hidden word is missing"),
-        (TEXT, "walking", OptionError, "'walking' is 2 tokens (walk, ##ing)"),
-        (TEXT, "xyz", OptionError, "cannot be spelled"),
-    ],
-)
-def test_what_is_wrong_with_a_mask_is_said(text, word, kind, part):
-    model = TableModel()
-    with pytest.raises(kind) as wrong:
-        true_token(model, find_masked_position(model, text), word)
-    assert part in str(wrong.value)
 
 
 # ---- Two distributions
@@ -119,46 +95,3 @@ def test_a_zero_in_q_is_infinite_where_the_class_can_be_true():
     assert found.entropy_nats == pytest.approx(math.log(2))
     assert [term.name for term in found.terms] == ["a", "b", "class 3"]
     assert compare([1, 0], [1, 0]).cross_entropy_nats == 0  # 0 ln 0 adds nothing
-
-
-@pytest.mark.parametrize(
-    ("typed", "numbers"),
-    [
-        ("1/3 2/3", (1 / 3, 2 / 3)),
-        (" 10%; 70 % ;20%,", (0.1, 0.7, 0.2)),
-        (".5 5e-1 0", (0.5, 0.5, 0.0)),
-        ("3 4", (3.0, 4.0)),
-    ],
-)
-def test_numbers_are_read_as_people_write_them(typed, numbers):
-    assert read_numbers(typed, "q") == pytest.approx(numbers, rel=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (" , ", "q has 0 numbers"),
-        ("0.1 " * 13, "q has 13 numbers"),
-        ("0.5, half", "'half' in q is no number"),
-        ("0.5, nan", "'nan' in q is no number"),
-        ("0.5, 1_0", "'1_0' in q is no number"),
-        ("-0.5, 1.5", "'-0.5' in q is no probability"),
-        ("1e999, 0", "'1e999' in q is no probability"),
-        ("1/1e-999", "divides by zero"),
-    ],
-)
-def test_what_is_no_probability_is_named(typed, message):
-    with pytest.raises(OptionError, match=message):
-        read_numbers(typed, "q")
-
-
-def test_sums_and_lengths_are_checked():
-    with pytest.raises(OptionError, match=r"q adds up to 0\.9, .*Scale to a sum of 1"):
-        compare([0.5, 0.5], [0.5, 0.4])
-    with pytest.raises(OptionError, match=r"p adds up to 2 and q adds up to 0\.9"):
-        compare([1, 1], [0.5, 0.4])
-    with pytest.raises(OptionError, match="p has 2 classes and q has 3"):
-        compare([0.5, 0.5], [0.2, 0.3, 0.5])
-    assert adds_up([0.33333, 0.33333, 0.33333]) and not adds_up([0.333, 0.333, 0.333])
-    with pytest.raises(OptionError, match="all numbers of q are 0"):
-        scaled([0, 0], "q")

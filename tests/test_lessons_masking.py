@@ -9,7 +9,7 @@ from tiny_models import SENTENCES, quiet
 from torch.nn.functional import cross_entropy
 
 from fillmask_ui import load_model
-from fillmask_ui.errors import DataError, TextError
+from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.filling import fill_at
 from fillmask_ui.lessons.masked_text import each_kind, encoded, mask_text, shares
@@ -80,33 +80,6 @@ def test_shares_count_what_each_seed_chooses_and_are_those_expected(model, rate)
     assert binomtest(counted.chosen, counted.tokens, 1.1 * rate).pvalue < 1e-4
 
 
-@pytest.mark.parametrize("first", [0, 500])
-def test_each_kind_has_a_seed_that_chooses_the_last_word_alone(model, first):
-    encoding = encoded(model, "the cat sat.")
-    ways = each_kind(encoding, model.vocabulary, first)
-    assert [way.kind for way in ways] == [*KINDS]
-    for way in ways:
-        (token,) = mask_text(model, "the cat sat.", way.seed).chosen
-        assert (token.position, token.kind) == (way.position, way.kind)
-        assert encoding.tokens[way.position] == "sat"
-        assert way.seed >= first
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (" \n", "the text is empty"),
-        ("[MASK] xyz", "no token of this text can be chosen"),
-        ("the cat " * 40, "at most 64"),
-    ],
-)
-def test_a_text_that_cannot_be_masked_is_refused(model, text, said):
-    with pytest.raises(TextError, match=said):
-        mask_text(model, text, 0)
-    with pytest.raises(TextError, match="14 tokens and this wants at most 12"):
-        each_kind(encoded(model, "the cat " * 7), model.vocabulary, 0)
-
-
 # ---- The losses of a text
 
 
@@ -124,12 +97,6 @@ def same_as_the_evaluator(model, text, seeds):
         assert len(losses) == figures.tokens
         seen += len(losses)
     return seen
-
-
-@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
-def test_the_mean_is_the_evaluators_for_each_tokenizer(family, tiny_models):
-    model = load_model(tiny_models.without_onnx(family), runtime="torch")
-    assert same_as_the_evaluator(model, " ".join(SENTENCES)[:100], range(8)) > 10
 
 
 def test_the_mean_is_the_evaluators_for_the_embedded_models(embedded):

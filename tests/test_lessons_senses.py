@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.spatial import distance
-from table_model import TableModel
 
-from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.lessons.word_vectors import (
     TWO_SENSES,
     Background,
     Sentence,
     background,
     cosines,
-    find_word,
     mean_cosine,
     nearest_senses,
     plane,
@@ -84,44 +81,6 @@ def test_the_nearest_sense_by_hand():
     near, far = nearest_senses(np.array([3.0, 4.0]), vectors, np.array([0, 0, 1]))
     assert (near.sense, near.cosine, near.sentences) == (1, pytest.approx(0.8), 1)
     assert (far.sense, far.cosine, far.sentences) == (0, pytest.approx(0.6), 2)
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize("text", ["", "One bank.", "\n".join(["A bank."] * 13)])
-def test_too_few_or_too_many_sentences(text):
-    with pytest.raises(TextError, match="write 2 to 12"):
-        read_sentences(text)
-
-
-@pytest.mark.quick
-def test_a_model_without_vectors_says_so():
-    with pytest.raises(ModelError, match="logits alone"):
-        word_vectors(TableModel(), read_sentences("the cat\nthe cat ran"), "cat")
-
-
-def test_vectors_are_means_over_the_tokens_of_the_word(model):
-    sentences = read_sentences("The toothaches came.\n\nNo Toothaches, he said.")
-    found = word_vectors(model, sentences, "toothaches")
-    for usage, vector in zip(found.uses, found.vectors, strict=True):
-        assert len(usage.tokens) > 1
-        text = usage.encoding.text[usage.start : usage.end]
-        assert text.lower() == "toothaches"
-        ids = np.array([usage.encoding.ids])
-        rows, cols = np.zeros(len(usage.tokens), np.int64), np.array(usage.tokens)
-        states = model.states_at(ids, np.ones_like(ids), rows, cols)
-        # int8: a sentence's scales are its own, in a batch or not
-        np.testing.assert_allclose(vector, states.mean(axis=0), atol=1e-4)
-
-
-def test_where_a_word_stands(model):
-    usage = find_word(model, Sentence("The embankment is a bank.", 0), "BANK")
-    assert (usage.start, usage.end) == (20, 24)
-    part = find_word(model, Sentence("Two banks.", 0), "bank")
-    assert (part.start, part.end) == (4, 8)
-    with pytest.raises(TextError, match="does not occur"):
-        find_word(model, Sentence("A river.", 0), "bank")
-    with pytest.raises(TextError, match="does not occur"):
-        find_word(model, Sentence("A river.", 0), "")
 
 
 def test_z_scores_are_those_of_scipy(model, known):

@@ -1,8 +1,6 @@
 """Losses at temperatures, seeds, intervals, published changes and pairs: by hand and scipy."""
 
 import math
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +11,9 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.intervals import Interval, Limits
 from fillmask_ui.lessons.accuracy_and_loss import (
-    BINS,
     TEMPERATURES,
     Tempered,
     loss_histogram,
-    prediction,
     temperature_losses,
 )
 from fillmask_ui.lessons.mean_uncertainty import (
@@ -34,19 +30,8 @@ from fillmask_ui.lessons.mean_uncertainty import (
 from fillmask_ui.models import load_model
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.learn.learn_figures import FIGURES
 
 TEXTS = [Example(*item) for item in enumerate(sample_texts(60))]
-
-
-def test_a_prediction_gives_the_rest_to_the_other_words():
-    """By hand: 0.6 is left, of which floor has three quarters; -ln 0.4 is 0.916291."""
-    found = prediction(0.4)
-    assert [*found.probabilities.values()] == pytest.approx([0.4, 0.45, 0.09, 0.06])
-    assert found.nll_nats == pytest.approx(0.916290732)
-    assert (found.best_guess, found.rank) == ("floor", 2)
-    assert (prediction(0.05).best_guess, prediction(0.05).rank) == ("floor", 4)
-    assert (prediction(0.5).best_guess, prediction(0.5).rank) == ("mat", 1)
 
 
 def test_a_temperature_moves_no_rank_but_the_loss_and_they_are_the_evaluators():
@@ -67,15 +52,6 @@ def test_a_temperature_moves_no_rank_but_the_loss_and_they_are_the_evaluators():
         assert found.top1_accuracy == figures.top1_accuracy
     with pytest.raises(DataError, match="choose another model"):
         temperature_losses(model, [Example(0, "東京")])
-
-
-def test_a_histogram_is_that_of_numpy():
-    rng = np.random.default_rng(1)
-    groups = {"A": rng.gamma(1, 3, 200), "B": rng.gamma(1, 2, 200)}
-    found = loss_histogram(*groups.values())
-    for name, losses in groups.items():
-        expected, _ = np.histogram(np.minimum(losses, BINS - 0.5), found.edges)
-        np.testing.assert_array_equal(found.counts[name], expected)
 
 
 def test_means_over_seeds_are_the_evaluators():
@@ -140,17 +116,6 @@ def test_published_changes_by_hand():
     ]
     verdicts = [Change(loss, 2.0).verdict(Limits()) for loss in (2.099, 2.1, 2.19, 2.2)]
     assert verdicts == ["PASS", "AT_RISK", "AT_RISK", "REGRESSION"]
-
-
-def test_losses_that_are_shown_give_the_change_that_is_stated():
-    """2.16 / 2.10 is +2.9 %, so the losses stand with all their digits."""
-    read = (Path(__file__).parent.parent / "docs" / "learn.md").read_text("utf-8")
-    ((loss, baseline, stated),) = re.findall(r"why ([\d.]+) against ([\d.]+) is ([+\d.]+) %", read)
-    assert f"{100 * Change(float(loss), float(baseline)).relative_change:+.1f}" == stated == "+2.8"
-    # What the figure of the chapter begins with, below its heading of +2.8 %.
-    controls = FIGURES["published_changes"].form_html("published_changes")
-    typed = dict(re.findall(r'name="(loss|baseline)"[^>]* value="([\d.]+)"', controls))
-    assert typed == {"loss": loss, "baseline": baseline}
 
 
 def test_pairs_are_the_evaluators_and_separate_means_add_up_as_squares():

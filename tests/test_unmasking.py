@@ -220,23 +220,6 @@ def test_a_prompt_is_masks_between_what_is_given(model):
         masked_prompt(vocabulary, 0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_steps": 0}, "max steps must be at least 1"),
-        ({"top_k": 3, "top_p": 0.5}, "both given"),
-        ({"order": "none", "threshold": 0.5}, "has none"),
-        ({"threshold": 0.0}, "above 0"),
-        ({"temperature": math.nan}, "finite"),
-        ({"top_p": 1.5, "temperature": 1}, "at most 1"),
-        ({"order": "best"}, "unknown order 'best'"),
-    ],
-)
-def test_choices_that_mean_nothing_are_refused(options, message):
-    with pytest.raises(OptionError, match=message):
-        UnmaskingConfig(**options)
-
-
 def test_one_bad_text_costs_the_others_nothing(model):
     long = masked_prompt(model.vocabulary, model.max_tokens)
     results = list(unmask_all(model, ["the cat", TEXTS[0], long, "", TEXTS[3]]))

@@ -8,7 +8,6 @@ from table_model import TableModel, log_softmax_at
 
 import fillmask_ui
 from fillmask_ui import EvaluationConfig, evaluate, filling, load_model, summarize, surprisal
-from fillmask_ui.errors import TextError
 
 MODEL = TableModel(seed=3)
 WORDS = MODEL.vocabulary
@@ -114,19 +113,6 @@ def test_windows_give_the_same_words_and_can_be_stopped_and_resumed():
     assert all(rows * length <= 48 for (_, length), rows in model.calls)
     rest = filling.surprisal_windows(model, SENTENCE, start=len(windows[0]))
     assert [*windows[0], *(own for window in rest for own in window)] == [*whole]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (" \n", "the text is empty"),
-        ("the ___ ran", "the text has a mask"),
-        ("cat " * 5000, "5,002 tokens and this model takes at most 64"),
-    ],
-)
-def test_texts_that_cannot_be_used(text, message):
-    with pytest.raises(TextError, match=message):
-        surprisal(MODEL, text)
 
 
 def test_impossible_words_are_null_in_json():

@@ -6,14 +6,12 @@ import sys
 
 import numpy as np
 import pytest
-from tiny_models import SENTENCES
 
 from fillmask_ui.bench.contender_process import ContenderProcess
-from fillmask_ui.bench.contenders import BenchConfig, Contender, lineup
+from fillmask_ui.bench.contenders import BenchConfig, lineup
 from fillmask_ui.bench.peers import PEERS, installed_peers
 from fillmask_ui.bench.rounds import PRODUCTS
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError
-from fillmask_ui.models import ModelChoice
 
 
 def test_a_process_answers_has_a_memory_of_its_own_and_says_why_it_ended():
@@ -31,20 +29,6 @@ def test_a_process_answers_has_a_memory_of_its_own_and_says_why_it_ended():
                 products.ask("peak_bytes")
     finally:
         products.close()
-
-
-def test_loading_fails_with_its_reason_and_a_peer_measures(tiny_models, tmp_path):
-    with pytest.raises(ModelError, match="holds no weights"):
-        ContenderProcess(Contender("empty", tmp_path, ModelChoice(str(tmp_path))))
-    process = ContenderProcess(
-        Contender("it", tiny_models.folder("bert"), peer="published loop"), 64
-    )
-    try:
-        timing = process.ask("evaluation", texts=SENTENCES[:10], metric="cross-entropy")
-    finally:
-        process.close()
-    assert timing.loss > 0
-    assert timing.operations > 0
 
 
 def test_peers_share_the_weights_of_the_models(tiny_models, monkeypatch):

@@ -9,7 +9,6 @@ from fillmask_ui.sweeps import perform_sweep
 
 SWEEP = """
 baseline = "embedded"
-seeds = [42, 1]
 [[models]]
 model = "embedded"
 [[models]]
@@ -18,10 +17,6 @@ label = "int8"
 [[data]]
 dataset = "embedded"
 samples = 12
-[[metrics]]
-metric = "cross-entropy"
-max-tokens = 32
-batch-tokens = 128
 [[metrics]]
 metric = "pseudo-perplexity"
 max-tokens = 16

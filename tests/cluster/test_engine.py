@@ -23,8 +23,8 @@ from fillmask_ui.runs import Cell, Plan, perform, perform_cells, perform_rest
 from fillmask_ui.texts import TextSource
 
 
-def tiny(tiny_models, family, runtime="auto"):
-    return ModelChoice(str(tiny_models.folder(family)), runtime=runtime)
+def tiny(tiny_models, family):
+    return ModelChoice(str(tiny_models.folder(family)))
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_the_digits_of_one_process(engine, store, tiny_models, lines, tmp_path):
 
 def test_two_models_and_the_bytes_of_int8(engine, store, tiny_models, lines):
     source = TextSource("file", str(lines), samples=40)
-    models = tiny(tiny_models, "bert", "torch"), tiny(tiny_models, "xlm-roberta")
+    models = tiny(tiny_models, "bert"), tiny(tiny_models, "xlm-roberta")
     for plan in (
         Plan(*models, EvaluationConfig("pseudo-perplexity"), source),
         Plan(ModelChoice("embedded:int8"), source=source),

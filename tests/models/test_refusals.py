@@ -43,22 +43,6 @@ def test_unknown_options(tiny_models, options, message):
         load_model(tiny_models.folder("bert"), **options)
 
 
-def test_a_file_or_tokenizer_named_for_a_model_that_says_it_itself(tiny_models, copy):
-    bert = tiny_models.folder("bert")
-    with pytest.raises(OptionError, match="embedded:int8 runs on onnx, not on torch"):
-        load_model("embedded:int8", runtime="torch")
-    for reference in ("embedded:int8", bert / "onnx" / "model.onnx"):
-        with pytest.raises(OptionError, match=r"already names its ONNX file: leave out --onnx-"):
-            load_model(reference, onnx_file="model.onnx")
-    for reference in (None, "embedded:int8", bert, bert / "config.json"):
-        with pytest.raises(OptionError, match=r"^--model-id names the tokenizer of an .onnx file;"):
-            load_model(reference, tokenizer=bert)
-    folder = copy()
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).unlink()
-    assert load_model(folder, tokenizer=bert).vocabulary.size == 300
-
-
 def test_files_of_a_folder_that_do_not_fit_the_options(copy, tiny_models):
     with pytest.raises(ModelError, match="no weights for the runtime onnx: use the runtime torch"):
         load_model(tiny_models.without_onnx("bert"), runtime="onnx")

@@ -9,7 +9,7 @@ import torch
 from small_training import card, small
 
 from fillmask_ui.cli.train import describe
-from fillmask_ui.errors import DataError, FillmaskError, ModelError, OptionError
+from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate
 from fillmask_ui.models import load_model
 from fillmask_ui.models.torch_model import check_parity
@@ -153,32 +153,3 @@ def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):
     (folder / "onnx/model.onnx").write_bytes(wrong)
     with pytest.raises(ModelError, match="differs from PyTorch"):
         parity()
-
-
-def test_unusable_requests_have_a_message_before_any_work(tmp_path, trained):
-    path = tmp_path / "list.jsonl"
-    for line, message in (
-        ("", "holds no cloze item"),
-        ("{", "line 1"),
-        ('{"text": 5, "accepted": ["a"]}', "line 1 .* text: .* it was 5"),
-        ('{"text": "[MASK]", "accepted": [null]}', r"line 1 .* accepted\[0\]: .* it was null"),
-    ):
-        path.write_text(line)
-        with pytest.raises(DataError, match=message):
-            read_cloze(path)
-    with pytest.raises(OptionError, match="another folder"):
-        PackageRequest(trained, trained)
-    with pytest.raises(OptionError, match="--text"):
-        PackageRequest(trained, tmp_path, vocabulary_size=100)
-    (tmp_path / "latin.md").write_bytes(b"caf\xe9")
-    (tmp_path / "empty").mkdir()
-    for source, notes, message in (
-        (trained, "nothing.md", r"nothing\.md cannot be read"),
-        (trained, "latin.md", r"line 1 of .*latin\.md is not UTF-8"),
-        (tmp_path / "nowhere", None, "nowhere"),
-        (tmp_path / "empty", None, "holds no weights"),
-    ):
-        request = PackageRequest(source, tmp_path / "out", notes=notes and tmp_path / notes)
-        with pytest.raises(FillmaskError, match=message):
-            package(request)
-        assert not (tmp_path / "out").exists()

@@ -22,7 +22,6 @@ from fillmask_ui.training.training_run import (
     copy_weights,
     prepare,
     read_log,
-    read_request,
 )
 
 
@@ -145,26 +144,6 @@ def test_a_run_that_would_be_another_is_refused(copied, request_of, config_file)
             checkpoint.write_bytes(content)
         with pytest.raises(DataError, match="cannot be read as a training checkpoint"):
             prepare(request, going_on())
-
-
-def test_a_run_that_goes_on_with_other_choices_says_so(copied, tmp_path, text_file, request_of):
-    before = read_request(copied)
-    text = tmp_path / "grown.txt"
-    text.write_text(text_file.read_text() + "the dog ran home\n")
-    changed = going_on(weight_decay=0.3)
-    request = request_of(copied, text=[f"{text}:3"])
-    optimizer = prepare(request, changed).trainer.optimizers[0]
-    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.3, 0.0]
-    prepare(request, changed)  # the same once more adds nothing
-    asked = read_request(copied)
-    (earlier,) = asked.earlier
-    assert earlier["until_step"] == STEPS
-    assert earlier["texts"] == [{"file": text_file.name, "share": 1.0}]
-    assert (earlier["characters"], earlier["recipe"]) == (before.characters, before.recipe)
-    assert asked.characters > before.characters
-    told = card(copied)
-    assert f"\n- until step {STEPS}: {text_file.name}; " in told
-    assert "; weight decay 0.01; precision bf16" in told
 
 
 def test_the_log_holds_no_step_of_an_abandoned_attempt(tmp_path, request_of):

@@ -22,10 +22,10 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -42,54 +42,43 @@ GRADIOS = ("tmp/gradio", "tmp/gradio/vibe_edit_history")
 ASIDES = ("joint", "losses", "surprise", "mattered", "download", "compared", "apart", "guess")
 
 
-@dataclass
 class Counts:
     """What became of requests."""
 
-    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # by kind
-    errors: Counter[str] = field(default_factory=Counter)  # kind and reason -> how often
-    open_since: dict[int, tuple[str, float]] = field(default_factory=dict)  # those under way
+    def __init__(self) -> None:
+        self.seconds: dict[str, list[float]] = defaultdict(list)  # by kind
+        self.errors: Counter[str] = Counter()  # kind and reason -> how often
 
-    @asynccontextmanager
-    async def measured(self, kind: str) -> AsyncIterator[None]:
-        number, begun = object(), time.monotonic()
-        self.open_since[id(number)] = kind, begun
+    @contextmanager
+    def measured(self, kind: str) -> Iterator[None]:
+        begun = time.monotonic()
         try:
             yield
             self.seconds[kind].append(time.monotonic() - begun)
         except (httpx.HTTPError, ValueError, KeyError) as error:
             self.errors[f"{kind}: {type(error).__name__} {str(error)[:90]}"] += 1
-        finally:
-            del self.open_since[id(number)]
 
 
 class Server:
     """The page in a process of its own, with folders of its own."""
 
     def __init__(self, folder: Path, options: list[str]) -> None:
-        self.folder, self.port = folder, free_port()
-        for name in ("tmp", "runs", "cache"):
+        self.folder, port = folder, free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+        for name, variable in (
+            *(("tmp", "TMPDIR"), ("runs", "FILLMASK_UI_RUNS"), ("cache", "FILLMASK_UI_CACHE")),
+        ):
             (folder / name).mkdir()
-        environment = os.environ | {
-            "TMPDIR": str(folder / "tmp"),
-            "FILLMASK_UI_RUNS": str(folder / "runs"),
-            "FILLMASK_UI_CACHE": str(folder / "cache"),
-            "HF_HUB_OFFLINE": "1",
-            "PYTHONPATH": str(ROOT),
-        }
-        own = ["--host", "127.0.0.1", "--port", str(self.port), *options]
+            environment[variable] = str(folder / name)
+        command = [sys.executable, "-m", "fillmask_ui", "--port", str(port), *options]
         with (folder / "log").open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "fillmask_ui", *own], env=environment, stdout=log, stderr=log
-            )
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def memory_mb(self) -> float:
-        """Resident memory of the process and all that it started."""
-        return sum(map(_resident_mb, _family(self.process.pid)))
+        """Of the process, which starts no others."""
+        lines = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
     async def ready(self) -> None:
         async with httpx.AsyncClient(trust_env=False) as client:
@@ -108,22 +97,6 @@ class Server:
         return [path for path in left if str(path) not in GRADIOS]
 
 
-def _family(pid: int) -> list[int]:
-    try:
-        tasks = [*Path(f"/proc/{pid}/task").iterdir()]
-        children = [child for task in tasks for child in (task / "children").read_text().split()]
-    except OSError:  # it has just ended
-        return []
-    return [pid, *(own for child in children for own in _family(int(child)))]
-
-
-def _resident_mb(pid: int) -> float:
-    with suppress(OSError):
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
-    return 0.0
-
-
 class Visitor:
     """One open page, or a program; asks what a browser would ask."""
 
@@ -136,7 +109,7 @@ class Visitor:
 
     async def open(self) -> None:
         """Load the page, tell the server who is here and keep the line open."""
-        async with self.counts.measured("open the page"):
+        with self.counts.measured("open the page"):
             (await self.client.get("/")).raise_for_status()
             self._beating = asyncio.create_task(self._beat())
             loads = [own for own in self.events if any(on == "load" for _, on in own["targets"])]
@@ -159,11 +132,10 @@ class Visitor:
         owners = (own for own in self.components.values() if own["props"].get("server_fns"))
         owner = next(own["id"] for own in owners if name in own["props"]["server_fns"])
         body = {"session_hash": self.hash, "component_id": owner, "fn_name": name}
-        async with self.counts.measured(kind):
+        with self.counts.measured(kind):
             while True:
-                posted = await self.client.post(
-                    "/gradio_api/component_server", json={**body, "data": values}
-                )
+                asked = {**body, "data": values}
+                posted = await self.client.post("/gradio_api/component_server", json=asked)
                 answer = posted.raise_for_status().json()
                 if answer.get("kind") != "busy":
                     return answer
@@ -172,10 +144,9 @@ class Visitor:
 
     async def predict(self, text: str, model: str) -> None:
         """A program's question through the queue."""
-        async with self.counts.measured("program"):
-            posted = await self.client.post(
-                "/gradio_api/call/predict", json={"data": [text, model, 5, ""]}
-            )
+        with self.counts.measured("program"):
+            asked = {"data": [text, model, 5, ""]}
+            posted = await self.client.post("/gradio_api/call/predict", json=asked)
             event = posted.raise_for_status().json()["event_id"]
             answer = await self.client.get(f"/gradio_api/call/predict/{event}")
             if "event: complete" not in answer.text:
@@ -184,29 +155,28 @@ class Visitor:
     async def upload(self, lines: int) -> dict[str, Any]:
         """A file of texts, as a value of the component for files."""
         content = "\n".join(some_text(random.randint(4, 40)) for _ in range(lines)).encode()
-        posted = await self.client.post(
-            "/gradio_api/upload", files={"files": (f"{secrets.token_hex(4)}.txt", content)}
-        )
-        path = posted.raise_for_status().json()[0]
+        files = {"files": (f"{secrets.token_hex(4)}.txt", content)}
+        posted = await self.client.post("/gradio_api/upload", files=files)
+        (path,) = posted.raise_for_status().json()
         kept = {"path": path, "orig_name": "texts.txt", "size": len(content)}
         return {**kept, "meta": {"_type": "gradio.FileData"}}
 
     async def evaluate(self, end: str, **choices: Any) -> None:
-        """Start an evaluation; follow it to its `end`: "done", "left" or "cancelled"."""
-        run = next(own for own in self.events if own["api_name"] == "run")
-        async with self.counts.measured(f"evaluation {end}"):
-            props = {i: self.components[i]["props"] for i in run["inputs"]}
-            data = [choices.get(own.get("label"), own.get("value")) for own in props.values()]
-            await self._join(run, data)
-            if end == "done":
-                await self._until_done(1)
-                return
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._until_done(1), random.uniform(0.5, 4))
+        """Start an evaluation and watch it; at the `end` it is "watched", "left" or "cancelled"."""
+        with self.counts.measured(f"evaluation {end}"):
+            await self._event("start", choices)
+            for _ in range(20 if end == "watched" else random.randint(1, 4)):
+                await asyncio.sleep(0.5)
+                await self._event("tick")
             if end == "cancelled":
-                cancel = next(own for own in self.events if own["api_name"] == "cancel")
-                await self._join(cancel, [])
-                await self._until_done(1)
+                await self._event("stop")
+
+    async def _event(self, name: str, choices: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """One of the Evaluate tab by the function that it calls; choices by their labels."""
+        (event,) = (own for own in self.events if own["api_name"] == name)
+        props = [self.components[i]["props"] for i in event["inputs"]]
+        await self._join(event, [choices.get(p.get("label"), p.get("value")) for p in props])
+        await self._until_done(1)
 
     async def _join(self, event: dict[str, Any], data: list[Any]) -> None:
         body = {"fn_index": event["id"], "data": data, "session_hash": self.hash}
@@ -233,74 +203,64 @@ def some_text(words: int, masks: int = 0) -> str:
     return " ".join(chosen)
 
 
-Behaviour = Callable[[Callable[[], Visitor], "Choices"], Awaitable[None]]
+async def pause(args: argparse.Namespace, times: float = 1.0) -> None:
+    await asyncio.sleep(times * args.pause * random.uniform(0.5, 1.5))
 
 
-@dataclass(frozen=True)
-class Choices:
-    """What the run was started with."""
-
-    models: tuple[str, ...]
-    pause_seconds: float  # between two questions of one client, on average
-
-    async def pause(self, times: float = 1.0) -> None:
-        await asyncio.sleep(times * self.pause_seconds * random.uniform(0.5, 1.5))
+Behaviour = Callable[[Callable[[], Visitor], argparse.Namespace], Awaitable[None]]
 
 
-async def type_sentences(visitor: Callable[[], Visitor], choices: Choices) -> None:
+async def type_sentences(visitor: Callable[[], Visitor], args: argparse.Namespace) -> None:
     """Open a page, type some sentences word by word, look at what stands beside, leave."""
     page = visitor()
     await page.open()
     for _ in range(random.randint(3, 8)):
         length = random.choice([4, 8, 12, 20, 40, 100, 250])
         words = some_text(length, masks=random.choice([0, 1, 1, 2, 5])).split()
-        state = {"model": random.choice(choices.models), "top_k": random.choice([5, 10, 50])}
+        state = {"model": random.choice(args.model), "top_k": random.choice([5, 10, 50])}
         for end in sorted({random.randint(1, length) for _ in range(6)} | {length}):
             state["text"] = " ".join(words[:end])
             await page.served("answer", state, "sentence")
-            await choices.pause()
+            await pause(args)
         if random.random() < 0.5:
-            state["compare"] = random.choice(choices.models)
+            state["compare"] = random.choice(args.model)
         aside = random.choice(ASIDES)
         await page.served(aside, state | {"start": 0, "label": "CSV"}, f"beside it: {aside}")
-        await choices.pause()
+        await pause(args)
         if random.random() < 0.05:
             await page.served("answer", {"text": some_text(9_000)[:50_000]}, "50,000 characters")
     page.close()
 
 
-async def call_endpoint(visitor: Callable[[], Visitor], choices: Choices) -> None:
+async def call_endpoint(visitor: Callable[[], Visitor], args: argparse.Namespace) -> None:
     """A program: each question is one of a stranger."""
-    await visitor().predict(some_text(random.randint(3, 150), 1), random.choice(choices.models))
-    await choices.pause()
+    await visitor().predict(some_text(random.randint(3, 150), 1), random.choice(args.model))
+    await pause(args)
 
 
-async def open_and_close(visitor: Callable[[], Visitor], choices: Choices) -> None:
+async def open_and_close(visitor: Callable[[], Visitor], args: argparse.Namespace) -> None:
     page = visitor()
     await page.open()
-    await choices.pause()
+    await pause(args)
     page.close()
 
 
 def evaluations(end: str) -> Behaviour:
-    async def evaluate(visitor: Callable[[], Visitor], choices: Choices) -> None:
+    async def evaluate(visitor: Callable[[], Visitor], args: argparse.Namespace) -> None:
         page = visitor()
         await page.open()
-        chosen: dict[str, Any] = {"Model A": random.choice(choices.models)}
-        chosen |= {"Number of texts": 10 if end == "done" else 100, "Seed": random.randint(0, 9999)}
+        chosen: dict[str, Any] = {"Candidate": random.choice(args.model)}
+        few = end == "watched"
+        chosen |= {"Number of texts": 10 if few else 100, "Seed": random.randint(0, 9999)}
         if random.random() < 0.5:
             chosen |= {"Texts": "paste", "Texts to paste": some_text(300)}
         else:
-            chosen |= {"Texts": "upload"}
-            async with page.counts.measured("upload"):
-                file = await page.upload(200)
-                own = next(
-                    p["props"]["label"] for p in page.components.values() if p["type"] == "file"
-                )
-                chosen[own] = file
+            chosen["Texts"] = "upload"
+            with page.counts.measured("upload"):
+                chosen["Text, CSV, TSV or JSON lines"] = await page.upload(200)
         await page.evaluate(end, **chosen)
         page.close()
-        await choices.pause(8)
+        await pause(args, 8)
 
     return evaluate
 
@@ -308,7 +268,7 @@ def evaluations(end: str) -> Behaviour:
 # Of 32 clients the last ones do something else than type.
 OTHERS: tuple[Behaviour, ...] = (
     *(call_endpoint, call_endpoint, open_and_close),
-    *(evaluations("done"), evaluations("left"), evaluations("cancelled")),
+    *(evaluations("watched"), evaluations("left"), evaluations("cancelled")),
 )
 
 
@@ -316,24 +276,21 @@ async def load(server: Server, args: argparse.Namespace, counts: Counts) -> list
     """Keep all clients busy until the time is over; the samples of memory, in MB."""
     # An idle connection is given up before the server, which waits 5 s, closes it.
     limits = httpx.Limits(max_connections=None, keepalive_expiry=2)
-    timeout = httpx.Timeout(300)
-    choices = Choices((*MODELS, *args.model), args.pause)
-    async with httpx.AsyncClient(
-        base_url=server.url, limits=limits, timeout=timeout, trust_env=False
-    ) as client:
+    options = {"base_url": server.url, "limits": limits, "timeout": 300, "trust_env": False}
+    async with httpx.AsyncClient(**options) as client:
         config = (await client.get("/config")).raise_for_status().json()
 
         async def live(behaviour: Behaviour) -> None:
             while True:
-                await choices.pause(random.random())
-                await behaviour(lambda: Visitor(client, config, counts), choices)
+                await pause(args, random.random())
+                await behaviour(lambda: Visitor(client, config, counts), args)
 
         typing = max(1, args.clients - len(OTHERS))
         tasks = [asyncio.create_task(live(own)) for own in [type_sentences] * typing + [*OTHERS]]
         samples, end = [], time.monotonic() + 60 * args.minutes
         while time.monotonic() < end:
             await asyncio.sleep(SAMPLE_SECONDS)
-            samples.append(server.memory_mb() or samples[-1])
+            samples.append(server.memory_mb())
             broken = [task for task in tasks if task.done()]
             if broken or server.process.poll() is not None:
                 broken[0].result()
@@ -377,9 +334,7 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--pause", type=float, default=1.5, help="seconds between two questions")
     parser.add_argument("--public", action="store_true")
-    parser.add_argument(
-        "--model", action="append", default=[], help="one more; not on a public page"
-    )
+    parser.add_argument("--model", action="append", default=[*MODELS], help="one more")
     args = parser.parse_args()
     counts = Counts()
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
@@ -387,8 +342,6 @@ def main() -> int:
         try:
             asyncio.run(server.ready())
             samples = asyncio.run(load(server, args, counts))
-            waiting = [kind for kind, since in counts.open_since.values()]
-            assert not waiting, waiting
         finally:
             left = server.stop()
             if counts.errors:

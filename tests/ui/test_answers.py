@@ -8,29 +8,9 @@ from table_model import WORDS, TableModel
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling import fill
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.session import MAX_CHARACTERS, Answers, Session
+from fillmask_ui.ui.session import MAX_CHARACTERS, Session
 
 KEPT_BYTES = 5_000_000
-
-
-def test_the_longest_unused_goes_first(monkeypatch):
-    monkeypatch.setattr("fillmask_ui.ui.session.MOST_ANSWERS", 2)
-    kept = Answers()
-    for name in ("one", "two"):
-        kept.keep((name,), name.upper(), 1)
-    assert kept.get(("one",)) == "ONE"
-    kept.keep(("three",), "THREE", 1)
-    assert [kept.get((name,)) for name in ("one", "two", "three")] == ["ONE", None, "THREE"]
-
-
-def test_what_is_kept_is_bounded_by_its_candidates(monkeypatch):
-    monkeypatch.setattr("fillmask_ui.ui.session.MOST_CANDIDATES", 25)
-    kept = Answers()
-    for name, candidates in (("one", 10), ("two", 10), ("three", 20)):
-        kept.keep((name,), name.upper(), candidates)
-    assert [kept.get((name,)) for name in ("one", "two", "three")] == [None, None, "THREE"]
-    kept.keep(("four",), "FOUR", 50)  # larger than all of it
-    assert [kept.get((name,)) for name in ("three", "four")] == [None, None]
 
 
 def test_long_texts_leave_no_more_than_the_bound(monkeypatch):

@@ -88,18 +88,6 @@ def test_text_of_others_is_never_markup():
         assert not {name for name in tags.attributes if name.startswith("on")}
 
 
-def test_runs_that_do_not_compare_are_said_and_nothing_is_lost(tmp_path):
-    page_jobs = own_page_jobs(tmp_path / "runs")
-    names = [
-        finish(page_jobs.begin(uploaded(tmp_path, seed=seed))).so_far.info.name for seed in (1, 2)
-    ]
-    page = view.stored(page_jobs, Selection(*names))
-    assert "measured different things" in page.notice
-    assert page.figures is None
-    unknown = view.stored(page_jobs, Selection("nowhere"))
-    assert "Unknown run" in unknown.notice
-
-
 def test_a_run_that_failed_later_says_why(tmp_path):
     """Its figures were shown, and kept, while it was only stopped."""
     page_jobs = own_page_jobs(tmp_path / "runs")
@@ -161,20 +149,6 @@ def test_a_conclusion_comes_first_and_never_takes_chance_for_a_difference(
         verdict=Verdict(verdict),
     )
     assert conclusion_text(replace(summary, comparison=comparison)).startswith(said)
-
-
-def test_a_conclusion_ends_with_its_interval(pair):
-    summary = summarize(pair)
-    comparison = replace(
-        summary.comparison,
-        difference_nats=0.0043,
-        difference_interval=Interval(-0.0031, 0.0114, "t"),
-        verdict=Verdict("PASS"),
-    )
-    assert conclusion_text(replace(summary, comparison=comparison)) == (
-        "No difference seen: the candidate's loss is 0.004 nats higher, 95 % interval -0.003 to "
-        "+0.011."
-    )
 
 
 def test_endings_have_one_name_and_show_their_token():

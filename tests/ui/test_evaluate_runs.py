@@ -5,7 +5,6 @@ import time
 
 import pytest
 from evaluate_page import (
-    TEXTS,
     arrived,
     begun,
     evaluation_jobs,
@@ -20,7 +19,6 @@ from table_model import TableModel
 from fillmask_ui.errors import DataError
 from fillmask_ui.runs import compare
 from fillmask_ui.ui.evaluate import evaluation_jobs as pages
-from fillmask_ui.ui.evaluate import view
 from fillmask_ui.ui.evaluate.evaluate_form import PUBLIC_TOKENS
 from fillmask_ui.ui.evaluate.evaluation_jobs import LEFT_SECONDS, Selection
 
@@ -47,25 +45,6 @@ def test_deleting_a_run_takes_its_upload_and_not_that_of_another(tmp_path):
     page_jobs.delete(second)
     assert not list(uploads.iterdir())
     assert page_jobs.runs().runs == []
-
-
-def test_an_upload_stays_for_runs_that_are_not_listed(tmp_path, monkeypatch):
-    """Those of another version, and those beyond the newest."""
-    monkeypatch.setattr(pages, "LISTED_RUNS", 1)
-    page_jobs = own_page_jobs(tmp_path / "runs")
-    first, second = (finish(begun(page_jobs, tmp_path)).so_far.info.name for _ in range(2))
-    other = upload(tmp_path, TEXTS[:9], "other.txt")
-    finish(begun(page_jobs, tmp_path, upload=other))
-    kept = tmp_path / "runs" / "uploads"
-    page_jobs.delete(second)
-    assert len(list(kept.iterdir())) == 2
-    path = page_jobs.store.root / first / "run.json"
-    path.write_text(path.read_text().replace('"format": 1', '"format": 99'))
-    monkeypatch.setattr(pages, "LISTED_RUNS", 9)  # it is listed with its reason
-    assert "format 99" in page_jobs.runs().unreadable[first]
-    assert first in view.run_list(page_jobs).names
-    page_jobs.delete(finish(begun(page_jobs, tmp_path)).so_far.info.name)
-    assert len(list(kept.iterdir())) == 2
 
 
 def test_an_upload_stays_for_a_job_that_has_no_run_yet(tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 import math
 import re
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from table_model import SPECIAL, TableModel, TableVocabulary
 
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling import fill, score_candidate_at, score_candidates
-from fillmask_ui.models import LoadProgress, ModelStore
+from fillmask_ui.models import ModelStore
 from fillmask_ui.records import ScoredPart, ScoredWord
 from fillmask_ui.show.render import _ENVIRONMENT
 from fillmask_ui.ui import components
@@ -23,7 +22,7 @@ from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.explore import explore_modes, prediction_view, sentence_strip
 from fillmask_ui.ui.explore.explore_modes import whole_vocabulary
 from fillmask_ui.ui.explore.explore_state import Question
-from fillmask_ui.ui.explore.prediction_view import MAX_POINTS, answer, loss_points
+from fillmask_ui.ui.explore.prediction_view import answer
 from fillmask_ui.ui.explore.sentence_strip import Draft
 from fillmask_ui.ui.session import Session
 
@@ -120,30 +119,6 @@ def test_a_fault_of_the_page_is_told_and_logged(session, capsys):
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_model_that_loads_long_is_asked_for_again():
-    gate = threading.Event()
-
-    def load(choice, on_progress):
-        on_progress(LoadProgress("download", "fetching", 1, 4))
-        assert gate.wait(30)
-        return TableModel()
-
-    slow = Session(ModelStore(loader=load), "table")
-    waiting = explore_modes.answer(slow, {"text": TEXT})
-    assert waiting == {"kind": "busy", "notice": "fetching", "fraction": 0.25}
-    gate.set()
-    while (found := explore_modes.answer(slow, {"text": TEXT}))["kind"] == "busy":
-        pass
-    assert found["kind"] == "none"
-
-
-def test_the_whole_vocabulary_adds_up_to_one(session):
-    filling = whole_vocabulary(session, Question(TWO))
-    for mask in filling.masks:
-        assert len(mask.candidates) == filling.signature.vocabulary_size
-        assert math.isclose(sum(c.probability for c in mask.candidates), 1, abs_tol=1e-9)
-
-
 def test_a_file_of_all_tokens_has_fewer_masks_on_a_public_page(monkeypatch):
     store = ModelStore(loader=lambda reference, **_: TableModel())
     public = Session(store, "table", public=True)
@@ -197,21 +172,3 @@ def test_any_text_can_be_sent_and_reads_as_itself(text):
     clean = "".join(c for c in text if not text_html(c).startswith(("⟨", "\\u")))
     if clean == text and text.isprintable():
         assert Tags(shown).text == text
-
-
-def test_points_of_the_curve_are_hidden_words_or_first_candidates(session):
-    model, text = TableModel(), "the [MASK] sat on [MASK] [MASK]."
-    filling = fill(model, text, top_k=3)
-    points = loss_points(session, model, filling, ("cat", None, "walking"), "bits")
-    assert [point.hidden for point in points] == [True, False, True]
-    assert points[1].word == filling.masks[1].candidates[0].word
-    for point in points:
-        assert point.nll_nats == pytest.approx(-math.log(point.probability))
-    wanted = score_candidates(model, text, ["walking"])[2][0].nll_nats
-    assert points[2].nll_nats == pytest.approx(wanted)
-    assert points[2].texts[1] == f"{wanted / math.log(2):.3f} bits"
-    # What cannot be spelled has the first candidate, and many masks cost a few points.
-    (point,) = loss_points(session, model, fill(model, TEXT, top_k=3), ("xyz",), "nats")
-    assert not point.hidden
-    many = fill(model, "the " + "[MASK] " * 12, top_k=1, joint=0)
-    assert len(loss_points(session, model, many, ("cat",) * 12, "nats")) == MAX_POINTS

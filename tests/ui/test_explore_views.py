@@ -6,24 +6,19 @@ What each shows for small models is recorded in `tests/recorded`; here is what a
 import json
 import math
 import re
-from html import unescape
 
 import pytest
 import torch
 from explore_page import asked, session_of
 from page_tags import Tags
-from scipy.stats import binomtest
-from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_vocabulary
+from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
-from fillmask_ui.comparing.divergence_search import Sentence, look
 from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.filling.guesses import parse_guesses
 from fillmask_ui.records import Candidate
 from fillmask_ui.show.drawing import bars_of
 from fillmask_ui.show.words import candidate_names
-from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.explore import guess_view
-from fillmask_ui.ui.explore.divergence_view import MAX_SENTENCES
 from fillmask_ui.ui.explore.explore_modes import SERVED
 from fillmask_ui.ui.explore.sentence_contrast_view import differing_words
 
@@ -71,22 +66,6 @@ def test_endings_are_marked_and_words_that_would_look_alike_show_their_tokens():
         ids = [vocabulary.ids.get(token, place) for place, token in enumerate(tokens)]
         candidates = [Candidate(1, *own, 0.5, 0.7) for own in zip(ids, tokens, words, strict=True)]
         assert candidate_names(candidates, vocabulary) == names
-
-
-def test_a_file_of_two_models_has_every_token_of_both():
-    models = {"table": TableModel(), "noisy": TableModel(noise=0.8)}
-    session = session_of(**models, letters=TableModel(5, vocabulary=letter_vocabulary()))
-    values = {"text": MASKED, "compare": "noisy", "label": "CSV, all tokens"}
-    heads, *lines = asked(SERVED["download"], session, values)["text"].splitlines()
-    rows = [dict(zip(heads.split(","), line.split(","), strict=False)) for line in lines]
-    rows = [row for row in rows if row["token_id"].isdigit()]
-    for name, column in (("table", "probability"), ("noisy", "other_probability")):
-        (mask,) = fill(models[name], MASKED, top_k=None).masks
-        alone = {c.token_id: c.probability for c in mask.candidates}
-        assert all(float(row[column]) == alone[int(row["token_id"])] for row in rows)
-        assert len(rows) > 0.9 * len(alone)
-    refused = asked(SERVED["download"], session, {**values, "compare": "letters"})
-    assert "hours" in refused["error"]
 
 
 def test_a_public_page_compares_what_it_offers():
@@ -141,52 +120,6 @@ def test_long_texts_come_window_by_window_and_are_remembered(name, text, other):
 )
 def test_sentences_are_named_by_the_words_in_which_they_differ(first, second, names):
     assert differing_words(first, second) == names
-
-
-def test_a_search_says_how_often_two_models_differ_and_lists_by_any_measure(monkeypatch):
-    """The rates are those of every hidden word, whatever the windows were."""
-    session, models = session_of(), (TableModel(1), TableModel(1, noise=0.3))
-    hidden = [
-        own
-        for number, text in enumerate(SENTENCES)
-        for own in look(*models, Sentence(number, 0, text)).hidden
-    ]
-    monkeypatch.setattr("fillmask_ui.ui.explore.divergence_view.WINDOW_SECONDS", 0)
-    state, starts = {"compare": "noisy", "sentences": SENTENCES}, [0]
-    while starts[-1] is not None:
-        found = answered(SERVED["parting"], session, {**state, "start": starts[-1]})
-        starts.append(found["next"])
-    assert starts == [0, 1, 2, 3, None]
-    flips, words = sum(own.flipped for own in hidden), len(hidden)
-    limits = binomtest(flips, words).proportion_ci(method="wilson")
-    told = Tags(found["html"]).text
-    assert f"{flips} of {words} hidden words" in told
-    assert f"interval {100 * limits.low:.2f} % to {100 * limits.high:.2f} %" in told
-
-    def probability(own):
-        return abs(math.exp(-own.other_nll_nats) - math.exp(-own.nll_nats)) if own.word else -1
-
-    def rank(own):
-        return -1 if own.rank is None else abs(own.other_rank - own.rank)
-
-    measures = {"kl": lambda own: own.kl_nats, "probability": probability, "rank": rank}
-    for order, measure in measures.items():
-        values = {**state, "start": 3, "order": order}
-        listed = answered(SERVED["parting"], session, values)["html"]
-        masked = [
-            json.loads(unescape(own))["text"] for own in re.findall(r'data-set="(.*?)"', listed)
-        ]
-        assert masked == [own.masked for own in sorted(hidden, key=measure, reverse=True)]
-    # A bar of the histogram lists its own words.
-    counts = [int(n) for n in re.findall(r'data-bin="(\d+)"', found["html"])]
-    one = answered(SERVED["parting"], session, {**state, "start": 3, "bin": counts[0]})["html"]
-    assert one.count("data-set=") < found["html"].count("data-set=")
-    # No search is unbounded.
-    many = {**state, "sentences": ["x y"] * (MAX_SENTENCES + 9)}
-    assert answered(SERVED["parting"], session, many)["total"] == MAX_SENTENCES
-    long = answered(SERVED["parting"], session, {**state, "sentences": ["x" * 50_001]})
-    assert "50,001 characters" in long["error"]
-    assert "none yet" in answered(SERVED["parting"], session, {**state, "sentences": []})["error"]
 
 
 def test_tokens_and_names_are_never_markup():

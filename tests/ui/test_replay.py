@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from explore_page import MIXED, TEXTS, asked, nll_at, recorded, session_of
-from page_tags import Tags
-from stored_runs import record
+from explore_page import MIXED, asked, nll_at, recorded, session_of
 from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui.errors import DataError
@@ -75,54 +73,6 @@ def test_the_model_reads_the_words_that_were_planted(tmp_path):
     assert found["text"] == row.text[:start] + "[MASK]" + row.text[end:]
 
 
-def test_only_this_one_hidden_is_any_sentence_and_says_both_losses(tmp_path):
-    session, model = session_of(tmp_path), TableModel(1)
-    rows, link = recorded(tmp_path)
-    row = rows[0]
-    place = {**link, "token": str(row.cols[0])}
-    run = answer(session, place)
-    alone = answer(session, {**place, "alone": "1"})
-    plain = answer(session, {k: run[k] for k in ("text", "base", "hidden")} | {"model": "table"})
-    assert alone["mask"] == plain["mask"]
-    assert alone["truth"] == plain["truth"]
-    assert {**alone["html"], "replay": ""} == {**plain["html"], "replay": ""}
-    ids = row.ids.copy()
-    ids[row.cols[0]] = model.vocabulary.mask_id
-    expected = nll_at(model, ids, int(row.cols[0]), row.true_ids[0])
-    assert alone["truth"]["nll_nats"] == pytest.approx(expected, abs=1e-6)
-    told = Tags(alone["html"]["replay"]).text
-    assert f"its loss is {expected:.4f} nats; in the run it was" in told
-    assert f"it was {row.scores.nll_nats[0]:.4f} nats" in told
-
-
-def test_what_is_gone_is_said_above_the_sentence(tmp_path):
-    session = session_of(tmp_path)
-    rows, link = recorded(tmp_path)
-    place = {**link, "token": str(rows[0].cols[0]), "text": "the [MASK] sat", "model": "noisy"}
-
-    def said(values, session=session):
-        found = answer(session, values)
-        assert found["kind"] == "error"
-        # The sentence of the box keeps its answer.
-        assert found["text"] == "the [MASK] sat"
-        assert len(found["mask"]["candidates"]) == 10
-        return found["notice"]
-
-    assert "Unknown run 'gone'" in said({**place, "run": "gone"})
-    assert "has not measured a text 7" in said({**place, "example": "7"})
-    assert "was not hidden" in said({**place, "token": "0"})
-    assert "one model alone" in said({**place, "side": "B"})
-    assert "Unknown run 'gone'" in said({**place, "run_b": "gone"})
-    without = session_of(tmp_path, noisy=TableModel(1))
-    assert "measured table-1-0, which cannot be had now: no model" in said(place, without)
-    letters = TableModel(2, vocabulary=letter_vocabulary())
-    assert "replaced since" in said(place, session_of(tmp_path, table=letters, noisy=TableModel()))
-    # Nor does a run made by a program say its models.
-    run = record(RunStore(tmp_path), texts=TEXTS)
-    made = {**place, "run": run.info.name, "token": str(run.row(0).cols[0])}
-    assert "does not say how its model was asked for" in said(made)
-
-
 def test_on_a_public_page_runs_are_their_makers_alone(tmp_path):
     session = session_of(tmp_path, public=True)
     rows, link = recorded(tmp_path / "ada1")
@@ -133,16 +83,6 @@ def test_on_a_public_page_runs_are_their_makers_alone(tmp_path):
         found = answer(session, {**place, "visitor": visitor, "text": "a [MASK]"})
         assert found["kind"] == "error"
         assert told in found["notice"]
-
-
-def test_a_very_long_text_is_shown_around_the_token(tmp_path):
-    model = TableModel(1, max_tokens=2000)
-    session = session_of(tmp_path, table=model)
-    rows, link = recorded(tmp_path, MIXED, model, texts=["cat " * 900])
-    position = int(rows[0].cols[len(rows[0].cols) // 2])
-    found = answer(session, {**link, "token": str(position)})
-    assert found["html"]["strip"].count('class="fm-token') == 301
-    assert found["truth"]["nll_nats"] in rows[0].scores.nll_nats
 
 
 A, B = TableModel(1), TableModel(1, noise=0.3)

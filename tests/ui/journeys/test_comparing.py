@@ -122,10 +122,9 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     explore.open(text=PARIS, lens="mattered").see(PARIS)
     expect(attributed).to_be_checked()
 
-
-def test_a_long_text_comes_as_it_is_computed_and_can_be_stopped(visit):
-    page = visit({"text": LONG.strip()}, width=390, height=844)
-    explore = Explore(page).see(LONG.strip())
+    # A long text comes as it is computed, and can be stopped.
+    page.set_viewport_size({"width": 390, "height": 844})
+    explore.open(text=LONG.strip()).see(LONG.strip())
     progress = page.locator("#growth")
     expect(page.get_by_role("progressbar", name="words read so far")).to_be_visible()
     expect(explore.story).to_be_visible()

@@ -214,6 +214,21 @@ def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
     losses = [float(row["nll_nats"]) for row in csv.DictReader(io.StringIO(files["CSV"]))]
     assert value == f"{sum(losses) / len(losses):.4f} nats"
     assert json.loads(files["JSON"])["summary"]["tokens"] == len(losses)
+    with page.expect_download() as download:
+        bench.press("Report")
+    assert value.split()[0] in Path(download.value.path()).read_text("utf-8")
+    # A bad choice is said in view, and what was shown stays; a link opens it anew.
+    bench.form()
+    page.get_by_label("Number of texts").fill("-1")
+    bench.run()
+    expect(bench.notice.get_by_role("alert")).to_contain_text("it was -1")
+    bench.in_view("#evaluate-notice")
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    bench.press("Copy link")
+    expect(page.locator("#run-copied")).to_contain_text("Link copied")
+    page.goto(page.evaluate("navigator.clipboard.readText()"))
+    bench.ready().finished().unfold("Stored runs")
+    assert bench.value.inner_text() == value
     page.evaluate("window.confirm = () => true")
     bench.press("Delete")
     expect(bench.notice).to_contain_text("was deleted")
@@ -279,51 +294,6 @@ def test_a_run_is_reloaded_left_alone_cancelled_and_resumed(visit, served, hang,
     expect(bench.figures).to_contain_text(f"hidden tokens of {len(TEXTS)} texts")
     bench.finished()
     assert bench.value.inner_text() == perplexity()
-
-
-def test_a_visitor_pastes_texts_on_a_phone_and_shares_the_run(visit, served):
-    pasted = "The river freezes early this year.\nShe read the letter twice.\nNobody saw the cat."
-    asked = {"tab": "evaluate", "run": "nowhere"}
-    bench = Evaluate(page := visit(asked, width=390, height=844))
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    expect(bench.notice.get_by_role("alert")).to_contain_text("nowhere")
-    bench.form().model("Candidate", "embedded · float16").model("Reference", "")
-    page.get_by_label("Paste").check()
-    page.get_by_label("Texts to paste").fill(pasted)
-    page.get_by_label("Pseudo-perplexity").check()
-    bench.measure().in_view("#evaluate-figures")
-    rows = evaluate(served.store.get("embedded"), pasted.split("\n"), PSEUDO)
-    expected = summarize(rows, config=PSEUDO)
-    told = bench.figures.inner_text()
-    assert f"On 3 texts, embedded · float16 gave the {expected.model.tokens} hidden" in told
-    assert f"a loss of {expected.model.mean_nll_nats:.2f} nats" in told
-    expect(bench.main_chart.locator(".main-svg").first).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollHeight") < 2200
-    bench.fits(390)
-    # The button of a row says more of it.
-    bench.worst.first.locator(".fm-pick").click()
-    expect(bench.side).to_contain_text("Loss in the run")
-    with page.expect_download() as download:
-        bench.press("Report")
-    report = Path(download.value.path()).read_text("utf-8")
-    assert f"{expected.model.perplexity:,.4f}" in report
-    assert "pasted.txt" in report
-    bench.press("Copy link")
-    expect(page.locator("#run-copied")).to_contain_text("Link copied")
-    link = page.evaluate("navigator.clipboard.readText()")
-    assert link.startswith(f"{served.url}?tab=evaluate&run=")
-    page.goto(link)
-    bench.ready().finished()
-    assert bench.figures.inner_text() == told
-    # A bad choice is said in view, and what was shown stays.
-    bench.form()
-    page.get_by_label("Number of texts").fill("-1")
-    bench.run()
-    expect(bench.notice.get_by_role("alert")).to_contain_text("it was -1")
-    bench.in_view("#evaluate-notice")
-    said = bench.figures.inner_text()  # the form is open, so its one line is not there
-    assert "On 3 texts" in said and said in told
-    accessible(page)
 
 
 class Replay(Explore):

