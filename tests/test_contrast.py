@@ -10,7 +10,6 @@ from scipy.stats import entropy
 from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui import compare, fill, load_model, pair_masks, score_candidates
-from fillmask_ui.errors import OptionError, TextError
 
 FIRST, SECOND = TableModel(seed=3), TableModel(seed=3, noise=0.8)
 OTHER = TableModel(seed=5, vocabulary=letter_vocabulary())
@@ -162,22 +161,6 @@ def test_each_model_gets_its_own_mask(tiny_models):
             )
 
 
-def test_work_is_bounded():
-    with pytest.raises(OptionError, match="whole vocabulary would take hours"):
-        compare(FIRST, OTHER, TEXT, top_k=None)
-    compare(FIRST, SECOND, TEXT, most_work=0)
-    with pytest.raises(OptionError, match="make the model read"):
-        compare(FIRST, OTHER, TEXT, top_k=20, most_work=50)
-    for second, options, message in (
-        ("the cat", {}, "has no mask"),
-        ("a [MASK]", {"masks": (0, 1)}, "mask 1 was asked for"),
-        ("a [MASK]", {"top_k": 0}, "top-k"),
-        ("a [MASK]", {"words": ["walking"], "most_work": 3}, "allowed"),
-    ):
-        with pytest.raises((TextError, OptionError), match=message):
-            pair_masks(FIRST, "the [MASK]", second, **options)
-
-
 def test_two_sentences_have_the_words_of_either():
     texts = "the cat [MASK] on the mat", "the dog [MASK] in it"
     pair = pair_masks(FIRST, *texts, top_k=3, words=["walking", "ran"])
@@ -197,13 +180,3 @@ def test_two_sentences_have_the_words_of_either():
     (walking,) = [own for own in pair.candidates if own.word == "walking"]
     for text, side in zip(texts, ("", "other_"), strict=True):
         assert said(walking, side) == said(score_candidates(FIRST, text, ["walking"])[0][0])
-
-
-def test_two_masks_of_one_sentence():
-    pair = pair_masks(FIRST, TEXT, TEXT, masks=(0, 1), top_k=4)
-    masks = fill(FIRST, TEXT, top_k=4, joint=0).masks
-    assert (pair.position, pair.other_position) == (masks[0].position, masks[1].position)
-    for side, mask in enumerate(masks):
-        found = {own.token_id: own.probabilities[side] for own in pair.candidates}
-        for candidate in mask.candidates:
-            assert found[candidate.token_id] == pytest.approx(candidate.probability)

@@ -7,7 +7,7 @@ import pytest
 from table_model import TableModel, log_softmax_at
 
 from fillmask_ui import filling
-from fillmask_ui.errors import ModelOutputError, OptionError, TextError
+from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.prompt import filled_text, mask_positions, normalise_masks
 
 MODEL = TableModel(seed=3)
@@ -148,15 +148,3 @@ def test_more_work_than_allowed_is_refused_before_the_model_runs():
 def test_options_out_of_range(options, message):
     with pytest.raises(OptionError, match=message):
         filling.fill(MODEL, "the [MASK]", **options)
-
-
-def test_words_that_are_missing_or_too_long_and_nan():
-    with pytest.raises(OptionError, match="no candidate words"):
-        filling.score_candidates(MODEL, "the [MASK]", [])
-    with pytest.raises(TextError, match="'walking' the text has 65 tokens"):
-        filling.fill(MODEL, "the " * 61 + "[MASK]", candidates=["walking"])
-    model = TableModel(seed=3)
-    model.own[WORDS.mask_id, 5] = np.nan
-    for ask, text in ((filling.fill, "the [MASK]"), (filling.surprisal, "a cat")):
-        with pytest.raises(ModelOutputError, match="NaN"):
-            ask(model, text)

@@ -11,8 +11,7 @@ from torch.nn.functional import cross_entropy
 from fillmask_ui import load_model
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
-from fillmask_ui.filling import fill_at
-from fillmask_ui.lessons.masked_text import each_kind, encoded, mask_text, shares
+from fillmask_ui.lessons.masked_text import encoded, mask_text, shares
 from fillmask_ui.lessons.token_losses import (
     by_kind,
     evaluated,
@@ -21,7 +20,7 @@ from fillmask_ui.lessons.token_losses import (
     token_losses,
 )
 from fillmask_ui.masking import KINDS, MaskRecipe
-from fillmask_ui.ui.learn.masking_figures import LUNCH, SEED, TEXT
+from fillmask_ui.ui.learn.masking_figures import SEED, TEXT
 
 DOG = "the old dog ran to the river and the cat sat on the mat"
 
@@ -52,15 +51,6 @@ def test_a_text_is_masked_as_the_first_text_of_an_evaluation(model, rate):
         assert [token.kind for token in shown] == [KINDS[kind] for kind in row.kinds]
         seen += len(shown)
     assert seen > 20
-
-
-def test_special_tokens_masks_and_unknown_words_are_never_chosen(model):
-    text = "the [MASK] sat xyz on the ___"  # neither xyz nor ___ is a word of the vocabulary
-    certain = mask_text(model, text, 0, MaskRecipe(probability=1))
-    fixed = [model.vocabulary.token(token.token_id) for token in certain.tokens if token.fixed]
-    assert fixed == ["[CLS]", "[MASK]", "[UNK]", "[MASK]", "[SEP]"]
-    assert [token.fixed for token in certain.tokens] == [not t.kind for t in certain.tokens]
-    assert certain.free == len(certain.chosen) == 4
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.5])
@@ -166,15 +156,3 @@ def test_unchanged_tokens_flatter_the_mean(embedded):
     assert mixes == sorted(mixes, reverse=True)
     assert mixes[0] > means["mask"] > mixes[1]
     assert mixes[1] == pytest.approx(figures.mean_nll_nats, abs=0.1)
-
-
-def test_lunch_is_easy_only_where_it_is_left_unchanged(embedded):
-    encoding = encoded(embedded, LUNCH)
-    ways = {way.kind: way for way in each_kind(encoding, embedded.vocabulary, 0)}
-    said = {}
-    for kind, way in ways.items():
-        ids, place = way.hidden.input_ids.tolist(), way.position
-        (true,) = fill_at(embedded, ids, place, encoding.ids[place], top_k=1).scored
-        said[kind] = true.probability
-    assert encoding.tokens[ways["mask"].position] == "delicious"
-    assert said["unchanged"] > 0.5 and max(said["mask"], said["random"]) < 0.05

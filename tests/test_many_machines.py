@@ -48,25 +48,6 @@ def test_times_by_hand():
     assert simulate(replace(case, copies=True)).seconds == pytest.approx(20.0)
 
 
-def test_bundles_change_the_time_little(monkeypatch):
-    """Against blocks one by one, with everything that goes wrong."""
-    case = replace(case_of(PLAN, MEASURED, models(PLAN, MEASURED)[0]), blocks=20_000, workers=40)
-    case = replace(case, slow_workers=2)
-    bundled = simulate(case).seconds
-    monkeypatch.setattr(simulation, "bundles", lambda blocks, *_: [1] * blocks)
-    assert bundled == pytest.approx(simulate(case).seconds, rel=0.01)
-
-
-def test_deaths_come_as_often_as_asked_and_cost_a_restart_and_half_a_block():
-    case = Case(20_000, 20, block_seconds=10.0, mtbf_seconds=5000.0, restart_seconds=100.0)
-    found = simulate(case)
-    each = 100.0 + 10.0 / 2
-    deaths = 20_000 * 10.0 / 5000.0
-    assert found.deaths == pytest.approx(deaths, rel=0.2)  # 4 standard deviations
-    calm = 20_000 * 10.0 / 20
-    assert found.seconds == pytest.approx(calm + found.deaths * each / 20, rel=0.02)
-
-
 def test_the_queue_is_that_of_a_server_simulated_block_by_block():
     rng = np.random.default_rng(0)
     ended = rng.uniform(0, 100, 200)

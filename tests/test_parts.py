@@ -6,7 +6,7 @@ Numbers are checked against transformers' own parameters and the onnx reference 
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from quantized_forms import FORMS, feeds, forms, run
 from tiny_models import EVERY_FAMILY
@@ -125,17 +125,6 @@ def test_every_form_has_the_parts_of_its_baseline_with_about_their_numbers(forms
         assert got.shape == wanted.shape == pair.first.shape
         tolerance = _TOLERANCE.get(form, 0.006)
         assert np.abs(got - wanted).max() <= tolerance * np.abs(wanted).max(), pair.first.name
-
-
-@pytest.mark.parametrize("form", ["dynamic-int8", "int8", "int8-tensor"])
-def test_dynamic_int8_by_hand(forms, form):
-    model = forms[form]
-    stored = {own.name: numpy_helper.to_array(own) for own in model.graph.initializer}
-    part = next(p for p in find_parts(model) if p.name.endswith("layer.1.intermediate.dense"))
-    stem = part.constant.removesuffix("_quantized")
-    values = stored[f"{stem}_quantized"].astype(np.float64) - stored[f"{stem}_zero_point"]
-    wanted = values * stored[f"{stem}_scale"]
-    np.testing.assert_allclose(dequantized(model, part), wanted, rtol=1e-6)
 
 
 def test_qdq_as_the_onnx_reference_dequantizes_it(forms):

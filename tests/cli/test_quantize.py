@@ -1,6 +1,5 @@
 """`fillmask-ui quantize` and `fillmask-ui export`."""
 
-import json
 from contextlib import closing
 from dataclasses import replace
 
@@ -17,29 +16,6 @@ CAT = "The cat sat on the [MASK]."
 @pytest.fixture
 def bert(tiny_models):
     return tiny_models.folder("bert")
-
-
-def test_variants_are_made_measured_and_written_into_the_card(fillmask, bert, tmp_path):
-    out = tmp_path / "out"
-    wanted = ("--scheme", "int8", "--scheme", "int4", "--samples", "12")
-    done = fillmask("quantize", bert, "-o", out, *wanted, "--json")
-    assert done.returncode == 0, done.stderr
-    baseline, first, second = map(json.loads, done.stdout.splitlines())
-    assert (baseline["scheme"], first["scheme"], second["scheme"]) == ("baseline", "int8", "int4")
-    assert first["path"] == first["reference"] == str(out / "onnx" / "model_int8.onnx")
-    assert first["size_bytes"] == (out / "onnx" / "model_int8.onnx").stat().st_size
-    for line in ("Making int8…", "Checking int8…", "Measuring int8…", "Timing int4…"):
-        assert line in done.stderr
-    # The same numbers as an evaluation has.
-    texts = ("--samples", "12", "--json", "--baseline", bert)
-    evaluated = fillmask("eval", "--model", first["reference"], *texts).json
-    assert first["mean_nll_nats"] == evaluated["mean_nll_nats"]
-    assert first["relative_change"] == evaluated["relative_change"]
-    card = (out / "README.md").read_text("utf-8")
-    assert f"| cross-entropy, nats | {first['mean_nll_nats']:.4f} |" in card
-    # And its name loads.
-    for name in (out, out / "onnx" / "model_q4.onnx"):
-        assert fillmask("predict", "-m", name, CAT).returncode == 0
 
 
 def test_an_interruption_keeps_what_is_done(fillmask, bert, tmp_path, monkeypatch):

@@ -210,16 +210,6 @@ def test_texts_that_cannot_be_measured_are_refused(examples, error, message):
         list(evaluate(MODEL, examples))
 
 
-def test_characters_of_unknown_tokens_are_left_out():
-    """A tokenizer must not look better for what it cannot spell."""
-    config = EvaluationConfig("pseudo-perplexity")
-    known, unknown = measured(
-        evaluate(MODEL, ["the cat sat", " the cat zzzzzzzz sat "], config)
-    ).values()
-    assert (known.characters, known.left_out) == (len("the cat sat"), 0)
-    assert (unknown.characters, unknown.left_out) == (len("the cat zzzzzzzz sat") - 8, 1)
-
-
 @pytest.mark.parametrize("count", [2, 12])
 def test_the_interval_of_a_loss_never_reaches_below_zero(count):
     """A loss cannot be negative nor a perplexity smaller than 1, however few the texts."""

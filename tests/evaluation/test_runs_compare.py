@@ -42,13 +42,6 @@ def test_runs_that_do_not_compare(store):
         compare(first, record(store, TableModel(2, vocabulary=letter_vocabulary())))
 
 
-def test_texts_in_one_run_only_are_counted(store):
-    first, second = record(store), record(store, texts=TEXTS[:30])
-    summary = compare(first, second)
-    assert summary.skipped["measured in one run only"] == 11
-    assert compare(second, first).texts == summary.texts
-
-
 def test_runs_of_two_tokenizers_compare_by_character(store):
     other = TableModel(2, vocabulary=letter_vocabulary())
     config = EvaluationConfig("pseudo-perplexity")

@@ -194,39 +194,6 @@ def test_a_cached_model_loads_without_network(load, loopback_hub, bert):
         assert all(said in answer["message"] for said in ("org/other at v2", at_hand, why))
 
 
-def test_a_cache_that_is_not_complete(load, bert, tmp_path):
-    """Other programs fetch a config alone; that says nothing about what the repository holds."""
-    small, graph = {name: bert[name] for name in NAMES}, bert["onnx/model.onnx"]
-    for name, files in {
-        "org/config": {"config.json": bert["config.json"]},
-        "org/onnx": {**small, "onnx/model.onnx": graph},
-        "org/many": {**small, "a.onnx": graph, "b.onnx": graph},
-    }.items():  # as the client keeps it
-        repository = tmp_path / "hub" / "hub" / f"models--{name.replace('/', '--')}"
-        commit = hashlib.sha1(name.encode()).hexdigest()
-        contents = {f"snapshots/{commit}/{path}": content for path, content in files.items()}
-        for path, content in {"refs/main": commit.encode(), **contents}.items():
-            (repository / path).parent.mkdir(parents=True, exist_ok=True)
-            (repository / path).write_bytes(content)
-    path = tmp_path / "alone.onnx"
-    path.write_bytes(graph)
-    complete, unclear, other, *missing = load(
-        "org/onnx",
-        "org/many",
-        ("org/onnx", {"onnx_file": "small"}),
-        "org/config",
-        (str(path), {"tokenizer": "org/config"}),
-        ("org/onnx", {"runtime": "torch"}),
-        HF_HUB_OFFLINE="1",
-    )
-    assert complete["runtime"] == "onnx"
-    assert "--onnx-file" in unclear["message"]
-    assert "unknown ONNX file" in other["message"]
-    for answer in missing:
-        assert answer["error"] == "NetworkError", answer
-        assert "not complete in the local cache, and HF_HUB_OFFLINE" in answer["message"]
-
-
 def test_connections_that_break_off(load, loopback_hub, bert):
     """The client of Xet raises a bare RuntimeError, after as many tries as it is told to make."""
     loopback_hub.add("org/tiny", bert)

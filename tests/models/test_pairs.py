@@ -129,16 +129,3 @@ def shown(model, name):
     session = Session(ModelStore(loader=lambda choice, **_: model), "pretrained")
     values = {"first": FIRST, "second": SECOND, "probability": "0.7", "seed": str(SEED)}
     return next(iter(show_figure(session, model, name, **values).pieces.values()))
-
-
-def test_the_chapter_shows_what_the_head_says(pretrained):
-    model = load_model(pretrained)
-    probability = next_probability(model, sentence_pair(model, FIRST, SECOND))
-    assert f"{100 * probability:.1f}%" in shown(model, "next_sentence")
-    assert "fm-by-head" in shown(model, "next_sentence")  # hides the slider
-    assert "reads the vector of <code>[CLS]</code>" in shown(model, "sentence_pair")
-    loss = pair_loss(model, sentence_pair(model, FIRST, SECOND), SEED, FOLLOWS, 0.7)
-    assert f">{loss.total_nats:.3f}</td>" in shown(model, "pretraining_loss")
-    assert "your slider" not in shown(model, "pretraining_loss")
-    for name in ("sentence_pair", "pretraining_loss"):
-        assert "as of segment A" not in shown(model, name)

@@ -13,7 +13,7 @@ from tiny_models import EVERY_FAMILY, FAMILIES, quiet
 
 from fillmask_ui.errors import TextError
 from fillmask_ui.files import asset
-from fillmask_ui.models.vocabulary import SubwordPrefixes, load_own_vocabulary, load_vocabulary
+from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
 from fillmask_ui.protocol import Vocabulary
 
 BYTE_LEVEL = ("roberta", "modernbert")
@@ -138,29 +138,6 @@ def test_protein(vocabulary):
     assert [encoding.special[0], encoding.special[3], encoding.special[-1]] == [True, False, True]
     assert [vocabulary.token(i) for i in vocabulary.encode_word("W", "K")] == ["W"]
     assert not vocabulary.is_continuation(vocabulary.encode_word("W")[0])
-
-
-SHOWN = {
-    "pieces": {"##ing": "ing", "##": "##", "play": "play"},
-    "bytes": {
-        "Ġthe": "the",
-        "the": "the",
-        "Ġ": "␣",
-        "ĠĠ": "␣␣",
-        "Ċ": "⏎",
-        "ĉ": "⇥",
-        "ĠæĿ±": "東",
-        "æĿ": "æĿ",
-        "Ā": "Ā",  # two of three bytes and the byte 0: as in the vocabulary
-    },
-    "blank": {"▁der": "der", "▁": "␣", "<0xE2>": "<0xE2>", "東": "東"},
-    "none": {"W": "W", "the</w>": "the"},
-}
-
-
-def test_words_as_shown():
-    for style, words in SHOWN.items():
-        assert {token: SubwordPrefixes(style).word(token) for token in words} == words
 
 
 @of("bert", "roberta", "xlm-roberta", "esm")

@@ -80,20 +80,6 @@ def test_a_cell_that_fails_does_not_stop_the_others(bench):
     assert table.entries[-1].note == ""
 
 
-def test_a_model_that_is_not_there_fails_and_keeps_what_it_had(bench):
-    sweep = bench.sweep()
-    bench.perform(bench.sweep(data=bench.parts["data"][:1]))
-    bench.loads.clear()
-    del bench.models["org/noisy"]
-    steps = bench.perform(sweep)
-    assert bench.loads.count("org/noisy") == 1  # not once per cell
-    assert states(steps)[-6:] == ["kept"] * 3 + ["failed"] * 3
-    assert steps[-4].message.startswith("kept unchecked, as the model cannot be loaded now")
-    table = bench.table(sweep, steps)
-    assert table.entries[-1].note == "no such model: org/noisy"
-    assert [entry.state for entry in table.entries].count("done") == 9
-
-
 def test_other_weights_under_the_same_name_are_measured_anew(bench):
     sweep = bench.sweep(metrics=["uniform"], seeds=[1])
     bench.perform(sweep)

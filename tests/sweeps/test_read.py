@@ -1,12 +1,10 @@
 """read_sweep(): what a sweep file may say, and what is said of one that is wrong."""
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 
-from fillmask_ui.errors import DataError, FillmaskError, OptionError
+from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models import ModelChoice
@@ -148,23 +146,6 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path):
         lines = [f'{name} = ["{right[name][0]}"]' if name in right else "#" for name in LEAST]
         with pytest.raises(FillmaskError, match=f"mine.toml.*{message}"):
             read_sweep(written(tmp_path, "\n".join([*lines, wrong])))
-
-
-def test_files_that_cannot_be_read(tmp_path, monkeypatch):
-    for path, message in (
-        (tmp_path / "none.toml", "No such file"),
-        (tmp_path, "Is a directory"),
-        (written(tmp_path, b'name = "\xe9"'), "can't decode byte 0xe9"),
-    ):
-        with pytest.raises(DataError, match=message):
-            read_sweep(path)
-    os.mkfifo(tmp_path / "pipe.txt")  # would be read to its end for the first cell
-    with pytest.raises(DataError, match="there is no file"):
-        sweep_of({**LEAST, "data": [str(tmp_path / "pipe.txt")]}, "x")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "a.txt").write_text("The cat sat.\n")
-    sweep = sweep_of({**LEAST, "data": ["~/a.txt"]}, "x")
-    assert Path(sweep.texts[0].value.where) == tmp_path / "a.txt"
 
 
 def test_the_key_of_a_cell_holds_what_its_numbers_depend_on():

@@ -6,7 +6,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from fillmask_ui.training.hidden_position_loss import HiddenPositionModel, Hiding, SegmentForm
-from fillmask_ui.training.torch_weights import load_weights, new_model
+from fillmask_ui.training.torch_weights import new_model
 
 
 def wordpiece(tokens):
@@ -69,15 +69,6 @@ def test_whole_words_are_hidden_whole():
     assert abs(float((shown == 2).float().mean()) - 0.81) < 5 * (0.8 * 0.2 / count) ** 0.5
     by_token = hiding.hide(ids, 0.2, torch.Generator().manual_seed(4), words=False)
     assert not torch.equal(by_token.input_ids, hidden.input_ids)
-
-
-def test_attention_on_cuda_is_fused_if_transformers_has_it(tokenizer, config_file, tmp_path):
-    for family, expected in (("deberta-v2", "eager"), ("bert", "sdpa")):
-        model = new_model(config_file(family), tokenizer, "cuda")
-        assert model.config._attn_implementation == expected
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    assert load_weights(tmp_path, "cuda").model.config._attn_implementation == "sdpa"
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "deberta-v2"])

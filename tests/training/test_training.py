@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from fillmask_ui.cli import train as train_command
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
-from fillmask_ui.training.torch_weights import load_weights, new_model
-from fillmask_ui.training.training_loop import make_optimizers
+from fillmask_ui.training.torch_weights import load_weights
 from fillmask_ui.training.training_run import (
     SHARES,
     RunRequest,
@@ -89,14 +88,6 @@ def test_a_resumed_run_equals_the_uninterrupted_one(
     assert [row.train_nll_nats for row in rows] == [row.train_nll_nats for row in whole[5:]]
     assert rows[-1].validation_nll_nats == whole[-1].validation_nll_nats
     assert [row.step for row in read_log(resumed.log)] == list(range(1, 13))
-
-
-def test_the_same_command_on_a_finished_run_changes_nothing(copied, train_arguments):
-    before = (copied / "log.jsonl").read_text()
-    result = CliRunner().invoke(app, [*train_arguments, str(copied)], catch_exceptions=False)
-    assert result.exit_code == 0
-    assert f"resumed at step {STEPS}" in result.output
-    assert (copied / "log.jsonl").read_text() == before
 
 
 def test_a_trimmed_run_keeps_its_tokens_when_the_text_changes(tmp_path, trained, sentences):
@@ -219,16 +210,6 @@ def test_the_end_is_the_best_average_with_the_start(tmp_path, trained, request_o
     assert f"| 100% | {whole['nll_nats']:.3f} | {whole['top1']:.1%} |" in told
     with pytest.raises(OptionError, match="--init"):
         prepare(request_of(tmp_path / "c"), small(blend=True))
-
-
-def test_muon_takes_the_matrices_and_adamw_the_rest(tokenizer, config_file):
-    model = new_model(config_file(), tokenizer)
-    muon, adamw = make_optimizers(model, small(optimizer="muon"))
-    assert isinstance(muon, torch.optim.Muon)
-    embeddings = model.get_input_embeddings().weight
-    assert any(p is embeddings for group in adamw.param_groups for p in group["params"])
-    count = sum(len(group["params"]) for one in (muon, adamw) for group in one.param_groups)
-    assert count == len(list(model.parameters()))
 
 
 def test_unusable_inputs_have_a_message_and_leave_nothing(tmp_path, request_of):

@@ -14,7 +14,6 @@ from evaluate_page import (
     direct,
     evaluation_jobs,
     finish,
-    form,
     models,
     own_page_jobs,
     shown,
@@ -24,7 +23,6 @@ from evaluate_page import (
 )
 from table_model import TableModel
 
-from fillmask_ui.cluster import EngineChoice
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import prepare_info, start
@@ -169,23 +167,6 @@ def test_cancel_while_ray_starts_leaves_nothing_behind(tmp_path, engine):
     until(lambda: job.ended)
     assert engine.open == 0
     assert page_jobs.runs().runs == []
-
-
-def test_a_cancelled_run_goes_on_with_the_engine_that_the_controls_say(tmp_path, known, engine):
-    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
-    job = begun(page_jobs, tmp_path, **PSEUDO, **TWO)
-    assert known["table"].reached.wait(30)
-    page_jobs.cancel()
-    go_on(known)
-    until(lambda: job.ended)
-    assert engine.open == 0
-    (run,) = page_jobs.runs().runs
-    assert (run.state, run.row_count < len(TEXTS)) == ("stopped", True)
-    resumed = finish(page_jobs.resume(run.info.name, form(engine="ray", workers=3)))
-    assert resumed.state == "done"
-    assert engine.opened[-1] == EngineChoice("ray", workers=3)
-    config = EvaluationConfig("pseudo-perplexity")
-    assert resumed.so_far.summary.to_dict() == direct(config).to_dict()
 
 
 def test_a_job_that_ended_while_the_page_was_away_is_shown(tmp_path):

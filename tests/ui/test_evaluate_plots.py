@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from table_model import TableModel, letter_vocabulary, sample_texts
+from table_model import TableModel, sample_texts
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.show import charts as plots
@@ -80,64 +80,3 @@ def test_the_distribution_function_is_that_of_the_sorted_losses(pair):
     for share, loss, _ in found.table.rows:
         expected = np.quantile(own, share, method="inverted_cdf")
         assert loss == pytest.approx(expected, abs=0.021)
-
-
-def test_groups_have_their_means_and_intervals(pair):
-    found = chart(pair, "loss-by-position", names=("A", "B"))
-    cols = np.concatenate([row.cols for row in pair])
-    for row in found.table.rows:
-        low, _, high = row[0].partition("-")
-        inside = (cols >= int(low)) & (cols <= int(high or low))
-        cells = dict(zip(found.table.headings, row, strict=True))
-        assert cells["tokens, A"] == inside.sum()
-        assert cells["mean NLL (nats), A"] == pytest.approx(losses(pair, "baseline")[inside].mean())
-        interval = cells["95 % interval, A"]
-        if interval is not None:
-            assert interval.low < cells["mean NLL (nats), A"] < interval.high
-        own = losses(pair)[inside].mean()
-        assert cells["mean NLL (nats), B"] == pytest.approx(own)
-    line = found.figure.data[0]
-    drawn = dict(zip(line.x, zip(line.y, line.error_y.array, strict=True), strict=True))
-    for row in found.table.rows:
-        interval = row[found.table.headings.index("95 % interval, A")]
-        mean, above = drawn[row[0]]
-        assert mean == row[found.table.headings.index("mean NLL (nats), A")]
-        assert mean + above == pytest.approx(mean if interval is None else interval.high)
-
-
-def test_a_group_that_one_model_lacks_is_empty_for_it():
-    rows = rows_of(baseline=TableModel(2, vocabulary=letter_vocabulary()), config=PSEUDO)
-    summary = summarize(rows, config=PSEUDO)
-    found = {c.name: c for c in plots.charts(summary, names=("A", "B"))}
-    for name in ("loss-by-frequency", "loss-by-position"):
-        table = found[name].table
-        first = [int(row[0].split("-")[0].rstrip("+")) for row in table.rows]
-        assert first == sorted(first)
-        places = [table.headings.index(f"tokens, {letter}") for letter in "AB"]
-        means = [table.headings.index(f"mean NLL (nats), {letter}") for letter in "AB"]
-        lacking = [row for row in table.rows if 0 in (row[place] for place in places)]
-        assert all(None in (row[mean] for mean in means) for row in lacking)
-    assert lacking
-    # By character there are no pairs of tokens.
-    assert "scatter" not in found
-
-
-def test_calibration_is_stated_against_right(pair):
-    found = chart(pair, "calibration", names=("A", "B"))
-    stated = np.concatenate([row.baseline.top_probabilities for row in pair])
-    right = np.concatenate([row.baseline.ranks for row in pair]) == 1
-    for low, high, tokens, mean, share, *_ in found.table.rows:
-        inside = (stated >= low) & (stated < high)
-        assert tokens == inside.sum()
-        if tokens:
-            assert mean == pytest.approx(stated[inside].mean())
-            assert share == pytest.approx(right[inside].mean())
-
-
-def test_differences_have_zero_as_an_edge(pair):
-    found = chart(pair, "differences", names=("A", "B"))
-    apart = losses(pair) - losses(pair, "baseline")
-    below = sum(tokens for low, _, tokens, _ in found.table.rows if low < 0)
-    assert below == (apart < 0).sum()
-    assert any(row[0] == 0 for row in found.table.rows)
-    assert sum(row[2] for row in found.table.rows) == len(apart)

@@ -1,19 +1,14 @@
 """What the Evaluate tab shows of a result: figures, sentences, tokens; text is only text."""
 
-import json
 import math
 import re
 from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from evaluate_page import (
     evaluate_rows,
-    finish,
-    own_page_jobs,
     rows_of,
-    uploaded,
 )
 from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
@@ -28,7 +23,7 @@ from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import conclusion_text, story_text
 from fillmask_ui.show.words import TokenNames
 from fillmask_ui.ui.evaluate import result_view, tokens, view
-from fillmask_ui.ui.evaluate.evaluation_jobs import Listing, Selection
+from fillmask_ui.ui.evaluate.evaluation_jobs import Listing
 from fillmask_ui.ui.evaluate.tokens import (
     DIFFERENT,
     FLIPPED,
@@ -88,20 +83,6 @@ def test_text_of_others_is_never_markup():
         assert not {name for name in tags.attributes if name.startswith("on")}
 
 
-def test_a_run_that_failed_later_says_why(tmp_path):
-    """Its figures were shown, and kept, while it was only stopped."""
-    page_jobs = own_page_jobs(tmp_path / "runs")
-    name = finish(page_jobs.begin(uploaded(tmp_path))).so_far.info.name
-    path = tmp_path / "runs" / name / "run.json"
-    for state, error, said in (
-        ("stopped", None, "was stopped"),
-        ("failed", "the texts are not the same", "failed: the texts are not the same"),
-    ):
-        values = json.loads(path.read_text()) | {"state": state, "error": error}
-        path.write_text(json.dumps(values))
-        assert said in view.stored(page_jobs, Selection(name)).notice
-
-
 def test_one_model_in_a_sentence():
     """Two texts; the geometric mean of 1/4 and 1/9 is 1/6, by hand."""
     summary = summarize(rows_of())
@@ -110,17 +91,6 @@ def test_one_model_in_a_sentence():
         "On 2 texts, A gave the 2 hidden words and word parts 16.7% on average (the geometric "
         "mean): a loss of 1.79 nats, as unsure as among 6.0 equal words."
     )
-
-
-def test_what_each_of_two_gave_the_hidden_words(pair):
-    own, base = (
-        np.concatenate([getattr(row, which).nll_nats for row in pair])
-        for which in ("scores", "baseline")
-    )
-    told = story_text(summarize(pair), "table")
-    told_shares = map(float, re.findall(r"([\d.]+)%", told))
-    shares = [100 * np.exp(-losses.mean()) for losses in (base, own)]
-    assert [*told_shares] == pytest.approx(shares, rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,8 @@
 
 import re
 
-import pytest
 from explore_page import EXPLANATIONS
 
-from fillmask_ui.filling import fill
 from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise, Restored
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.explore_modes import joint
@@ -36,17 +34,3 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     panel = diagnosis_view.pieces(known, "small").values()
     html = "".join([*pieces.values(), own, together, both, variants, *panel])
     assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)
-
-
-@pytest.mark.parametrize("unit", ["nats", "bits"])
-def test_numbers_have_one_format_and_details_the_unit_asked_for(session, unit):
-    text = "the [MASK] sat."
-    model = session.model("")
-    mask = fill(model, text, top_k=1).masks[0]
-    html = answer(session, Question(text, draft=Draft(text, ("cat",)), unit=unit)).html
-    entropy = mask.entropy_nats if unit == "nats" else mask.entropy_nats / 0.6931471805599453
-    assert f"{entropy:.3f} {unit}" in html["stats"]
-    assert f"{entropy:.6f} {unit}" in html["details"]
-    assert f"as unsure as among {mask.perplexity:.0f} equal words" in html["stats"]
-    loss = re.search(rf"loss ([\d.]+) {unit}", html["stats"])[1]
-    assert f">{loss}</td>" in html["scored"]

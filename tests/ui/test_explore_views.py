@@ -15,12 +15,9 @@ from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
 from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.filling.guesses import parse_guesses
-from fillmask_ui.records import Candidate
 from fillmask_ui.show.drawing import bars_of
-from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.explore import guess_view
 from fillmask_ui.ui.explore.explore_modes import SERVED
-from fillmask_ui.ui.explore.sentence_contrast_view import differing_words
 
 TEXT = "the old cat walked on the red mat, and ran."
 MASKED = "the [MASK] sat on the mat."
@@ -54,18 +51,6 @@ def test_bars_are_the_probabilities_best_first_and_add_up_to_one():
     assert [bar.word for bar in found].count(first[0].word) == 1
     _, twice = bars(model, words=["walked"], hidden="walked")
     assert [bar.kind for bar in twice if bar.word == "walked"] == ["hidden"]
-
-
-def test_endings_are_marked_and_words_that_would_look_alike_show_their_tokens():
-    vocabulary = TableVocabulary((*SPECIAL, "ing", "##ing", "##.", "x"))
-    for tokens, names in (
-        (("ing", "##ing", "##."), ["ing", "…ing", "."]),
-        (("Ġa", "▁a", "Ċ"), ["Ġa", "▁a", "Ċ"]),
-    ):
-        words = [token.removeprefix("##").strip("Ġ▁").replace("Ċ", "\n") for token in tokens]
-        ids = [vocabulary.ids.get(token, place) for place, token in enumerate(tokens)]
-        candidates = [Candidate(1, *own, 0.5, 0.7) for own in zip(ids, tokens, words, strict=True)]
-        assert candidate_names(candidates, vocabulary) == names
 
 
 def test_a_public_page_compares_what_it_offers():
@@ -106,20 +91,6 @@ def test_long_texts_come_window_by_window_and_are_remembered(name, text, other):
     again = windows(name, session, text=text, unit="bits", **other)
     assert [word["token"] for answer in again for word in answer["words"]] == tokens
     assert models["table"].calls == []
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "names"),
-    [
-        ("The nurse said [MASK].", "The doctor said [MASK].", ("nurse", "doctor")),
-        ("He is a [MASK], he said.", "She is a [MASK], she said.", ("He … he", "She … she")),
-        ("A [MASK].", "A very [MASK].", ("first sentence", "second sentence")),
-        ("A <mask> b", "A b <mask>", ("first sentence", "second sentence")),
-        ("a " + "b" * 40, "a c", ("first sentence", "second sentence")),
-    ],
-)
-def test_sentences_are_named_by_the_words_in_which_they_differ(first, second, names):
-    assert differing_words(first, second) == names
 
 
 def test_tokens_and_names_are_never_markup():

@@ -144,27 +144,6 @@ def test_a_scheme_that_fails_says_why_and_the_others_go_on(visited, folder, stor
     assert all("quantized already" in failed.message for failed in known.failures)
 
 
-def test_charts_show_all_that_compares_and_names_are_never_markup(folder, kept):
-    lines = variant_view.lines_of(kept.find(folder))
-    size, speed = variant_view.shown(lines).charts
-    told = size.figure.layout.meta["description"]
-    assert told.startswith("Loss against size of 3 models; on the frontier: ")
-    best = [line.name for line in lines if "size" in line.best]
-    assert sorted(told.split(": ")[1].rstrip(".").split(", ")) == sorted(best)
-    points = {
-        (x, y)
-        for trace in size.figure.data
-        if trace.mode == "markers+text"
-        for x, y in zip(trace.x, trace.y, strict=True)
-    }
-    rows = [line.figures for line in lines]
-    assert points == {(row.size_bytes / 1e6, row.mean_nll_nats) for row in rows}
-    assert [row[4] for row in speed.table.rows] == [row.speedup for row in rows]
-    update = variant_view.shown([replace(line, name="<b>x</b>") for line in lines])
-    assert "<b>x" not in update.rows.replace("<b>&lt;b&gt;x", "")
-    assert "&lt;b&gt;x" in update.charts[0].figure.data[-1].text[0]
-
-
 def test_one_speed_is_told_everywhere_and_fastest_is_faster_than_the_model(folder, kept):
     lines = variant_view.lines_of(kept.find(folder))
     rows = [replace(line.figures, verdict="PASS") for line in lines]
