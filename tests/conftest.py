@@ -41,37 +41,18 @@ SLOW_FIXTURES = {
     "trained",
     "workshop",
 }
-# Tests that start processes, train, simulate or measure memory.
+# Tests that start processes, train, simulate, measure memory, or ask the embedded model.
 SLOW_PLACES = (
-    "bench",
-    "cli",
-    "cloze",
-    "cluster",
-    "evaluation/test_coverage.py",
-    "evaluation/test_intervals.py",
-    "evaluation/test_real_models.py",
-    "evaluation/test_report.py",
-    "evaluation/test_runs_resume.py",
-    "models",
-    "recorded",
-    "sweeps/test_perform.py",
-    "sweeps/test_table.py",
-    "test_docs.py",
-    "test_package.py",
-    "texts/test_memory.py",
-    "training",
-    "ui/test_api.py",
-    "ui/test_app.py",
-    "ui/test_evaluate_controls.py",
-    "ui/test_evaluate_jobs.py",
-    "ui/test_evaluate_plots.py",
-    "ui/test_evaluate_result.py",
-    "ui/test_replicas.py",
-    "ui/test_visitors.py",
-    "ui/test_answers.py",
-    "test_variants_measure.py",
+    *("bench", "cli", "cloze", "cluster", "models", "recorded", "texts", "training"),
+    *("evaluation/test_coverage", "evaluation/test_intervals", "evaluation/test_real_models"),
+    *("evaluation/test_report", "evaluation/test_runs", "evaluation/test_evaluate_threads"),
+    *("sweeps/test_perform", "sweeps/test_table", "test_diagnose", "test_divergence", "test_docs"),
+    *("test_lessons_context", "test_lessons_exercises", "test_lessons_masking"),
+    *("test_lessons_senses", "test_lessons_uncertainty", "test_many_machines", "test_package"),
+    *("test_parts", "test_quantize", "test_variants_measure", "ui/test_answers", "ui/test_any"),
+    *("ui/test_api", "ui/test_app", "ui/test_background", "ui/test_evaluate", "ui/test_examples"),
+    *("ui/test_learn", "ui/test_quantize", "ui/test_replicas", "ui/test_request", "ui/test_vis"),
 )
-
 
 # Left out by default, run by `pytest -m slow`: simulations, and faults of many processes.
 LONG_TESTS = (
