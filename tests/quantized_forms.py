@@ -35,9 +35,9 @@ def inlined(path: Path, root: Path) -> ModelProto:
     return graph.model
 
 
-def feeds(model: ModelProto, rows: int = 1) -> dict[str, np.ndarray]:
-    """Token ids for a graph, [rows, 12]."""
-    ids = np.random.default_rng(3).integers(5, 140, (rows, 12))
+def feeds(model: ModelProto, rows: int = 1, most: int = 140) -> dict[str, np.ndarray]:
+    """Token ids below `most` for a graph, [rows, 12]."""
+    ids = np.random.default_rng(3).integers(5, most, (rows, 12))
     given = {"attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     return {entry.name: given.get(entry.name, ids) for entry in model.graph.input}
 
