@@ -11,16 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fillmask_ui.cli.options import (
-    FAILING,
-    FailOn,
-    OneJson,
-    check_fail_on,
-    file_option,
-    given_options,
-    option,
-    with_options,
-)
+from fillmask_ui.cli import options
 from fillmask_ui.cli.runs import print_figures, run_values, store
 from fillmask_ui.cli.terminal import count_bar, load, print_line, tell, wide_console
 from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
@@ -38,23 +29,27 @@ from fillmask_ui.show.sentences import speed_text
 from fillmask_ui.texts import TextChoice
 
 
-@with_options
+@options.with_options
 def evaluate(
     context: typer.Context,
     *,
     model: ModelChoice,
     baseline: Annotated[
-        str | None, option("A second model: paired difference and verdict.", metavar="REF")
+        str | None, options.option("A second model: paired difference and verdict.", metavar="REF")
     ] = None,
-    task: Annotated[str, option("Always fill-mask.")] = "fill-mask",
+    task: Annotated[str, options.option("Always fill-mask.")] = "fill-mask",
     texts: TextChoice,
     config: EvaluationConfig,
     limits: Limits,
-    fail_on: FailOn = None,
+    fail_on: options.FailOn = None,
     where: EngineChoice,
-    resume: Annotated[str | None, option("Go on with a stopped run.", metavar="RUN")] = None,
-    output: Annotated[Path | None, file_option("Write the JSON there.", "--output", "-o")] = None,
-    as_json: OneJson = False,
+    resume: Annotated[
+        str | None, options.option("Go on with a stopped run.", metavar="RUN")
+    ] = None,
+    output: Annotated[
+        Path | None, options.file_option("Write the JSON there.", "--output", "-o")
+    ] = None,
+    as_json: options.OneJson = False,
 ) -> None:
     """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""
     if task != "fill-mask":
@@ -67,14 +62,14 @@ def evaluate(
     else:
         # A run may be resumed by another engine.
         beside = {"resume", "output", "as_json", "fail_on", *options_of(EngineChoice)}
-        if given := given_options(context, beside=beside):
+        if given := options.given_options(context, beside=beside):
             raise OptionError(
                 f"a resumed run has its own choices: leave out {', '.join(given)}, or start a new "
                 "run"
             )
         compared = store().open(resume).info.baseline
         measure = partial(perform_rest, resume, store(), load)
-    check_fail_on(fail_on, compared, "--baseline")
+    options.check_fail_on(fail_on, compared, "--baseline")
     if where.engine != LOCAL:
         tell("starting Ray...")
     with open_engine(where) as engine:
@@ -91,7 +86,7 @@ def evaluate(
         typer.echo(text)
     else:
         print_figures(summary, done.info)
-    if fail_on is not None and values.get("verdict") in FAILING[fail_on]:
+    if fail_on is not None and values.get("verdict") in options.FAILING[fail_on]:
         tell(f"the verdict is {values['verdict']} (--fail-on {fail_on})")
         raise typer.Exit(3)
 

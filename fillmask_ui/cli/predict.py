@@ -9,17 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fillmask_ui.cli.options import (
-    Baseline,
-    Compare,
-    InBits,
-    Json,
-    MaskedTexts,
-    TextFile,
-    compared,
-    option,
-    with_options,
-)
+from fillmask_ui.cli import options
 from fillmask_ui.cli.terminal import attempts, given_texts, load, show_each
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models.model_choice import ModelChoice
@@ -29,26 +19,26 @@ _ADVICE = (
 )
 
 
-@with_options
+@options.with_options
 def predict(
-    texts: MaskedTexts = None,
+    texts: options.MaskedTexts = None,
     *,
     model: ModelChoice,
-    top_k: Annotated[str, option("1 to 100, or all.", "--top-k", "-k", metavar="K")] = "5",
+    top_k: Annotated[str, options.option("1 to 100, or all.", "--top-k", "-k", metavar="K")] = "5",
     candidates: Annotated[
-        str | None, option("Words to score at each mask.", metavar='"A,B"')
+        str | None, options.option("Words to score at each mask.", metavar='"A,B"')
     ] = None,
     joint: Annotated[
-        int, option("Joint fillings of several masks; 0 for none.", min=0, max=100)
+        int, options.option("Joint fillings of several masks; 0 for none.", min=0, max=100)
     ] = 5,
     beam_width: Annotated[
-        int, option("Hypotheses kept while joint fillings are searched for.", metavar="N")
+        int, options.option("Hypotheses kept while joint fillings are searched for.", metavar="N")
     ] = 16,
-    file: TextFile = None,
-    baseline: Baseline = None,
-    compare: Compare = None,
-    bits: InBits = False,
-    as_json: Json = False,
+    file: options.TextFile = None,
+    baseline: options.Baseline = None,
+    compare: options.Compare = None,
+    bits: options.InBits = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show the most probable words at each mask, with probability and NLL."""
     from fillmask_ui.cli import printed
@@ -68,7 +58,7 @@ def predict(
     sentences, several = given_texts(texts, file, _ADVICE)
     if not as_json:  # what draws the tables is imported while the weights are read
         Thread(target=import_module, args=("rich.table",)).start()
-    models = [load(own) for own in compared(model, baseline, compare)]
+    models = [load(own) for own in options.compared(model, baseline, compare)]
     look: Any = compare_words if models[1:] else fill
     show: Any = printed.print_filling
     if models[1:]:
@@ -92,24 +82,24 @@ def parse_top_k(value: str) -> int | None:
         raise OptionError(f"--top-k was {value!r}: give a number from 1 to 100, or 'all'") from None
 
 
-@with_options
+@options.with_options
 def surprise(
     texts: Annotated[
         list[str], typer.Argument(metavar="TEXT...", help="Sentences without a mask.")
     ],
     *,
     model: ModelChoice,
-    baseline: Baseline = None,
-    compare: Compare = None,
-    bits: InBits = False,
-    as_json: Json = False,
+    baseline: options.Baseline = None,
+    compare: options.Compare = None,
+    bits: options.InBits = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show the loss of every word, each hidden in turn, and what the model wanted."""
     from fillmask_ui.cli import printed
     from fillmask_ui.comparing.word_contrast import compare_sentence
     from fillmask_ui.filling import surprisal
 
-    models = [load(own) for own in compared(model, baseline, compare)]
+    models = [load(own) for own in options.compared(model, baseline, compare)]
     look: Any = compare_sentence if models[1:] else surprisal
     show: Any = printed.print_compared_losses if models[1:] else printed.print_surprisal
     show = partial(show, unit="bits" if bits else "nats")

@@ -7,35 +7,25 @@ import sys
 from contextlib import ExitStack, closing
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from fillmask_ui.cli import options
 from fillmask_ui.cli.eval import run_bar
-from fillmask_ui.cli.options import (
-    FAILING,
-    FailOn,
-    OneJson,
-    check_fail_on,
-    file_option,
-    option,
-    with_options,
-)
 from fillmask_ui.cli.runs import store
 from fillmask_ui.cli.terminal import fits, load, print_json, print_line, print_table, tell
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import OptionError
 from fillmask_ui.files import check_target, write_text
+from fillmask_ui.runs import Engine
 from fillmask_ui.show.sweep import by_data, csv_text, notes, page, sections
-from fillmask_ui.sweeps import Step, Sweep, perform_sweep, read_sweep, sweep_table
+from fillmask_ui.sweeps import Step, Sweep, SweepCell, SweepTable, perform_sweep, read_sweep
 from fillmask_ui.sweeps.sweep_perform import BEGUN, FAILED, KEPT, MEASURING
-
-if TYPE_CHECKING:
-    from fillmask_ui.runs import Engine
-    from fillmask_ui.sweeps import SweepCell, SweepTable
+from fillmask_ui.sweeps.sweep_table import sweep_table
 
 
-@with_options
+@options.with_options
 def sweep(
     file: Annotated[
         Path,
@@ -44,16 +34,16 @@ def sweep(
     *,
     engine: EngineChoice,
     table_only: Annotated[
-        bool, option("Measure nothing: the table of what is there.", "--table-only")
+        bool, options.option("Measure nothing: the table of what is there.", "--table-only")
     ] = False,
-    fail_on: FailOn = None,
-    csv: Annotated[Path | None, file_option("Write a line per cell there.")] = None,
-    html: Annotated[Path | None, file_option("Write the heat map there.")] = None,
-    as_json: OneJson = False,
+    fail_on: options.FailOn = None,
+    csv: Annotated[Path | None, options.file_option("Write a line per cell there.")] = None,
+    html: Annotated[Path | None, options.file_option("Write the heat map there.")] = None,
+    as_json: options.OneJson = False,
 ) -> None:
     """Measure models x data sets x metrics x seeds of a file, and print one table."""
     chosen = read_sweep(file)
-    check_fail_on(fail_on, chosen.baseline, "baseline in the sweep file")
+    options.check_fail_on(fail_on, chosen.baseline, "baseline in the sweep file")
     if fail_on is not None and table_only:
         raise OptionError("--fail-on judges all cells: leave out --table-only, which makes none")
     texts = {cell.texts.value for cell in chosen.cells}
@@ -134,7 +124,9 @@ def print_sweep(table: SweepTable) -> None:
 
 def _exit(table: SweepTable, fail_on: str | None) -> None:
     """Exit code 1 if a cell failed, 3 for a verdict that `fail_on` names."""
-    bad = [entry for entry in table.entries if fail_on and entry.verdict in FAILING[fail_on]]
+    bad = [
+        entry for entry in table.entries if fail_on and entry.verdict in options.FAILING[fail_on]
+    ]
     for entry in bad:
         tell(f"{entry.cell.name}: {entry.verdict} (--fail-on {fail_on})")
     failed = sum(entry.state == FAILED for entry in table.entries)

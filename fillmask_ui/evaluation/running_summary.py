@@ -266,7 +266,7 @@ def _model_figures(
     mean_interval = running_sums.interval_of(x, n, quick, least=0.0)
     by_character = running_sums.interval_of(x, characters, quick, least=0.0) if covered else None
     counted, metric_interval = x, mean_interval
-    if not metric.per_token:
+    if type(metric).units is not Metric.units:
         counted = x * units / n if metric.scaled else x
         metric_interval = running_sums.interval_of(counted, units, quick, least=0.0)
     return ModelFigures(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -112,7 +112,10 @@ def diagnose(
     known = _activations(pair, known, [_as_read(row) for row in measured[:_COMPARED_TEXTS]])
     yield known
     leaving = LeaveOneOut(pair, texts, config, own, tokens)
-    chosen = [part for part in known.parts if leaving.is_restorable(part)][: options.most]
+    # Those that the baseline has in full precision and in other numbers.
+    fixed = {own.second.name for own in pair.matching.pairs if own.second.quantized}
+    other = [part for part in known.parts if math.isfinite(part.weight_snr_db)]
+    chosen = [part for part in other if part.name not in fixed][: options.most]
     for number, part in enumerate(chosen):
         told = f"{number + 1} of {len(chosen)}: {part.name} in full precision"
         yield Progress(told, number / (2 * len(chosen)))
@@ -243,33 +246,24 @@ def _handed_on(pairs: Sequence[Pair]) -> dict[str, Pair]:
     return found
 
 
+@dataclass(frozen=True, eq=False)
 class LeaveOneOut:
     """A quantized model whose parts are put back into full precision, beside its own losses."""
 
-    def __init__(
-        self,
-        pair: GraphPair,
-        texts: Sequence[Example | str],
-        config: EvaluationConfig,
-        nats: np.ndarray,
-        tokens: np.ndarray,
-    ) -> None:
-        self._pair, self._texts, self._config = pair, texts, config
-        self._nats, self._tokens = nats, tokens  # float64 [N]
-        self._fixed = {own.second.name for own in pair.matching.pairs if own.second.quantized}
-        self._size_bytes = stored_bytes(pair.quantized.graph)
-
-    def is_restorable(self, part: PartNoise) -> bool:
-        """Whether the baseline has it in full precision and in other numbers."""
-        return math.isfinite(part.weight_snr_db) and part.name not in self._fixed
+    pair: GraphPair
+    texts: Sequence[Example | str]
+    config: EvaluationConfig
+    nats: np.ndarray  # float64 [N]
+    tokens: np.ndarray  # float64 [N]
 
     def measure(self, *names: str) -> Restored:
         """What parts in full precision give back together."""
-        graph = self._pair.restored(names)
-        with self._pair.loaded(graph) as model:
-            gain = self._nats - _nats(_measured(evaluate(model, self._texts, self._config)))
-        mean, interval = _mean(gain, self._tokens), ratio_interval(gain, self._tokens)
-        return Restored(mean, interval, stored_bytes(graph) - self._size_bytes)
+        graph = self.pair.restored(names)
+        with self.pair.loaded(graph) as model:
+            gain = self.nats - _nats(_measured(evaluate(model, self.texts, self.config)))
+        mean, interval = _mean(gain, self.tokens), ratio_interval(gain, self.tokens)
+        added = stored_bytes(graph) - stored_bytes(self.pair.quantized.graph)
+        return Restored(mean, interval, added)
 
     def greedy(self, known: Diagnosis, budget: float) -> Generator[Progress | Greedy]:
         """The parts that bring the loss under the budget, each measured with those before it."""

@@ -156,14 +156,15 @@ def _heats(table: SweepTable, entries: Sequence[Entry]) -> dict[str, float]:
         }
     found: dict[str, float] = {}
     for texts in table.sweep.texts:
-        own = [entry for entry in entries if entry.cell.texts.label == texts.label]
-        values = [entry.value for entry in own if entry.value is not None]
-        known = [value for value in values if math.isfinite(value)]
+        values = {
+            entry.cell.key: entry.value
+            for entry in entries
+            if entry.cell.texts.label == texts.label and entry.value is not None
+        }
+        known = [value for value in values.values() if math.isfinite(value)]
         low, high = min(known, default=0.0), max(known, default=0.0)
-        for entry in own:
-            if entry.value is not None and high > low:
-                share = (min(entry.value, high) - low) / (high - low)
-                found[entry.cell.key] = 2 * share - 1
+        if high > low:
+            found |= {k: 2 * (min(own, high) - low) / (high - low) - 1 for k, own in values.items()}
     return found
 
 

@@ -102,10 +102,6 @@ class Metric(ABC):
         """Whether what is hidden stands for the same characters under any tokenizer."""
         return self.covers_the_text
 
-    @property
-    def per_token(self) -> bool:
-        return type(self).units is Metric.units
-
     def units(self, text: MaskedText) -> float:
         """What the loss of a text is divided by; summed over texts."""
         return len(text.cols)
