@@ -19,13 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation import (
-    EvaluatedText,
-    EvaluationConfig,
-    check_models,
-    evaluate,
-    summarize,
-)
+from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
+from fillmask_ui.evaluation.measure import check_models
 from fillmask_ui.intervals import ratio_interval
 from fillmask_ui.masking import KINDS
 from fillmask_ui.models.load import load_choice
@@ -34,20 +29,8 @@ from fillmask_ui.onnx_tools.constant_folding import Constants
 from fillmask_ui.onnx_tools.float32_graph import dequantized
 from fillmask_ui.onnx_tools.graph_edits import Pair, stored_bytes, with_outputs
 from fillmask_ui.onnx_tools.graph_parts import Part
-from fillmask_ui.quantizing.diagnosis import (
-    DiagnoseOptions,
-    Diagnosis,
-    Greedy,
-    GreedyStep,
-    PartNoise,
-    Power,
-    Restored,
-    activation_noise,
-    by_layer,
-    layer_labels,
-    with_usual,
-    worst_first,
-)
+from fillmask_ui.quantizing import diagnosis
+from fillmask_ui.quantizing.diagnosis import Diagnosis, Greedy, GreedyStep, PartNoise, Restored
 from fillmask_ui.quantizing.graphs import GraphPair, Loader, open_pair
 from fillmask_ui.quantizing.measure_variants import Progress, Stamp, alarms_of
 from fillmask_ui.records import Example
@@ -61,7 +44,7 @@ def diagnose(
     baseline: ModelChoice,
     texts: Sequence[Example | str],
     config: EvaluationConfig | None = None,
-    options: DiagnoseOptions | None = None,
+    options: diagnosis.DiagnoseOptions | None = None,
     *,
     load: Loader = load_choice,
 ) -> Generator[Progress | Diagnosis]:
@@ -75,7 +58,7 @@ def diagnose(
         OptionError: if they are not the same model, or the config does not fit them.
         DataError: if no text could be measured.
     """
-    options = options or DiagnoseOptions()
+    options = options or diagnosis.DiagnoseOptions()
     yield Progress("Reading both models…")
     pair = open_pair(model, baseline, load)
     quantized, full = pair.quantized.model, pair.baseline.model
@@ -121,7 +104,7 @@ def diagnose(
         yield Progress(told, number / (2 * len(chosen)))
         measured_part = replace(part, restored=leaving.measure(part.name))
         parts = (measured_part if other.name == part.name else other for other in known.parts)
-        known = replace(known, parts=worst_first(parts))
+        known = replace(known, parts=diagnosis.worst_first(parts))
         yield known
     for step in leaving.greedy(known, options.budget) if chosen else ():
         if isinstance(step, Greedy):
@@ -159,10 +142,10 @@ def _weights(pair: GraphPair) -> Diagnosis:
     """The noise of all numbers."""
     quantized, baseline = pair.quantized.graph, pair.baseline.graph
     here, there = Constants(quantized.graph), Constants(baseline.graph)
-    powers: dict[str, Power] = {}
+    powers: dict[str, diagnosis.Power] = {}
     parts = []
     for first, second in ((own.first, own.second) for own in pair.matching.pairs):
-        power = powers[second.name] = Power()
+        power = powers[second.name] = diagnosis.Power()
         power.add(dequantized(baseline, second).ravel(), dequantized(quantized, first).ravel())
         parts.append(
             PartNoise(
@@ -180,8 +163,8 @@ def _weights(pair: GraphPair) -> Diagnosis:
     return Diagnosis(
         pair.quantized.choice.reference,
         pair.baseline.choice.reference,
-        worst_first(with_usual(parts)),
-        by_layer(parts, powers),
+        diagnosis.worst_first(diagnosis.with_usual(parts)),
+        diagnosis.by_layer(parts, powers),
         tuple(part.name for part in pair.matching.only_first),
         tuple(part.name for part in pair.matching.only_second),
         stamp=Stamp.of(pair.quantized.model.signature),
@@ -217,7 +200,7 @@ def _activations(pair: GraphPair, known: Diagnosis, texts: Sequence[np.ndarray])
         side.model.opened(with_outputs(side.graph, names).SerializeToString())
         for side, names in ((pair.quantized, values.keys()), (pair.baseline, values.values()))
     ]
-    powers = activation_noise(runs[0], runs[1], values, texts)
+    powers = diagnosis.activation_noise(runs[0], runs[1], values, texts)
 
     def ratio(value: str | None) -> float | None:
         return powers[value].snr_db if value in powers else None
@@ -238,7 +221,7 @@ def _handed_on(pairs: Sequence[Pair]) -> dict[str, Pair]:
     """By a layer's label the first product behind it, whose source is what the layer hands on."""
     found: dict[str, Pair] = {}
     label = "embeddings"
-    labels = layer_labels(pair.second.layer for pair in pairs)
+    labels = diagnosis.layer_labels(pair.second.layer for pair in pairs)
     for pair, own in zip(pairs, labels, strict=True):
         if own != label and pair.second.kind in ("product", "projection"):
             found[label] = pair

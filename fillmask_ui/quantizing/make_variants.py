@@ -19,6 +19,7 @@ from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.onnx_tools.graph_parts import choose_parts, find_parts, nodes_of
 from fillmask_ui.onnx_tools.schemes import DEFAULT_SCHEME, SCHEMES, find_scheme, write_variant
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.quantizing import hub_folder
 from fillmask_ui.quantizing.graphs import (
     Loader,
     Source,
@@ -26,15 +27,7 @@ from fillmask_ui.quantizing.graphs import (
     load_source,
     read_source,
 )
-from fillmask_ui.quantizing.hub_folder import (
-    FULL,
-    Draft,
-    check_output,
-    command,
-    copy_beside,
-    draft,
-    plain_reference,
-)
+from fillmask_ui.quantizing.hub_folder import FULL, Draft
 from fillmask_ui.quantizing.measure_variants import Progress, Stamp, alarms_of
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextSource, open_texts
@@ -93,10 +86,10 @@ def quantize(
         texts = list(found)[0 if calibration else MEASURED :]
     yield Progress(f"Reading {source.reference}…", 0.0)
     loaded = load_source(source, load)
-    check_output(output, loaded, list(files.values()), force=force)
+    hub_folder.check_output(output, loaded, list(files.values()), force=force)
     failures: dict[str, FillmaskError] = {}
-    with draft(output) as drafted:
-        copy_beside(loaded.files, drafted.folder)
+    with hub_folder.draft(output) as drafted:
+        hub_folder.copy_beside(loaded.files, drafted.folder)
         if loaded.files.runtime == "torch":
             yield Progress(f"Exporting {source.reference}…", 0.0)
         base = read_source(source, loaded, load, drafted.folder)
@@ -141,9 +134,9 @@ def export(
     yield Progress(f"Reading {source.reference}…", 0.0)
     torch = source if source.runtime == "torch" else replace(source, runtime="torch")
     loaded = load_source(torch, load)
-    check_output(output, loaded, [FULL], force=force)
-    with draft(output) as drafted:
-        copy_beside(loaded.files, drafted.folder)
+    hub_folder.check_output(output, loaded, [FULL], force=force)
+    with hub_folder.draft(output) as drafted:
+        hub_folder.copy_beside(loaded.files, drafted.folder)
         yield Progress(f"Exporting {source.reference}…", 0.2)
         base = read_source(torch, loaded, load, drafted.folder)
         yield Progress("Checking the export…", 0.9)
@@ -230,5 +223,5 @@ def _calibration(source: TextSource | None, texts: Sequence[Example], used: int)
 
 def _command(name: str, source: ModelChoice, output: Path, **options: Any) -> str:
     given = {key: value for key, value in source.given().items() if key in _RETRACED}
-    home = output.absolute().name
-    return command(name, plain_reference(source.reference), o=home, **given, **options)
+    reference, home = hub_folder.plain_reference(source.reference), output.absolute().name
+    return hub_folder.command(name, reference, o=home, **given, **options)

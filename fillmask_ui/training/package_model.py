@@ -38,16 +38,8 @@ from fillmask_ui.onnx_tools.onnx_export import export_onnx
 from fillmask_ui.onnx_tools.schemes import feed_forward_outputs
 from fillmask_ui.options import options_of
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.hub_folder import (
-    CARD,
-    FULL,
-    INT8,
-    command,
-    draft,
-    plain_reference,
-    trained_card,
-    write_graph,
-)
+from fillmask_ui.quantizing import hub_folder
+from fillmask_ui.quantizing.hub_folder import CARD, FULL, INT8
 from fillmask_ui.schema import from_json
 from fillmask_ui.texts.files import file_bytes
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize
@@ -229,12 +221,12 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         ids = tokenize(read_paragraphs(kept), tokenizer, 512).ids
         tokenizer = trim(model, tokenizer, ids, request.vocabulary_size)
         report(f"vocabulary trimmed to {request.vocabulary_size:,} tokens")
-    with draft(request.output) as drafted:
+    with hub_folder.draft(request.output) as drafted:
         folder = drafted.folder
         write_tokenizer(tokenizer, folder)
         write_weights(model, folder)
         graph = export_onnx(model)
-        write_graph(graph, folder, FULL)
+        hub_folder.write_graph(graph, folder, FULL)
         _write_int8(graph, folder, "int8")
         report("weights and graphs written")
         full = load_model(folder, onnx_file=FULL)
@@ -274,7 +266,7 @@ def _write_int8(graph: ModelProto, folder: Path, scheme: str) -> int:
     kept = feed_forward_outputs(graph) if scheme == "int8" else []
     exclude = nodes_of(graph, kept)
     quantized = dynamic_int8(graph, exclude=exclude, per_channel=scheme != "int8-tensor")
-    write_graph(quantized, folder, INT8)
+    hub_folder.write_graph(quantized, folder, INT8)
     return sum(prod(part.shape) for part in parts if part not in kept)
 
 
@@ -320,10 +312,10 @@ def history_of(source: Path, asked: StoredRequest | None) -> dict[str, Any]:
         "curve": measured[::-1][::step][::-1],
         "missing": asked.missing_in_init and missing_note(asked.missing_in_init),
         "trials": json.loads((source / "blend.json").read_bytes()) if blended else None,
-        "train_command": command(
+        "train_command": hub_folder.command(
             "train",
             text=[CorpusPart(Path(one["file"]), one["share"]).argument for one in asked.texts],
-            init=asked.init and plain_reference(asked.init),
+            init=asked.init and hub_folder.plain_reference(asked.init),
             config=Path(asked.config).name if asked.config and not asked.init else None,
             vocabulary_size=asked.vocabulary_size,
             **{name: own for name, own in recipe.items() if own != getattr(TrainingRecipe, name)},
@@ -335,7 +327,7 @@ def history_of(source: Path, asked: StoredRequest | None) -> dict[str, Any]:
 def card_text(request: PackageRequest, made: Package, told: dict[str, Any]) -> str:
     """The card of a package; `told` are the notes and what `history_of` says of its source."""
     kept = request.text if request.vocabulary_size is not None else ()
-    again = command(  # with plain file names
+    again = hub_folder.command(  # with plain file names
         *("package", "run"),
         o="model",
         vocabulary_size=request.vocabulary_size,
@@ -344,7 +336,7 @@ def card_text(request: PackageRequest, made: Package, told: dict[str, Any]) -> s
         evaluate=request.evaluate and Path(request.evaluate).name,
         cloze=request.cloze and request.cloze.name,
         notes=request.notes and request.notes.name,
-        compare=request.baseline and plain_reference(request.baseline),
+        compare=request.baseline and hub_folder.plain_reference(request.baseline),
     )
     files = {name: size for name, size in made.files.items() if name != CARD}
-    return trained_card({**told, "made": made, "files": files, "command": again})
+    return hub_folder.trained_card({**told, "made": made, "files": files, "command": again})
