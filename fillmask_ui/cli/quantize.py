@@ -11,15 +11,10 @@ from fillmask_ui.cli.options import Folder, Force, Json, Source, option, with_op
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.quantizing import make_variants
+from fillmask_ui.quantizing import make_variants, measure_variants
 from fillmask_ui.quantizing.hub_folder import note_figures
 from fillmask_ui.quantizing.make_variants import MEASURED, Variant
-from fillmask_ui.quantizing.measure_variants import (
-    Progress,
-    Subject,
-    VariantFigures,
-    measure_variant,
-)
+from fillmask_ui.quantizing.measure_variants import Progress, Subject, VariantFigures
 from fillmask_ui.records import Example
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent
 from fillmask_ui.show.table import Column, Table
@@ -149,10 +144,12 @@ def _measured(
             if isinstance(step, Progress) or not texts:
                 continue
             if alone:
-                yield from measure_variant(base, None, texts)
+                yield from measure_variants.measure_variant(base, None, texts)
                 alone = False
             model = load(ModelChoice(step.reference))
-            for row in measure_variant(base, Subject(step.scheme, model, step.reference), texts):
+            for row in measure_variants.measure_variant(
+                base, Subject(step.scheme, model, step.reference), texts
+            ):
                 if isinstance(row, VariantFigures):
                     note_figures(step.path, row.to_dict())
                 yield row

@@ -16,12 +16,7 @@ from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.terminal import progress_bar, say, tell
 from fillmask_ui.errors import ModelError
 from fillmask_ui.files import check_target
-from fillmask_ui.training.training_recipe import (
-    LogRow,
-    PackageRequest,
-    RunRequest,
-    TrainingRecipe,
-)
+from fillmask_ui.training.training_recipe import LogRow, PackageRequest, RunRequest, TrainingRecipe
 
 if TYPE_CHECKING:
     from fillmask_ui.training.training_run import TrainingRun

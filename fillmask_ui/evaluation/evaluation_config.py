@@ -8,14 +8,7 @@ from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any, get_type_hints
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation.metrics import (
-    METRICS,
-    CrossEntropy,
-    Metric,
-    PseudoPerplexity,
-    Suffix,
-    make_metric,
-)
+from fillmask_ui.evaluation.metrics import METRICS, Metric, make_metric
 from fillmask_ui.masking import check_seed
 from fillmask_ui.options import check_options, option
 
@@ -109,7 +102,8 @@ class EvaluationConfig:
     def to_dict(self) -> dict[str, Any]:
         """Arguments of `__init__` but `protocol`, always with the options of the first metrics."""
         values: dict[str, Any] = {"metric": self.metric.name}
-        for metric in (CrossEntropy(), PseudoPerplexity(), Suffix(), self.metric):
+        first = (METRICS[name]() for name in ("cross-entropy", "pseudo-perplexity", "suffix"))
+        for metric in (*first, self.metric):
             values |= asdict(metric)
         for name in ("seed", "max_tokens", "batch_tokens"):
             values[name] = getattr(self, name)

@@ -45,12 +45,7 @@ from fillmask_ui.texts.files import file_bytes
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize
 from fillmask_ui.training.torch_weights import load_weights, trim, write_tokenizer, write_weights
 from fillmask_ui.training.training_recipe import PackageRequest, TrainingRecipe
-from fillmask_ui.training.training_run import (
-    StoredRequest,
-    missing_note,
-    read_log,
-    read_request,
-)
+from fillmask_ui.training.training_run import StoredRequest, missing_note, read_log, read_request
 
 CALIBRATION_PARAGRAPHS = 100
 TOLERANCE = 0.01  # of the full-precision loss, where the int8 scheme is chosen by measuring

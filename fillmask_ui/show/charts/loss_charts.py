@@ -8,17 +8,10 @@ from typing import Any
 
 import numpy as np
 
+import fillmask_ui.show.charts.chart as chart
 from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.evaluation.summary import CALIBRATION_FIGURES, Histogram
-from fillmask_ui.show.charts.chart import (
-    CANDIDATE,
-    LOSS,
-    MUTED,
-    REFERENCE,
-    Chart,
-    Subject,
-    new_figure,
-)
+from fillmask_ui.show.charts.chart import Chart, Subject, new_figure
 from fillmask_ui.show.figures import Names, group_names, groups_table, headings, records_table
 from fillmask_ui.show.table import Table
 
@@ -121,7 +114,7 @@ def loss_histogram(subject: Subject) -> Chart:
             showlegend=two,
             customdata=bars.ranges(),
         )
-        colour, own = (style.colour, f"{style.name}: ") if two else (LOSS, "")
+        colour, own = (style.colour, f"{style.name}: ") if two else (chart.LOSS, "")
         centres = {"mean": (model.mean_nll_nats, "solid"), "median": (model.median_nll_nats, "dot")}
         for what, (value, dash) in centres.items():
             line = {"color": colour, "width": 2, "dash": dash}
@@ -215,7 +208,7 @@ def scatter(subject: Subject) -> Chart | None:
         x=other,
         y=own,
         mode="markers",
-        marker={"color": CANDIDATE, "size": 5, "opacity": 0.45},
+        marker={"color": chart.CANDIDATE, "size": 5, "opacity": 0.45},
         hovertemplate="%{x:.3f} and %{y:.3f} nats<extra></extra>",
     )
     columns = (
@@ -251,9 +244,9 @@ def differences(subject: Subject) -> Chart | None:
     )
     # In the colour of the model that lost more. Half of a bar's tokens may be exactly 0: a bar
     # holds its left edge.
-    colours = [CANDIDATE if left >= 0 else REFERENCE for left in bars.edges[:-1]]
+    colours = [chart.CANDIDATE if left >= 0 else chart.REFERENCE for left in bars.edges[:-1]]
     figure.add_bar(**bars.places(), y=bars.counts[0], marker={"color": colours}, showlegend=False)
-    line = {"color": MUTED, "width": 2}
+    line = {"color": chart.MUTED, "width": 2}
     figure.add_vline(mean, line=line, showlegend=True, name=f"mean {mean:+.4f}")
     return Chart(figure, bars.table(subject.names[1:]))
 
