@@ -208,16 +208,13 @@ _SUBJECT_CHARACTERS = 40
 
 
 def bench_charts(report: Report) -> tuple[Chart, ...]:
-    """A chart per work."""
+    """A chart per work: the median of each subject, with its spread."""
     works = dict.fromkeys(row.work for row in report.rows)
-    return tuple(
-        bench_chart([row for row in report.rows if row.work == work], f"work-{number}")
-        for number, work in enumerate(works)
-    )
+    rows = ([row for row in report.rows if row.work == work] for work in works)
+    return tuple(_bench_chart(own, f"work-{number}") for number, own in enumerate(rows))
 
 
-def bench_chart(rows: Sequence[Row], name: str) -> Chart:
-    """The median of each subject at one work, with its spread."""
+def _bench_chart(rows: Sequence[Row], name: str) -> Chart:
     work, unit = rows[0].work, rows[0].unit
     told = ", ".join(
         f"{row.subject} {'failed' if row.median is None else format(row.median, ',.4g')}"
