@@ -48,7 +48,7 @@ def print_figures(summary: Summary, info: RunInfo) -> None:
     from fillmask_ui.show.sentences import comparison_lines
 
     names = ROLES if summary.baseline is not None else ("Value",)
-    print_table(figures_table(summary, names, summary.metric_name).headed("Metric"))
+    print_table(figures_table(summary, names, summary.metric.figure_key).headed("Metric"))
     of = ", candidate" if summary.baseline is not None else ""
     for split in ("by_kind", "by_part"):
         groups = groups_table([summary.model], split)

@@ -194,13 +194,9 @@ class Summary:
         return self.config.metric if self.config is not None else CrossEntropy()
 
     @property
-    def metric_name(self) -> str:
-        return self.metric.figure_key
-
-    @property
     def metric_figure(self) -> Figure:
         """The metric's own figure, of `ModelFigures`, as a row of the catalogue."""
-        key = self.metric_name
+        key = self.metric.figure_key
         return Figure(key, key.replace("_", " "), "", "metric_interval", "metric")
 
     @property

@@ -30,7 +30,7 @@ def test_bits_per_byte_are_the_losses_of_pseudo_perplexity():
     assert bits.model.metric == pytest.approx(whole / size, rel=1e-12)
     for own in (bits, pseudo):
         low, high = own.to_dict()["interval_95"]
-        assert low < own.to_dict()[own.metric_name] == own.model.metric < high
+        assert low < own.to_dict()[own.metric.figure_key] == own.model.metric < high
     two = summary(PSEUDO, baseline=NOISY)
     expected = two.model.perplexity / two.baseline.perplexity - 1
     assert two.comparison.relative_change == pytest.approx(expected)
