@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 
 from fillmask_ui.quantizing.diagnosis import Diagnosis
 from fillmask_ui.quantizing.measure_variants import Stamp
@@ -66,14 +67,8 @@ def layers(diagnosis: Diagnosis) -> Table:
         Column("weights, dB", snr_text, about="snr", right=True),
         Column("behind it, dB", snr_text, about="snr_activations", right=True),
     )
-    rows = (
-        (
-            *(layer.label, layer.size_bytes, layer.baseline_bytes),
-            *(layer.weight_snr_db, layer.hidden_snr_db),
-        )
-        for layer in diagnosis.layers
-    )
-    return Table.of(columns, rows, "Along depth")
+    names = "label", "size_bytes", "baseline_bytes", "weight_snr_db", "hidden_snr_db"
+    return Table.of(columns, map(attrgetter(*names), diagnosis.layers), "Along depth")
 
 
 def left_out(diagnosis: Diagnosis) -> Table:
@@ -100,10 +95,8 @@ def kept_parts(diagnosis: Diagnosis) -> Table:
         *("part", Column("mean NLL, nats", ".4f")),
         *(Column("against the reference", signed_percent), Column("bytes added", bytes_text)),
     )
-    rows = (
-        (step.name, step.mean_nll_nats, step.relative_change, step.bytes_added)
-        for step in (diagnosis.greedy.steps if diagnosis.greedy else ())
-    )
+    own = attrgetter("name", "mean_nll_nats", "relative_change", "bytes_added")
+    rows = map(own, diagnosis.greedy.steps if diagnosis.greedy else ())
     return Table.of(columns, rows, "Parts to keep in full precision, together")
 
 
