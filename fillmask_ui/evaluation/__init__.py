@@ -23,7 +23,7 @@ from fillmask_ui.evaluation.measure import (
 from fillmask_ui.evaluation.metrics import METRICS
 from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
 from fillmask_ui.evaluation.running_summary import MeanSoFar, RunningSummary, summarize
-from fillmask_ui.evaluation.running_sums import TokenExample, token_example
+from fillmask_ui.evaluation.running_sums import TokenExample
 from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigures, Summary
 
 __all__ = [
@@ -45,5 +45,4 @@ __all__ = [
     "check_models",
     "evaluate",
     "summarize",
-    "token_example",
 ]
