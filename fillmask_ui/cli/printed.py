@@ -162,7 +162,8 @@ def print_compared_losses(found: SentenceComparison, unit: str) -> None:
         return f"{in_unit(nats, unit):+.4f}"
 
     wanted = (f"{role} wanted" for role in ROLES)
-    columns = ("word", *_losses(unit), Column("difference", signed), *wanted, "best word")
+    columns: list[str | Column] = ["word", *_losses(unit), Column("difference", signed)]
+    columns += [*wanted, "best word"]
     rows = (
         (
             *(_word(own.text, own), own.nll_nats, own.other_nll_nats, own.difference_nats),

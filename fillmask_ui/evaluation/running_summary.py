@@ -146,7 +146,7 @@ class RunningSummary(running_sums.Tally):
         for count in counts:
             moments = [RatioMoments(count, *own[:, count - 1].tolist()) for own in sums]
             spans = [own.interval() for own in moments]
-            ends = ([span and getattr(span, end) for span in spans] for end in ("low", "high"))
+            ends = ([getattr(s, end) if s else None for s in spans] for end in ("low", "high"))
             found.append(MeanSoFar(count, tuple(own.ratio for own in moments), *map(tuple, ends)))
         return tuple(found)
 

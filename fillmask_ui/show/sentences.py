@@ -38,7 +38,7 @@ def engine_names(engines: Engines) -> str:
     >>> engine_names([{"name": "ray", "workers": 2}, {"name": "local"}, {"name": "ray"}])
     'Ray, local'
     """
-    names = ({"ray": "Ray"}.get(own["name"], own["name"]) for own in engines)
+    names = ("Ray" if own["name"] == "ray" else str(own["name"]) for own in engines)
     return ", ".join(dict.fromkeys(names))
 
 
