@@ -159,9 +159,7 @@ def check_models(
 ) -> EvaluationConfig:
     """The config resolved for the models that it is to measure.
 
-    Raises:
-        OptionError: for longer texts than they take, or a comparison by token of models with
-            different tokenizers.
+    An `OptionError` for longer texts than they take, or a comparison by token of two tokenizers.
     """
     if baseline is None:
         return config.resolved(model.max_tokens)

@@ -19,8 +19,7 @@ def replay(
 ) -> Reading:
     """What the model read when hidden token `entry`, in [0, M), of a row was scored.
 
-    Raises:
-        DataError: if the row was made with another vocabulary, or does not say what the model read.
+    A `DataError` for a row of another vocabulary, or that does not say what the model read.
     """
     for token_id, token in zip(row.true_ids.tolist(), row.tokens, strict=True):
         if vocabulary.token(token_id) != token:

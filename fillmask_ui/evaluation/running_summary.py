@@ -59,8 +59,7 @@ def summarize(
 ) -> Summary:
     """Figures of what `evaluate` yields, in any order; options as of `RunningSummary`.
 
-    Raises:
-        DataError: if no text was measured; the message counts the reasons.
+    A `DataError` if no text was measured; the message counts the reasons.
     """
     running = RunningSummary(config=config, vocabulary_size=vocabulary_size, limits=limits)
     for row in rows:
@@ -158,10 +157,8 @@ class RunningSummary(running_sums.Tally):
     def summary(self, *, quick: bool = False) -> Summary:
         """The figures so far; `quick` has linearised intervals in place of resampling.
 
-        Raises:
-            DataError: if no text was measured, where the message counts the reasons, or if one was
-                counted twice of one config.
-            ValueError: if some rows have a baseline and others have none.
+        A `DataError` if no text was measured (the message counts the reasons), or one twice of one
+        config; a `ValueError` if some rows have a baseline and others have none.
         """
         if not self._ids:
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())

@@ -72,8 +72,7 @@ def load_source(choice: ModelChoice, load: Loader) -> RuntimeModel:
 def read_source(choice: ModelChoice, loaded: RuntimeModel, load: Loader, folder: Path) -> Source:
     """The model with its graph; one on PyTorch is exported into the folder.
 
-    Raises:
-        ModelError: if it computes in half precision, or the export fails or gives other logits.
+    A `ModelError` if it computes in half precision, or the export fails or gives other logits.
     """
     files = loaded.files
     if files.runtime != "torch":
