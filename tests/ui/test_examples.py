@@ -5,17 +5,7 @@ import pytest
 from fillmask_ui import fill, load_model
 from fillmask_ui.filling import score_candidates
 from fillmask_ui.filling.words import text_words
-from fillmask_ui.ui.explore.examples import (
-    EXAMPLE_SETS,
-    EXAMPLES,
-    MASK,
-    Above,
-    Among,
-    First,
-    Likelier,
-    MostSurprising,
-    SubTokens,
-)
+from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES, MASK
 
 
 @pytest.fixture(scope="module", params=["embedded", "embedded:int8"])
@@ -41,23 +31,26 @@ def losses(model, text):
 
 
 def holds(claim, example, model):
-    texts = (example.text, example.other)
-    match claim:
-        case First(word, sentence, mask):
-            return first_words(model, texts[sentence], 1, mask) == [word]
-        case Among(words, k):
-            return set(words) <= set(first_words(model, example.text, k))
-        case Above(word, lesser, sentence, times):
-            more, less = (scored(model, texts[sentence], w).probability for w in (word, lesser))
-            return more >= times * less
-        case Likelier(word, times, sentence):
-            here, there = (scored(model, text, word).probability for text in texts)
-            return (here >= times * there) if sentence == 0 else (there >= times * here)
-        case SubTokens(word, count, probability):
-            found = scored(model, example.text, word)
-            return len(found.parts) == count and found.probability >= probability
-        case MostSurprising(word):
-            found = losses(model, example.text)
+    """A claim of the file: its kind, with its fields; `sentence` 1 is the second one."""
+    ((kind, own),) = claim.items()
+    texts, word = (example.text, example.other), own.get("word")
+    text, other = texts if own.get("sentence", 0) == 0 else texts[::-1]
+    match kind:
+        case "First":  # the model's first word for a mask
+            return first_words(model, text, 1, own.get("mask", 0)) == [word]
+        case "Among":  # all these words are among the first `k`
+            return set(own["words"]) <= set(first_words(model, text, own["k"]))
+        case "Above":  # at least `times` the probability of another word
+            more, less = (scored(model, text, w).probability for w in (word, own["lesser"]))
+            return more >= own.get("times", 1.5) * less
+        case "Likelier":  # at least `times` the probability that it has in the other sentence
+            here, there = (scored(model, each, word).probability for each in (text, other))
+            return here >= own["times"] * there
+        case "SubTokens":  # so many, and at least this probability as a whole
+            found = scored(model, text, word)
+            return len(found.parts) == own["count"] and found.probability >= own["probability"]
+        case "MostSurprising":  # the largest loss in a sentence without masks
+            found = losses(model, text)
             return max(found, key=found.get) == word
     raise AssertionError(claim)
 

@@ -6,10 +6,10 @@ from explore_page import EXPLANATIONS
 
 from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise, Restored
 from fillmask_ui.show.render import render
+from fillmask_ui.ui.explore.contrast_view import contrast_models
 from fillmask_ui.ui.explore.explore_modes import joint
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.guess_view import guess
-from fillmask_ui.ui.explore.model_contrast_view import compared
 from fillmask_ui.ui.explore.prediction_view import answer
 from fillmask_ui.ui.explore.sentence_strip import Draft
 from fillmask_ui.ui.quantize import diagnosis_view
@@ -25,7 +25,7 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     pieces = answer(session, question).html
     own = guess(session, {"text": "a [MASK]", "guesses": "cat", "truth": "cat"})["html"]
     together = joint(session, {"text": question.text})["html"]
-    both = compared(session, {"text": question.text, "compare": "table"})["html"]
+    both = contrast_models(session, {"text": question.text, "compare": "table"})["html"]
     nothing = {name: [] for name in ("lines", "stamps", "alarms", "recipes")}
     variants = render("page/quantize/rows.html", texts=0, **nothing)
     restored = Restored(0.1, None, 1)

@@ -1,13 +1,21 @@
-"""What tints the words of a sentence: surprisal, occlusion.
+"""What tints the words of a sentence: surprisal, under one model or two, and occlusion.
 
 The tints do not depend on the sentence, so that two sentences can be compared.
 """
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fillmask_ui.comparing.word_contrast import (
+    DIFFERENT_CUTS,
+    ComparedWord,
+    align_text,
+    compared_words,
+    summarize_comparison,
+)
 from fillmask_ui.filling import occlusion_windows
 from fillmask_ui.filling.occlusion import Occlusion
 from fillmask_ui.filling.prompt import encode_unmasked
@@ -17,19 +25,17 @@ from fillmask_ui.filling.word_surprisal import (
     summarize_surprisal,
     surprisal_windows,
 )
-from fillmask_ui.filling.words import text_words
+from fillmask_ui.filling.words import TextWord, text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.numbers import in_unit, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.explore.charts import Axis, Cell, Column, Columns, Row, short
-from fillmask_ui.ui.explore.explore_state import Question
-from fillmask_ui.ui.explore.prediction_view import current_draft
+from fillmask_ui.ui.explore.explore_state import Asked, Json
+from fillmask_ui.ui.explore.prediction_view import model_name
 from fillmask_ui.ui.explore.sentence_strip import version_of
-from fillmask_ui.ui.session import MAX_WORK, Session, check_text
-
-Json = dict[str, Any]
-
+from fillmask_ui.ui.figure import finished
+from fillmask_ui.ui.session import MAX_WORK, Session
 
 # Words with a column each; the table has them all.
 MAX_COLUMNS = 100
@@ -63,56 +69,43 @@ class Levels:
         return (*between, f"{ends[-1]}+")
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A lens's question about the words of a text."""
-
-    question: Question
-    model: MaskedLM
-    text: str  # with the model's own masks
-    hidden: tuple[str | None, ...]  # the word behind each mask, if known
-    start: int  # number of the first word wanted, from 0
-
-    @property
-    def total(self) -> int:
-        """The number of words of the text."""
-        return len(text_words(self.model.vocabulary.encode(self.text), self.model.vocabulary))
-
-    def shown(
-        self, lens: str, words: Sequence[Any], levels: Callable[[Any], int], **values: Any
-    ) -> Json:
-        """The words new to the browser, and a summary of all words known.
-
-        `lens` names the templates, which also get `values`; `levels` gives the tint of a word.
-        """
-        new = words[min(self.start, len(words)) :]
-        shared: Json = {"unit": self.question.unit, "vocabulary": self.model.vocabulary}
-        shared |= {"names": candidate_names, **values}
-        entries = [
-            {
-                "token": own.word.tokens[0],
-                "level": levels(own),
-                "html": render(f"page/explore/{lens}_word.html", own=own, **shared),
-            }
-            for own in new
-        ]
-        return grown(self.text, lens, entries, words, new, self.total, **shared)
+# Of a KL divergence, and of a difference of losses.
+CHANGES = Levels((0.05, 0.2, 0.5, 1.0))
+# A uniform guess among 22,000 words costs 10 nats.
+LOSSES = Levels((2.0, 4.0, 6.0, 8.0))
 
 
-def grown(
-    text: str,
+def _shown(
+    asked: Asked,
     lens: str,
-    entries: Sequence[Json],
     words: Sequence[Any],
-    new: Sequence[Any],
-    total: int,
+    tint: Callable[[Any], Json],
+    parts: Callable[[Any], Iterable[TextWord]] = lambda own: [own.word],
+    total: int | None = None,
+    /,
     **values: Any,
 ) -> Json:
-    """The answer for `words`, of which `new` and their `entries` are new to the browser."""
-    known = len(words)
+    """The words new to the browser, and a summary of all words known.
+
+    `words` have the index of their first token, their tint and their details; `next` is the `start`
+    of the next call, None at the end.
+
+    `lens` names the templates, which also get `values`; `tint` is that of a word in the strip, and
+    `parts` are those of a word that are buttons there; `total` words are known in the end, those of
+    the text unless given.
+    """
+    vocabulary, known = asked.model.vocabulary, len(words)
+    if total is None:
+        total = len(text_words(vocabulary.encode(asked.text), vocabulary))
+    new = words[min(asked.question.start, known) :]
+    values |= {"unit": asked.question.unit, "vocabulary": vocabulary, "names": candidate_names}
     values |= {"known": known, "total": total}
+    entries = []
+    for own in new:
+        entry = {**tint(own), "html": render(f"page/explore/{lens}_word.html", own=own, **values)}
+        entries += [{"token": part.tokens[0], **entry} for part in parts(own)]
     return {
-        "version": version_of(text),
+        "version": version_of(asked.text),
         "words": entries,
         "known": known,
         "total": total,
@@ -124,51 +117,35 @@ def grown(
     }
 
 
-def read_asked(session: Session, values: Mapping[str, Any]) -> Asked:
-    """The browser's question to a lens; a `FillmaskError` if it is invalid."""
-    question = Question.read(values)
-    check_text(question.text)
-    model = session.model(question.model)
-    draft = current_draft(question, model)
-    return Asked(question, model, draft.text, draft.hidden, question.start)
-
-
-# Of a KL divergence, and of a difference of losses.
-CHANGES = Levels((0.05, 0.2, 0.5, 1.0))
-# A uniform guess among 22,000 words costs 10 nats.
-LOSSES = Levels((2.0, 4.0, 6.0, 8.0))
-
-
 def occlusion(session: Session, values: Mapping[str, Any]) -> Json:
-    """Some of the other words of a text with masks, in the form of `surprisal`."""
-    asked = read_asked(session, values)
-    mask = asked.question.selected if asked.question.selected < len(asked.hidden) else 0
-    word = (asked.hidden[mask] if asked.hidden else None) or ""
-    found = session.further(
-        asked.model,
-        (occlusion_windows, asked.text, mask, word),
-        asked.start,
-        lambda model, known: _longer_occlusion(model, asked.text, mask, word, known),
-    )
-    unit = asked.question.unit
+    """What the guess at a mask loses without each other word, some words at a time."""
+    asked = Asked.read(session, values)
+    text, mask, unit = asked.text, asked.mask, asked.question.unit
+    word = asked.draft.word(mask) or ""
+
+    def longer(model: MaskedLM, known: Occlusion | None) -> Occlusion:
+        words = known.words if known else ()
+        window = next(occlusion_windows(model, text, mask, word=word, start=len(words)))
+        return replace(window, words=(*words, *window.words))
+
+    key = (occlusion_windows, text, mask, word)
+    found = session.further(asked.model, key, asked.question.start, longer)
     most = sorted(found.words, key=lambda own: -own.kl_nats)[:MAX_ROWS]
-    axis = Axis.fitted([in_unit(own.kl_nats, unit) for own in most], unit)
+    sizes = [in_unit(own.kl_nats, unit) for own in most]
+    axis = Axis.fitted(sizes, unit)
     rows = [
         Row(
             own.word.text,
-            (
-                axis.mark(
-                    in_unit(own.kl_nats, unit), "reference", f"{in_unit(own.kl_nats, unit):.3f}"
-                ),
-            ),
+            (axis.mark(size, "reference", f"{size:.3f}"),),
             (Cell(percent(own.probability)),),
         )
-        for own in most
+        for own, size in zip(most, sizes, strict=True)
     ]
-    return asked.shown(
+    return _shown(
+        asked,
         "mattered",
         found.words,
-        lambda own: CHANGES.of(own.kl_nats),
+        lambda own: {"level": CHANGES.of(own.kl_nats)},
         found=found,
         most=most[0] if most else None,
         labels=CHANGES.labels(unit),
@@ -177,63 +154,105 @@ def occlusion(session: Session, values: Mapping[str, Any]) -> Json:
     )
 
 
-def _longer_occlusion(
-    model: MaskedLM, text: str, mask: int, word: str, known: Occlusion | None
-) -> Occlusion:
-    words = known.words if known else ()
-    window = next(occlusion_windows(model, text, mask, word=word, start=len(words)))
-    return replace(window, words=(*words, *window.words))
-
-
 def surprisal(session: Session, values: Mapping[str, Any]) -> Json:
-    """Some words of a sentence from number `from` on, and a summary of those known.
-
-    `words` have the index of their first token, their tint and their details; `next` is the `from`
-    of the next call, None at the end. Failures are in `error`.
-    """
-    asked = read_asked(session, values)
-    found, unit = measured(session, asked.model, asked.text, asked.start), asked.question.unit
+    """How surprising each word of a sentence is, some words at a time."""
+    asked = Asked.read(session, values)
+    unit, vocabulary = asked.question.unit, asked.model.vocabulary
+    words = _measured(session, asked.model, asked.text, asked.question.start)
     columns = [
         Column(
             own.word.text,
             in_unit(own.nll_nats, unit),
             short(in_unit(own.nll_nats, unit)),
-            candidate_names(own.wanted, asked.model.vocabulary)[0],
-            level=loss_level(own),
+            candidate_names(own.wanted, vocabulary)[0],
+            level=LOSSES.of(own.nll_nats),
         )
-        for own in found.words[:MAX_COLUMNS]
+        for own in words[:MAX_COLUMNS]
         if not own.unknown
     ]
-    return asked.shown(
+    return _shown(
+        asked,
         "surprise",
-        found.words,
-        loss_level,
-        summary=summarize_surprisal(found.words),
-        unknown=[own.word.text for own in found.words if own.unknown],
+        words,
+        lambda own: {"level": 0 if own.unknown else LOSSES.of(own.nll_nats)},
+        summary=summarize_surprisal(words),
+        unknown=[own.word.text for own in words if own.unknown],
         labels=LOSSES.labels(unit),
         chart=Columns.of(columns, unit),
     )
 
 
-def measured(session: Session, model: MaskedLM, text: str, start: int) -> SentenceSurprisal:
+def _measured(
+    session: Session, model: MaskedLM, text: str, start: int
+) -> tuple[WordSurprisal, ...]:
     """The known words of a text, with more measured if word `start` is not among them."""
-    return session.further(
-        model,
-        (surprisal_windows, text),
-        start,
-        lambda own, known: _longer_surprisal(own, text, known),
+
+    def longer(own: MaskedLM, known: SentenceSurprisal | None) -> SentenceSurprisal:
+        words = known.words if known else ()
+        windows = surprisal_windows(own, text, start=len(words), most_work=MAX_WORK)
+        encoding = known.encoding if known else encode_unmasked(own, text)
+        return SentenceSurprisal(encoding, own.signature, (*words, *next(windows, ())))
+
+    return session.further(model, (surprisal_windows, text), start, longer).words
+
+
+def contrast_words(session: Session, values: Mapping[str, Any]) -> Json:
+    """A sentence without a mask under two models, some words at a time."""
+    asked = Asked.read(session, values)
+    models = asked.model, finished(session.model_soon(asked.question.compare))
+    unit, tint = asked.question.unit, asked.question.tint
+    alignment = align_text(*models, asked.text)
+    words: tuple[ComparedWord, ...] = ()
+    total = len(alignment.stretches)
+    if total:
+        wanted = alignment.stretches[min(asked.question.start, total - 1)]
+        sides = []
+        for model, numbers in zip(models, (wanted.first, wanted.second), strict=True):
+            # Reuses what was measured for either model alone.
+            found = _measured(session, model, asked.text, numbers.stop - 1)
+            while len(found) < numbers.stop:
+                found = _measured(session, model, asked.text, numbers.stop - 1)
+            sides.append(found)
+        words = compared_words(alignment, *sides)
+    columns = [_column(own, tint, unit) for own in words]
+    chart = [own for own in columns[:MAX_COLUMNS] if own.below]
+
+    def tinted(own: ComparedWord) -> Json:
+        column = _column(own, tint, unit)
+        return {"level": column.level, "sign": column.side, "label": column.text}
+
+    found = _shown(
+        asked,
+        "apart",
+        words,
+        tinted,
+        lambda own: [part.word for part in own.first],
+        total,
+        vocabularies=[model.vocabulary for model in models],
+        models=[model_name(model) for model in models],
+        tint=tint,
+        alike=alignment.alike,
+        labels=LOSSES.labels(unit),
+        note="" if alignment.alike else DIFFERENT_CUTS,
+        chart=Columns.of(chart, unit),
+        summary=summarize_comparison(words),
+        unknown=[own.text for own in words if own.unknown],
     )
+    return {"tint": tint, **found}
 
 
-def _longer_surprisal(
-    model: MaskedLM, text: str, known: SentenceSurprisal | None
-) -> SentenceSurprisal:
-    words = known.words if known else ()
-    windows = surprisal_windows(model, text, start=len(words), most_work=MAX_WORK)
-    encoding = known.encoding if known else encode_unmasked(model, text)
-    return SentenceSurprisal(encoding, model.signature, (*words, *next(windows, ())))
-
-
-def loss_level(own: WordSurprisal) -> int:
-    """The tint of a word by its loss."""
-    return 0 if own.unknown else LOSSES.of(own.nll_nats)
+def _column(own: ComparedWord, tint: str, unit: str) -> Column:
+    """A word by the difference of its losses, or by one of them; an unknown one has no number."""
+    if own.unknown:
+        return Column(own.text, 0.0, "unknown", "")
+    one, two = (in_unit(nats, unit) for nats in (own.nll_nats, own.other_nll_nats))
+    both = f"{short(one)} → {short(two)}"
+    if tint != "difference":
+        value, nats = (one, own.nll_nats) if tint == "a" else (two, own.other_nll_nats)
+        return Column(own.text, value, f"{value:.2f}", both, LOSSES.of(nats))
+    value = two - one
+    if math.isnan(value) or not value:
+        return Column(own.text, 0.0, "=", both)
+    side = "candidate" if value > 0 else "reference"
+    text = f"{value:+.2f}".replace("-", "−")
+    return Column(own.text, value, text, both, CHANGES.of(abs(own.difference_nats)), side)

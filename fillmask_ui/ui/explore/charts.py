@@ -2,24 +2,24 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from fillmask_ui.show.drawing import Scale
+from fillmask_ui.show.numbers import percent
 
 # Beyond the ends of a fitted axis, for the numbers at the ends of the bars.
 _ROOM = 0.2
 
 
-@dataclass(frozen=True)
-class Tick:
+class Tick(NamedTuple):
     """A number on an axis."""
 
     label: str
     place: float  # in [0, 1]
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """One bar from zero, in shares of the axis, and the number at its end."""
 
     side: str  # `reference` or `candidate`, or `rest`
@@ -30,16 +30,14 @@ class Mark:
     cut: bool = False  # whether it is longer than the axis
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A number behind the bars."""
 
     text: str
     quiet: bool = False  # whether it says little
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A word with its bars and numbers."""
 
     name: str
@@ -68,8 +66,8 @@ class Axis:
     @classmethod
     def fitted(cls, values: Iterable[float], unit: str, *, signed: bool = False) -> "Axis":
         """As long as the values are, zero included."""
-        values = [value for value in values if math.isfinite(value)]
-        low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
+        values = [0.0, *filter(math.isfinite, values)]
+        low, high = min(values), max(values)
         room = _ROOM * ((high - low) or 1.0)
         return cls(Scale(low - room * (low < 0), high + room, 0.0, 1.0), unit, signed)
 
@@ -82,6 +80,15 @@ class Axis:
         end, beyond = self.scale(value), not self.scale.low <= value <= self.scale.high
         return Mark(side, min(self.zero, end), abs(end - self.zero), text, value < 0, beyond)
 
+    def pair(
+        self,
+        probabilities: Sequence[float | None],
+        sides: tuple[str, str] = ("reference", "candidate"),
+    ) -> tuple[Mark, ...]:
+        """The bars of two sides on an axis of shares; None has none."""
+        both = zip(sides, probabilities, strict=True)
+        return tuple(self.mark(100 * p, side, percent(p)) for side, p in both if p is not None)
+
     def ticks(self) -> tuple[Tick, ...]:
         """Round numbers along the axis, the first with the unit.
 
@@ -90,17 +97,13 @@ class Axis:
         >>> [tick.label for tick in Axis.fitted([-1.2, 0.3], "points", signed=True).ticks()]
         ['−1.5 points', '−1', '−0.5', '0', '+0.5']
         """
-        sign = "+" if self.signed else ""
-        ticks = [Tick(_plain(value, sign), self.scale(value)) for value in self.scale.ticks(5)]
-        return (replace(ticks[0], label=f"{ticks[0].label} {self.unit}"), *ticks[1:])
+        numbers, sign = self.scale.ticks(5), "+" if self.signed else ""
+        labels = [(f"{own:{sign}g}" if own else "0").replace("-", "−") for own in numbers]
+        labels[0] += f" {self.unit}"
+        return tuple(map(Tick, labels, map(self.scale, numbers)))
 
 
-def _plain(value: float, sign: str = "") -> str:
-    return (f"{value:{sign}g}" if value else "0").replace("-", "−")
-
-
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One word along a sentence."""
 
     word: str
@@ -124,12 +127,11 @@ class Columns:
         """None without a word; an infinite value reaches the end of the axis."""
         if not columns:
             return None
-        axis = Axis.fitted(
-            [own.value for own in columns], unit, signed=any(c.side for c in columns)
-        )
+        values, signed = [own.value for own in columns], any(own.side for own in columns)
+        axis = Axis.fitted(values, unit, signed=signed)
         marks = [axis.mark(own.value, own.side, own.text) for own in columns]
-        *ticks, last = (replace(tick, label=tick.label.split()[0]) for tick in axis.ticks())
-        last = replace(last, label=f"{last.label} {unit}")
+        *ticks, last = (tick._replace(label=tick.label.split()[0]) for tick in axis.ticks())
+        last = last._replace(label=f"{last.label} {unit}")
         return cls(tuple(zip(columns, marks, strict=True)), (*ticks, last), axis.zero)
 
 
@@ -141,6 +143,5 @@ def short(value: float) -> str:
     """
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "?"
-    digits = 1 if abs(value) >= 1 else 2
-    text = f"{value:.{digits}f}"
+    text = f"{value:.{1 if abs(value) >= 1 else 2}f}"
     return "0" if not value else text.replace("-", "−")

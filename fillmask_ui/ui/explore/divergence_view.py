@@ -27,9 +27,8 @@ from fillmask_ui.show.numbers import in_unit
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.explore.attribution_view import Json
 from fillmask_ui.ui.explore.charts import Axis, Cell, Row
-from fillmask_ui.ui.explore.explore_state import Question
+from fillmask_ui.ui.explore.explore_state import Json, Question
 from fillmask_ui.ui.figure import finished
 from fillmask_ui.ui.session import Session, check_text
 

@@ -6,9 +6,13 @@ from typing import Any, Literal
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling import MAX_TOP_K
+from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs.tokens import TokenPlace
 from fillmask_ui.schema import from_values
-from fillmask_ui.ui.explore.sentence_strip import Draft
+from fillmask_ui.ui.explore.sentence_strip import Draft, carried
+from fillmask_ui.ui.session import Session, check_text
+
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -74,3 +78,37 @@ class Question:
         fillmask_ui.errors.DataError: unit: input should be 'nats' or 'bits'; it was "pints"
         """
         return from_values(cls, values)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question whose model is loaded."""
+
+    question: Question
+    model: MaskedLM
+    draft: Draft  # of the sentence box, with the words known behind its masks
+
+    @classmethod
+    def read(cls, session: Session, question: Question | Mapping[str, Any]) -> "Asked":
+        """Load the model of a question; a `FillmaskError` if it or the text is refused."""
+        if not isinstance(question, Question):
+            question = Question.read(question)
+        check_text(question.text)
+        model = session.model(question.model)
+        text, mask_token = question.text, model.vocabulary.mask_token
+        return cls(question, model, carried(question.draft, text, mask_token))
+
+    @property
+    def text(self) -> str:
+        """With the model's own masks."""
+        return self.draft.text
+
+    @property
+    def mask(self) -> int:
+        """Number of the chosen mask, from 0."""
+        return self.question.selected if self.question.selected < len(self.draft.hidden) else 0
+
+    @property
+    def several(self) -> bool:
+        """Whether a mask has to be told from others."""
+        return len(self.draft.hidden) > 1

@@ -15,35 +15,43 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.filling import MAX_TOP_K, fill, score_candidates, unscorable
 from fillmask_ui.filling.guesses import Guesses, key, parse_guesses
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, ScoredWord
+from fillmask_ui.records import Candidate, ScoredWord, finite
 from fillmask_ui.show.numbers import loss_number, loss_text, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.charts import Axis, Cell, Row
-from fillmask_ui.ui.explore.explore_state import Question
-from fillmask_ui.ui.explore.prediction_view import LossPoint, current_draft, points_json
+from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.session import Session, check_text
 
 MAX_CHARACTERS = 100  # of the true word
 
 
-def guesses(_: Session, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The typed `guesses` as a list of words with amounts, or an error."""
+def guesses(_: Session, values: Mapping[str, Any]) -> Json:
+    """The typed `guesses` as a list of words with amounts, and as chips; or an error."""
     found = _typed(Question.read(values))
-    return {"error": "", **asdict(found), "people": found.people, "no_guess": found.no_guess}
+    total, counted = sum(own.amount for own in found.guesses), ""
+    if total and found.percent:
+        counted = f"{_number(max(0.0, 100.0 - total))}% of the class made no guess."
+    elif total:
+        counted = "1 guess" if total == 1 else f"{_number(total)} guesses"
+    html = render("page/explore/guess_chips.html", **vars(found), number=_number)
+    told = {"count": counted, "people": found.people, "no_guess": found.no_guess}
+    return {"error": "", **asdict(found), **told, "html": html}
 
 
-def guess(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
+def _number(value: float) -> str:
+    return f"{float(f'{value:.6g}'):.10g}"
+
+
+def guess(session: Session, values: Mapping[str, Any]) -> Json:
     """The comparison as HTML, or an error.
 
     `values` are those of a question, the typed `guesses` and, if the draft lacks the hidden word,
     `truth`, which may be blank.
     """
     question = Question.read(values)
-    check_text(question.text)
-    model, mask = session.model(question.model), question.selected
-    draft = current_draft(question, model)
-    truth = (draft.word(mask) or question.truth.strip())[:MAX_CHARACTERS]
-    found = compare(session, model, draft.text, _typed(question), truth, mask=mask)
+    asked, mask = Asked.read(session, question), question.selected
+    truth = (asked.draft.word(mask) or question.truth.strip())[:MAX_CHARACTERS]
+    found = compare(session, asked.model, asked.text, _typed(question), truth, mask=mask)
     return {"error": "", "html": comparison_html(found, question.unit, curve=True)}
 
 
@@ -64,18 +72,6 @@ class Losses:
     people: float  # infinite if nobody guessed it
     one_more: float  # of the class with one more guess for it
     model: float | None  # None if it cannot spell the word
-    said: Guesses  # of the class
-
-    @property
-    def imagined(self) -> str:
-        """The guess that `one_more` adds."""
-        return "1 %" if self.said.percent else "one more imaginary guess"
-
-    def formula(self, unit: str) -> str:
-        """The formula of `one_more` for a word that nobody guessed."""
-        guesses = f"{self.said.people:,.10g}"
-        share = f"1 / {guesses}" if self.said.percent else f"(0 + 1) / ({guesses} + 1)"
-        return f"{'−log₂' if unit == 'bits' else '−ln'}({share})"
 
 
 @dataclass(frozen=True)
@@ -88,6 +84,7 @@ class Comparison:
     parts: Mapping[str, int]  # sub-tokens of words that were scored
     losses: Losses | None  # None if the true word is unknown
     left_out: tuple[str, ...]  # words that the model cannot spell
+    said: Guesses  # of the class
 
 
 def compare(
@@ -100,19 +97,10 @@ def compare(
     mask: int = 0,
     model_words: int = MODEL_WORDS,
 ) -> Comparison:
-    """The class beside the model at one mask.
+    """The class beside the model at one mask of a text, the first if `mask` is out of range.
 
-    Args:
-        session: of the page, for its limits.
-        model: to compare with.
-        text: with at least one mask.
-        said: the class's guesses.
-        truth: the hidden word; blank if unknown.
-        mask: number from 0; the first mask if out of range.
-        model_words: words of the model listed although nobody guessed them.
-
-    Raises:
-        FillmaskError: if there are no guesses, or the model cannot answer.
+    `truth` is the hidden word, blank if unknown; `model_words` are listed although nobody guessed
+    them. A `FillmaskError` if there are no guesses, or the model cannot answer.
     """
     if not said.guesses:
         raise OptionError("nobody has guessed yet: type a word, or several as in: mat 12, floor 5")
@@ -147,8 +135,11 @@ def compare(
     left_over = Said(probability=said.no_guess), Said(probability=max(0.0, rest))
     rows.append(ContrastedWord.of("", *left_over))
     parts = {word: len(own.parts) for word, own in scored.items()}
-    losses = _losses(said, truth, scored)
-    return Comparison(tuple(rows), parts, losses, tuple(left_out))
+    losses = None
+    if truth:
+        own_nats = scored[truth].nll_nats if truth in scored else None
+        losses = Losses(truth, said.nll_nats(truth), said.nll_with_one_more(truth), own_nats)
+    return Comparison(tuple(rows), parts, losses, tuple(left_out), said)
 
 
 def _words(said: Guesses, truth: str, candidates: Sequence[Candidate]) -> dict[str, str]:
@@ -157,20 +148,10 @@ def _words(said: Guesses, truth: str, candidates: Sequence[Candidate]) -> dict[s
     Spelled as in the model's candidates where they match, as the model may be case-sensitive.
     """
     written = {key(c.word): c.word.strip() for c in reversed(candidates)}
-    by_share = sorted(said.guesses, key=lambda guess: -guess.amount)
     words = {key(truth): truth} if truth else {}
-    return words | {
-        key(one.word): written.get(key(one.word), one.word)
-        for one in by_share
-        if not truth or key(one.word) != key(truth)
-    }
-
-
-def _losses(said: Guesses, truth: str, scored: Mapping[str, ScoredWord]) -> Losses | None:
-    if not truth:
-        return None
-    model = scored[truth].nll_nats if truth in scored else None
-    return Losses(truth, said.nll_nats(truth), said.nll_with_one_more(truth), model, said)
+    for own in sorted(said.guesses, key=lambda guess: -guess.amount):
+        words.setdefault(key(own.word), written.get(key(own.word), own.word))
+    return words
 
 
 def verdict(losses: Losses, unit: str) -> str:
@@ -187,34 +168,32 @@ def verdict(losses: Losses, unit: str) -> str:
 
 def comparison_html(found: Comparison, unit: str, *, curve: bool = False) -> str:
     """The verdict, paired bars, both losses; with `curve` the model's loss as a point on it."""
-    axis = Axis.shares()
-    losses = found.losses
-    point: str | None = None
+    axis, losses, points = Axis.shares(), found.losses, []
     if curve and losses and losses.model is not None:
-        texts = percent(math.exp(-losses.model)), loss_text(losses.model, unit)
-        own = LossPoint(0, losses.word, True, math.exp(-losses.model), losses.model, texts)
-        point = json.dumps(points_json([own]))
+        share = math.exp(-losses.model)
+        texts = percent(share), loss_text(losses.model, unit)
+        points = [{"mask": 0, "word": losses.word, "hidden": True, "probability": share}]
+        points[0] |= {"nll_nats": losses.model, "texts": texts}
     return render(
         "page/guess_result.html",
         rows=[_row(own, found.parts, axis) for own in found.words],
         axis=axis,
         losses=losses,
+        said=found.said,
         left_out=found.left_out,
         unit=unit,
         infinite=math.inf,
         verdict=verdict(losses, unit) if losses else "",
         several=any(count > 1 for count in found.parts.values()),
-        point=point,
+        point=json.dumps(finite(points)) if points else None,
     )
 
 
 def _row(own: ContrastedWord, parts: Mapping[str, int], axis: Axis) -> Row:
     """The class above the model."""
-    sides = zip(("candidate", "reference"), own.probabilities, strict=True)
-    marks = [axis.mark(100 * p, side, percent(p)) for side, p in sides if p is not None]
+    marks = axis.pair(own.probabilities, ("candidate", "reference"))
     if not own.word:
-        name = "no guess, all other words" if own.probability else "all other words"
-        return Row(name, tuple(marks))
+        return Row("no guess, all other words" if own.probability else "all other words", marks)
     count = parts.get(own.word, 1)
     cells = (Cell(str(count), quiet=count == 1),) if max(parts.values(), default=1) > 1 else ()
-    return Row(own.word, tuple(marks), cells, truth=own.asked)
+    return Row(own.word, marks, cells, truth=own.asked)

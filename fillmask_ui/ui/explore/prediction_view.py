@@ -7,9 +7,10 @@ import csv
 import io
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from fillmask_ui.comparing import Comparison, ContrastedWord
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
 from fillmask_ui.filling import fill, score_candidate_at, unscorable
 from fillmask_ui.filling.candidates import MAX_JOINT_MASKS
@@ -21,14 +22,8 @@ from fillmask_ui.show.drawing import MAX_BARS, bars_of, single_id
 from fillmask_ui.show.numbers import loss_text, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import error_message
-from fillmask_ui.ui.explore.explore_state import Question
-from fillmask_ui.ui.explore.sentence_strip import (
-    MAX_STRIP_TOKENS,
-    Draft,
-    carried,
-    strip_html,
-    version_of,
-)
+from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
+from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft, strip_html, version_of
 from fillmask_ui.ui.session import Session, check_text
 
 # Pieces shown of one mask, each a template.
@@ -37,6 +32,10 @@ _WELCOME = "Write a sentence, or start from an example."
 _CSV_COLUMNS = (
     *("mask", "position", "rank", "word", "token", "token_id"),
     *("probability", "nll_nats", "nll_bits", "cumulative_probability"),
+)
+_COLUMNS_OF_TWO = (
+    *("mask", "position", "other_position", *ContrastedWord.__dataclass_fields__),
+    *("model", "other_model"),
 )
 
 
@@ -51,15 +50,25 @@ class Answer:
     filling: Filling | None = None  # all figures, for the downloads
     selected: int = 0  # number of the mask shown, from 0
     hidden: ScoredWord | None = None  # the word behind that mask, if known
-    loss: LossPoint | None = None  # of that mask, on the curve of losses
+    unit: str = "nats"
     measurable: bool = False  # whether it can be measured, without a mask
-    html: Mapping[str, str] = field(
-        default_factory=dict
-    )  # `strip`, `tokens`, and `PIECES` of the mask
+    html: Mapping[str, str] = field(default_factory=dict)  # `strip`, `tokens`, `PIECES` of the mask
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """JSON-ready values for the browser."""
         mask = self.filling.masks[self.selected] if self.filling else None
+        shown, losses = None, []
+        if self.filling and mask:
+            losses = [loss_point(self.filling, self.selected, self.hidden, self.unit)]
+            shown = {
+                "candidates": [
+                    {"id": own.token_id, **_some(own, "word", "probability", "nll_nats")}
+                    for own in mask.candidates
+                ],
+                "rest": max(0.0, 1.0 - sum(own.probability for own in mask.candidates)),
+                **_some(mask, "entropy_nats", "perplexity"),
+            }
+        hidden = self.hidden and _some(self.hidden, "word", "probability", "nll_nats", "rank")
         return {
             "kind": self.kind,
             "notice": self.notice,
@@ -69,36 +78,16 @@ class Answer:
             "model": self.model,
             "selected": self.selected,
             "masks": len(self.draft.hidden),
-            "mask": mask
-            and finite(
-                {
-                    "candidates": [
-                        {
-                            "id": c.token_id,
-                            "word": c.word,
-                            "probability": c.probability,
-                            "nll_nats": c.nll_nats,
-                        }
-                        for c in mask.candidates
-                    ],
-                    "rest": max(0.0, 1.0 - sum(c.probability for c in mask.candidates)),
-                    "entropy_nats": mask.entropy_nats,
-                    "perplexity": mask.perplexity,
-                }
-            ),
-            "truth": self.hidden
-            and finite(
-                {
-                    "word": self.hidden.word,
-                    "probability": self.hidden.probability,
-                    "nll_nats": self.hidden.nll_nats,
-                    "rank": self.hidden.rank,
-                }
-            ),
-            "losses": points_json([self.loss] if self.loss else []),
+            "mask": shown and finite(shown),
+            "truth": hidden and finite(hidden),
+            "losses": losses,
             "measurable": self.measurable,
             "html": dict(self.html),
         }
+
+
+def _some(record: Any, *names: str) -> Json:
+    return {name: getattr(record, name) for name in names}
 
 
 def sendable(text: str) -> str:
@@ -115,18 +104,17 @@ def answer(session: Session, question: Question) -> Answer:
     if not question.text.strip():
         return Answer("hint", _WELCOME)
     try:
-        check_text(question.text)
-        model = session.model(question.model)
-        draft = current_draft(question, model)
-        encoding = model.vocabulary.encode(draft.text)
+        asked = Asked.read(session, question)
+        encoding = asked.model.vocabulary.encode(asked.text)
     except FillmaskError as error:
         return Answer("error", error_message(error), draft=question.draft)
+    model, draft = asked.model, asked.draft
     try:
         check_length(model, encoding)
         if strange := unknown_words(encoding, model):
             found = Answer("hint", strange)
         elif draft.hidden:
-            found = _predicted(session, model, replace(question, draft=draft))
+            found = _predicted(session, asked)
         else:
             found = Answer("none", measurable=True)
     except FillmaskError as error:
@@ -142,11 +130,6 @@ def answer(session: Session, question: Question) -> Answer:
 def model_name(model: MaskedLM) -> str:
     """Name and precision of a model."""
     return f"{model.signature.name} · {model.signature.precision}"
-
-
-def current_draft(question: Question, model: MaskedLM) -> Draft:
-    """The text of the sentence box, with the words known behind its masks."""
-    return carried(question.draft, question.text, model.vocabulary.mask_token)
 
 
 def unknown_words(encoding: Encoding, model: MaskedLM) -> str:
@@ -167,37 +150,39 @@ def unknown_words(encoding: Encoding, model: MaskedLM) -> str:
     )
 
 
-def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
-    """The answer without the strip; the question's draft is already that of its text."""
-    draft, words, notice = question.draft, split_words(question.words), ""
+def _predicted(session: Session, asked: Asked) -> Answer:
+    """The answer without the strip."""
+    model, text, question = asked.model, asked.text, asked.question
+    words, notice = split_words(question.words), ""
     try:
-        check_text(draft.text, words)
-        problems = unscorable(model, draft.text, words)
+        check_text(text, words)
+        problems = unscorable(model, text, words)
         words = tuple(word for word in words if word not in problems)
         notice = " ".join(f"{problem[:1].upper() + problem[1:]}." for problem in problems.values())
-        filling = session.ask(
-            model, fill, draft.text, top_k=question.top_k, candidates=words, joint=0
-        )
+        filling = session.ask(model, fill, text, top_k=question.top_k, candidates=words, joint=0)
     except OptionError as error:
         # Predictions are shown even if some words cannot be scored.
         notice = error_message(error)
-        filling = session.ask(model, fill, draft.text, top_k=question.top_k, joint=0)
-    selected = question.selected if 0 <= question.selected < len(filling.masks) else 0
-    hidden = None
-    if (word := draft.word(selected)) is not None:
-        # It may have no tokens, or more than the model or the text's limit allows.
-        with contextlib.suppress(OptionError, TextError):
-            hidden = session.ask(model, score_candidate_at, draft.text, word, selected)
-    html = mask_html(filling, model, selected, question=question, hidden=hidden)
+        filling = session.ask(model, fill, text, top_k=question.top_k, joint=0)
+    hidden = scored_hidden(session, asked, asked.mask)
     return Answer(
         "error" if notice else "none",
         notice,
         filling=filling,
-        selected=selected,
+        selected=asked.mask,
         hidden=hidden,
-        loss=loss_point(filling, selected, hidden, question.unit),
-        html=html,
+        unit=question.unit,
+        html=mask_html(filling, model, asked.mask, question=question, hidden=hidden),
     )
+
+
+def scored_hidden(session: Session, asked: Asked, mask: int) -> ScoredWord | None:
+    """The word behind a mask; None if it is unknown or cannot be scored."""
+    if (word := asked.draft.word(mask)) is not None:
+        # It may have no tokens, or more than the model or the text's limit allows.
+        with contextlib.suppress(OptionError, TextError):
+            return session.ask(asked.model, score_candidate_at, asked.text, word, mask)
+    return None
 
 
 def joint_html(filling: Filling, unit: str) -> str:
@@ -235,16 +220,24 @@ def mask_html(
     return {piece: render(f"page/{piece}.html", **values) for piece in PIECES}
 
 
-def filling_csv(filling: Filling) -> str:
-    """All candidates of all masks, one per line, unrounded."""
+def masks_csv(found: Filling | Comparison) -> str:
+    """All words of all masks, one per line, unrounded; columns with `other` are the candidate's."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, _CSV_COLUMNS, lineterminator="\n")
+    columns = _COLUMNS_OF_TWO if isinstance(found, Comparison) else _CSV_COLUMNS
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()
-    for number, mask in enumerate(filling.masks, start=1):
-        totals = itertools.accumulate(c.probability for c in mask.candidates)
-        for c, total in zip(mask.candidates, totals, strict=True):
-            own = {"mask": number, "position": mask.position, **vars(c)}
-            writer.writerow(own | {"nll_bits": c.nll_bits, "cumulative_probability": total})
+    masks: Sequence[Any] = found.masks
+    for number, mask in enumerate(masks, start=1):
+        totals = itertools.accumulate(own.probability or 0.0 for own in mask.candidates)
+        for own, total in zip(mask.candidates, totals, strict=True):
+            row = {"mask": number, "position": mask.position, **vars(own)}
+            if isinstance(found, Comparison):
+                row |= {"model": found.first.signature.name}
+                row |= {"other_model": found.second.signature.name}
+                row |= {"other_position": mask.other_position}
+            else:
+                row |= {"nll_bits": own.nll_bits, "cumulative_probability": total}
+            writer.writerow(row)
     return out.getvalue()
 
 
@@ -252,42 +245,30 @@ def filling_csv(filling: Filling) -> str:
 MAX_POINTS = 8
 
 
-@dataclass(frozen=True)
-class LossPoint:
-    """The hidden word of a mask on the loss curve, or its first candidate if unknown."""
-
-    mask: int  # its number, from 0
-    word: str
-    hidden: bool  # whether it is the hidden word
-    probability: float
-    nll_nats: float  # infinite for an impossible word
-    texts: tuple[str, str]  # probability and loss, formatted
-
-
-def loss_point(filling: Filling, mask: int, hidden: ScoredWord | None, unit: str) -> LossPoint:
-    """The point of one mask; `hidden` is its word if known and scorable."""
+def loss_point(filling: Filling, mask: int, hidden: ScoredWord | None, unit: str) -> Json:
+    """A mask on the loss curve: its hidden word, or its first candidate if that is unknown."""
     best = filling.masks[mask].candidates[0]
     own = hidden or best
-    word = own.word.strip() or best.token
-    texts = (percent(own.probability), loss_text(own.nll_nats, unit))
-    return LossPoint(mask, word, hidden is not None, own.probability, own.nll_nats, texts)
+    return finite(
+        {
+            "mask": mask,
+            "word": own.word.strip() or best.token,
+            "hidden": hidden is not None,
+            **_some(own, "probability", "nll_nats"),  # an infinite loss becomes null
+            "texts": (percent(own.probability), loss_text(own.nll_nats, unit)),
+        }
+    )
 
 
-def loss_points(
-    session: Session, model: MaskedLM, filling: Filling, words: Sequence[str | None], unit: str
-) -> list[LossPoint]:
-    """A point for each of the first masks; `words` are the hidden ones, one per mask."""
-    points = []
-    for mask, word in enumerate(words[:MAX_POINTS]):
-        scored: ScoredWord | None = None
-        if word is not None:
-            # An unscorable word has no loss: use the first candidate.
-            with contextlib.suppress(OptionError, TextError):
-                scored = session.ask(model, score_candidate_at, filling.encoding.text, word, mask)
-        points.append(loss_point(filling, mask, scored, unit))
-    return points
-
-
-def points_json(points: Sequence[LossPoint]) -> list[dict[str, Any]]:
-    """Points as JSON; an infinite loss becomes null."""
-    return [finite(asdict(point)) for point in points]
+def losses(session: Session, values: Mapping[str, Any]) -> Json:
+    """The points of the first masks on the loss curve; `answer` has only the selected one."""
+    question = Question.read(values)
+    filling = answer(session, question).filling
+    if filling is None:
+        return {"points": []}
+    asked = Asked.read(session, question)
+    points = [
+        loss_point(filling, mask, scored_hidden(session, asked, mask), question.unit)
+        for mask in range(min(MAX_POINTS, len(filling.masks)))
+    ]
+    return {"version": version_of(asked.text), "points": points}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import Any
 
 from fillmask_ui.filling.prompt import mask_positions, mask_range, normalise_masks, write_token
-from fillmask_ui.filling.words import TextWord, text_words
+from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding, Filling, ScoredWord
 from fillmask_ui.show.render import render
@@ -17,19 +19,6 @@ from fillmask_ui.show.words import candidate_names
 
 # A longer text gets no buttons.
 MAX_STRIP_TOKENS = 600
-
-
-@dataclass(frozen=True)
-class Item:
-    """A word or a mask of the strip."""
-
-    kind: str  # `word` or `mask`
-    shown: str
-    token: int  # index of its first token, or number of a mask
-    about: str = ""  # the tokens of a word
-    pieces: tuple[str, ...] = ()  # of a word: the text of each of its tokens
-    joined: bool = False  # whether no space precedes it
-    unknown: bool = False  # whether the vocabulary lacks a part of it
 
 
 def version_of(text: str) -> str:
@@ -55,7 +44,7 @@ def strip_html(
     best = [mask.candidates[0] for mask in filling.masks] if filling else []
     return render(
         "page/strip.html",
-        items=strip_items(encoding, vocabulary),
+        items=list(_items(encoding, vocabulary)),
         hidden=draft.words(len(mask_positions(encoding, vocabulary))),
         guesses=[(candidate_names([guess], vocabulary)[0], guess.probability) for guess in best],
         selected=selected,
@@ -76,35 +65,27 @@ def direction(text: str) -> str:
     return "ltr" if strong == "L" else "rtl"
 
 
-def strip_items(encoding: Encoding, vocabulary: Vocabulary) -> list[Item]:
-    """Words and masks in their order."""
+def _items(encoding: Encoding, vocabulary: Vocabulary) -> Iterator[dict[str, Any]]:
+    """Words and masks in their order, as `page/strip.html` shows them."""
+    text, spans = encoding.text, encoding.spans
     words = {word.tokens[0]: word for word in text_words(encoding, vocabulary)}
     masks = {place: number for number, place in enumerate(mask_positions(encoding, vocabulary))}
-    items = []
-    for index, token in enumerate(encoding.tokens):
-        start = encoding.spans[index].start
-        joined = 0 < start <= len(encoding.text) and not encoding.text[start - 1].isspace()
-        if index in words:
-            joined = words[index].start == start and joined
-            items.append(_word_item(words[index], encoding, vocabulary, joined))
-        elif index in masks:
-            items.append(Item("mask", token, masks[index], joined=joined))
-    return items
-
-
-def _word_item(word: TextWord, encoding: Encoding, vocabulary: Vocabulary, joined: bool) -> Item:
-    starts = [max(word.start, encoding.spans[i].start) for i in word.tokens]
-    ends = [*starts[1:], word.end]
-    names = ", ".join(f"{encoding.tokens[i]} (id {encoding.ids[i]})" for i in word.tokens)
-    return Item(
-        "word",
-        word.text,
-        word.tokens[0],
-        about=f"{'token' if len(word.tokens) == 1 else 'tokens'} {names}",
-        pieces=tuple(encoding.text[a:b] for a, b in zip(starts, ends, strict=True)),
-        joined=joined,
-        unknown=any(encoding.ids[i] == vocabulary.unk_id for i in word.tokens),
-    )
+    for index in sorted({*words, *masks}):
+        start = spans[index].start
+        joined = 0 < start <= len(text) and not text[start - 1].isspace()
+        if (word := words.get(index)) is None:
+            yield {"kind": "mask", "token": masks[index], "joined": joined}
+            continue
+        starts = [max(word.start, spans[i].start) for i in word.tokens]
+        names = ", ".join(f"{encoding.tokens[i]} (id {encoding.ids[i]})" for i in word.tokens)
+        yield {
+            "kind": "word",
+            "token": index,
+            "joined": word.start == start and joined,
+            "about": f"{'token' if len(word.tokens) == 1 else 'tokens'} {names}",
+            "pieces": [text[a:b] for a, b in pairwise([*starts, word.end])],
+            "unknown": any(encoding.ids[i] == vocabulary.unk_id for i in word.tokens),
+        }
 
 
 @dataclass(frozen=True)
@@ -165,13 +146,10 @@ def carried(draft: Draft, text: str, mask_token: str) -> Draft:
 
 
 def common_length(left: Sequence[str], right: Sequence[str]) -> int:
-    """The number of pieces that two texts share at their start.
-
-    >>> common_length("mask", "mast")
-    3
-    """
-    shorter = min(len(left), len(right))
-    return next((i for i in range(shorter) if left[i] != right[i]), shorter)
+    """The number of pieces that two texts share at their start."""
+    return sum(
+        1 for _ in takewhile(lambda both: both[0] == both[1], zip(left, right, strict=False))
+    )
 
 
 def _count_words(parts: list[str], mask_token: str) -> int:
@@ -179,10 +157,7 @@ def _count_words(parts: list[str], mask_token: str) -> int:
 
 
 def hide(draft: Draft, vocabulary: Vocabulary, token: int) -> Draft:
-    """Put a mask in place of the word of a token of the encoded text.
-
-    Special tokens and masks do not change the draft.
-    """
+    """Put a mask in place of the word of a token; special tokens and masks change nothing."""
     encoding = vocabulary.encode(draft.text)
     word = next((w for w in text_words(encoding, vocabulary) if token in w.tokens), None)
     if word is None:
@@ -205,20 +180,10 @@ def restore(draft: Draft, vocabulary: Vocabulary, mask: int) -> Draft:
 
 
 def fill_in(draft: Draft, vocabulary: Vocabulary, mask: int, token_id: int) -> Draft:
-    """Write a token in place of a mask, with the spaces that make the model see that token.
-
-    Masks count from 0; an invalid number does not change the draft.
-    """
+    """Write a token in place of a mask, with the spaces that make the model see that token."""
     encoding = vocabulary.encode(draft.text)
     hidden = draft.words(len(mask_positions(encoding, vocabulary)))
     if not 0 <= mask < len(hidden):
         return draft
     del hidden[mask]
     return Draft(write_token(encoding, vocabulary, mask, token_id), tuple(hidden))
-
-
-def fill_all(draft: Draft, vocabulary: Vocabulary, token_ids: Iterable[int]) -> Draft:
-    """`fill_in` for every mask, from left to right, one token each."""
-    for token_id in token_ids:
-        draft = fill_in(draft, vocabulary, 0, token_id)
-    return draft

@@ -18,6 +18,7 @@ from fillmask_ui.ui import components
 from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS, QUIET
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 from fillmask_ui.ui.explore.explore_modes import DOWNLOADS, MODES, SERVED, answer
+from fillmask_ui.ui.figure import Unfinished
 from fillmask_ui.ui.session import Session
 
 
@@ -76,7 +77,7 @@ def build(session: Session) -> None:
     def put_first_answer() -> None:
         """Once the model is loaded, the page is sent with the answer to what it opens with."""
         # The first visitor to use the model sees the error.
-        with contextlib.suppress(FillmaskError):
+        with contextlib.suppress(FillmaskError, Unfinished):
             session.model("")
             first = answer(session, plain)
             found = next(part for part in page.config["components"] if part["id"] == shown._id)

@@ -1,0 +1,253 @@
+"""Two distributions at one mask as one chart: of two models, or of two sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import partial
+from typing import Any, NamedTuple
+
+from fillmask_ui.comparing import Comparison, Contrast, ContrastedWord, compare, pair_masks
+from fillmask_ui.filling import unscorable
+from fillmask_ui.filling.prompt import normalise_masks, split_words
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.show.numbers import percent
+from fillmask_ui.show.render import render
+from fillmask_ui.show.words import compared_name, first_words, points
+from fillmask_ui.ui.explore.charts import Axis, Cell, Mark, Row
+from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
+from fillmask_ui.ui.explore.prediction_view import model_name
+from fillmask_ui.ui.explore.sentence_strip import version_of
+from fillmask_ui.ui.figure import finished
+from fillmask_ui.ui.session import Session, check_text
+
+# Words with bars, and those asked about; the table has them all.
+MAX_ROWS = 10
+# Longest name of a sentence by the words in which it differs.
+_MAX_NAME = 28
+
+
+def contrast_html(
+    found: Contrast,
+    models: tuple[MaskedLM, MaskedLM],
+    question: Question,
+    *,
+    of: str,
+    names: tuple[str, str],
+    titles: tuple[str, str],
+    number: int | None,
+    hidden: str | None = None,
+    key: str = "",
+    notes: Sequence[str] = (),
+) -> str:
+    """The conclusion, the bars, the figures and the table of all words; the reference comes first.
+
+    The chart calls the sides, `models` or `sentences` (`of`), by their `names`; `titles` are in
+    full. `number` is that of the mask, None where the text has one; a click writes a word into the
+    text and mask of `key`, if any.
+    """
+    name = partial(compared_name, first=models[0].vocabulary, second=models[1].vocabulary)
+    by_change = sorted(found.candidates, key=lambda own: -abs(own.difference or 0.0))
+    by_size = sorted(found.candidates, key=lambda own: -max(p or 0.0 for p in own.probabilities))
+    change = question.by == "change"
+    ordered = by_change if change else by_size
+    shown = [own for place, own in enumerate(ordered) if place < MAX_ROWS or own.asked]
+    steps = [100 * (own.difference or 0.0) for own in shown]
+    axis = Axis.fitted(steps, "points", signed=True) if change else Axis.shares(question.zoom)
+    rows = [
+        Row(
+            name(own),
+            *(_difference(own, axis) if change else _shares(own, axis)),
+            key="" if own.token_id is None or not key else f"{key}:{own.token_id}",
+            title=f"click to write {own.word} there",
+            truth=own.asked and own.word == hidden,
+            notes=("asked",) if own.asked and own.word != hidden else (),
+        )
+        for own in shown
+    ]
+    return render(
+        "page/explore/contrast.html",
+        mask=found,
+        of=of,
+        names=names,
+        titles=titles,
+        change=change,
+        rows=rows,
+        axis=axis,
+        words=by_size,
+        name=name,
+        points=_points,
+        first=[name(own) for own in first_words(found)],
+        most=by_change[0],
+        truth=next((own for own in found.candidates if own.asked and own.word == hidden), None),
+        number=number,
+        notes=notes,
+        unit=question.unit,
+        zoom=question.zoom,
+    )
+
+
+Drawn = tuple[tuple[Mark, ...], tuple[Cell, ...]]
+
+
+def _difference(own: ContrastedWord, axis: Axis) -> Drawn:
+    """One bar, in the colour of the side that gives more; none without both."""
+    cells = *(Cell("–" if p is None else percent(p)) for p in own.probabilities), _ranks(own)
+    if own.difference is None:
+        return (), cells
+    side = "candidate" if own.difference > 0 else "reference"
+    return (axis.mark(100 * own.difference, side, _points(own)),), cells
+
+
+def _shares(own: ContrastedWord, axis: Axis) -> Drawn:
+    return axis.pair(own.probabilities), (Cell(_points(own)), _ranks(own))
+
+
+def _points(own: ContrastedWord) -> str:
+    return points(own).replace("-", "−") or "–"
+
+
+def _ranks(own: ContrastedWord) -> Cell:
+    """From the reference to the candidate; a rank that stays says little."""
+    if own.rank is None or own.other_rank is None:
+        return Cell("–", quiet=True)
+    return Cell(f"{own.rank:,} → {own.other_rank:,}", quiet=own.rank == own.other_rank)
+
+
+class Pair(NamedTuple):
+    """A question under its two models."""
+
+    asked: Asked
+    models: tuple[MaskedLM, MaskedLM]  # reference, candidate
+    hidden: str | None  # the word behind the chosen mask, if both can score it
+    words: tuple[str, ...]  # typed words that both can score
+    notes: tuple[str, ...]  # why the others cannot be compared
+
+    @classmethod
+    def read(cls, session: Session, question: Question | Mapping[str, Any]) -> Pair:
+        """Load both models and prepare the comparison; a `FillmaskError` if impossible."""
+        asked = Asked.read(session, question)
+        models = asked.model, session.model(asked.question.compare)
+        words, problems = split_words(asked.question.words), dict[str, str]()
+        hidden = asked.draft.word(asked.mask)
+        for model in models:
+            text = asked.text.replace(
+                asked.model.vocabulary.mask_token, model.vocabulary.mask_token
+            )
+            bad = unscorable(model, text, [*words, *([hidden] if hidden else [])])
+            problems |= {word: f"{model.signature.name}: {why}" for word, why in bad.items()}
+        known = tuple(word for word in words if word not in problems)
+        notes = tuple(f"{problems[word]}." for word in words if word in problems)
+        return cls(asked, models, None if hidden in problems else hidden, known, notes)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return model_name(self.models[0]), model_name(self.models[1])
+
+    def compare(self, session: Session, **choices: Any) -> Comparison:
+        """All masks under both models."""
+        return session.ask(self.models, compare, self.asked.text, **choices)
+
+
+def contrast_models(session: Session, values: Mapping[str, Any]) -> Json:
+    """The chosen mask under both models as `html`; `Unfinished` while the candidate loads."""
+    finished(session.model_soon(Question.read(values).compare))
+    pair = Pair.read(session, values)
+    words = dict.fromkeys([*([pair.hidden] if pair.hidden else []), *pair.words])
+    top_k = pair.asked.question.top_k
+    found = pair.compare(session, top_k=top_k, candidates=tuple(words), joint=0)
+    return shown(pair, found.masks[pair.asked.mask], found.notes)
+
+
+def shown(pair: Pair, found: Contrast, notes: Sequence[str] = ()) -> Json:
+    """One mask under both models, in the form of `contrast_models`."""
+    asked = pair.asked
+    html = contrast_html(
+        found,
+        pair.models,
+        asked.question,
+        of="models",
+        names=("reference", "candidate"),
+        titles=pair.names,
+        number=asked.mask if asked.several else None,
+        hidden=pair.hidden,
+        key=f"{version_of(asked.text)}:{asked.mask}",
+        notes=[*(f"{note[:1].upper()}{note[1:]}." for note in notes), *pair.notes],
+    )
+    return {"kind": "none", "html": html}
+
+
+def joint_html(session: Session, question: Question) -> str:
+    """The joint fillings of both models as a table; blank if there are none."""
+    pair = Pair.read(session, question)
+    return render(
+        "page/explore/compare_joint.html",
+        joint=pair.compare(session, top_k=1).joint,
+        names=pair.names,
+        unit=question.unit,
+        version=version_of(pair.asked.text),
+    )
+
+
+def contrast_sentences(session: Session, values: Mapping[str, Any]) -> Json:
+    """The sentence beside the second one, `other`: `html`, or a hint at what is missing."""
+    asked = Asked.read(session, values)
+    check_text(asked.question.other)
+    mask_token = asked.model.vocabulary.mask_token
+    other = normalise_masks(asked.question.other, mask_token)
+    if hint := _missing(asked.text, other, mask_token):
+        return {"kind": "hint", "notice": hint, "html": ""}
+    words = split_words(asked.question.words)
+    for text in (asked.text, other):
+        bad = unscorable(asked.model, text, words)
+        words = tuple(word for word in words if word not in bad)
+    choices = {"masks": (asked.mask, asked.mask), "top_k": asked.question.top_k, "words": words}
+    html = contrast_html(
+        session.ask(asked.model, pair_masks, asked.text, other, **choices),
+        (asked.model, asked.model),
+        asked.question,
+        of="sentences",
+        names=differing_words(asked.text, other),
+        titles=(asked.text, other),
+        number=asked.mask if asked.several else None,
+    )
+    return {"kind": "none", "html": html}
+
+
+def _missing(first: str, second: str, mask_token: str) -> str:
+    """A hint at what the second sentence lacks; blank if it can be compared."""
+    wanted, there = (
+        "1 mask" if count == 1 else f"{count} masks"
+        for count in (first.count(mask_token), second.count(mask_token))
+    )
+    if not second.strip():
+        return f"Write the second sentence, with {mask_token} in it."
+    if mask_token not in first:
+        return "Hide a word of the first sentence: click it."
+    if mask_token not in second:
+        return f"The second sentence has no mask: write {mask_token} where the word is hidden."
+    if there != wanted:
+        return f"The second sentence has {there} and the first {wanted}: give both the same number."
+    if first.split() == second.split():
+        return "Both sentences are the same: change a word in the second."
+    return ""
+
+
+def differing_words(first: str, second: str) -> tuple[str, str]:
+    """Short names of two sentences: the words in which they differ, if these are few.
+
+    >>> differing_words("The nurse said [MASK].", "The doctor said [MASK].")
+    ('nurse', 'doctor')
+    >>> differing_words("A [MASK].", "A very old [MASK].")
+    ('first sentence', 'second sentence')
+    """
+    left, right = (re.findall(r"\[\w+\]|<\w+>|\w+|[^\w\s]", text) for text in (first, second))
+    changes = SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
+    parts = [
+        (" ".join(left[a:b]), " ".join(right[c:d])) for tag, a, b, c, d in changes if tag != "equal"
+    ]
+    names = (" … ".join(own for own, _ in parts), " … ".join(own for _, own in parts))
+    plain = all(own and other and not set(own + other) & set("[<") for own, other in parts)
+    short = parts and max(map(len, names)) <= _MAX_NAME
+    return names if plain and short else ("first sentence", "second sentence")
