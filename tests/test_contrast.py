@@ -9,7 +9,7 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 from table_model import TableModel, letter_vocabulary
 
-from fillmask_ui import compare, fill, load_model, pair_masks, score_candidates
+from fillmask_ui import compare, fill, pair_masks, score_candidates
 
 FIRST, SECOND = TableModel(seed=3), TableModel(seed=3, noise=0.8)
 OTHER = TableModel(seed=5, vocabulary=letter_vocabulary())
@@ -143,22 +143,6 @@ def test_two_tokenizers_are_compared_by_word():
         assert mask.flipped == (words[0] != words[1])
     assert {own.listed for own in found.joint} == {True, False}
     assert all(own.nll_nats is not None for own in found.joint if own.listed)
-
-
-def test_each_model_gets_its_own_mask(tiny_models):
-    """A WordPiece and a byte-level BPE model, made with transformers, as their users load them."""
-    bert, roberta = (load_model(str(tiny_models.folder(f))) for f in ("bert", "roberta"))
-    text = "The cat sat on the [MASK] by the ___."
-    for pair in ((bert, roberta), (roberta, bert)):
-        found = compare(*pair, text, top_k=8, candidates=["river"])
-        assert found.by_word and len(found.masks) == 2
-        alone = [fill(model, text, top_k=8, candidates=["river"]) for model in pair]
-        assert [found.first, found.second] == alone
-        for number, mask in enumerate(found.masks):
-            (asked,) = (row for row in mask.candidates if row.asked)
-            assert asked.probabilities == tuple(
-                side.masks[number].scored[0].probability for side in alone
-            )
 
 
 def test_two_sentences_have_the_words_of_either():

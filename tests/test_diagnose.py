@@ -5,7 +5,6 @@ Ratios are recomputed with numpy from the stored numbers, losses with `evaluate`
 
 import math
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -17,7 +16,6 @@ from tiny_models import SENTENCES
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.files import asset
-from fillmask_ui.intervals import Interval
 from fillmask_ui.models import ModelChoice, load_choice
 from fillmask_ui.onnx_tools.constant_folding import copied
 from fillmask_ui.onnx_tools.float32_graph import dequantized
@@ -26,11 +24,8 @@ from fillmask_ui.onnx_tools.graph_parts import find_parts
 from fillmask_ui.quantizing.diagnosis import (
     DiagnoseOptions,
     Diagnosis,
-    PartNoise,
     Power,
-    Restored,
     activation_noise,
-    worst_first,
 )
 from fillmask_ui.quantizing.graphs import open_pair
 from fillmask_ui.quantizing.leave_one_out import diagnose
@@ -204,40 +199,3 @@ def test_the_greedy_list_ends_under_the_budget_or_says_that_it_cannot(home):
     assert len(greedy.names) <= greedy.tried <= 3
     wide = last(choice, home.baseline, budget=5.0, most=1)
     assert wide.greedy.reached and not wide.greedy.steps
-
-
-def test_its_own_baseline_and_half_precision(home):
-    known = last(home.int8, home.int8)
-    assert known.relative_change == known.difference_nats == 0.0
-    assert {part.weight_snr_db for part in known.parts} == {math.inf}
-    assert {part.activation_snr_db for part in known.parts} == {math.inf}
-    assert known.greedy is None and known.complete
-    assert "all differences are 0" in " ".join(known.notes)
-    known = last(home.fp16, home.baseline, most=1)
-    assert not known.only_here and known.parts[0].restored is not None
-    assert all(60 < part.weight_snr_db < 90 for part in known.parts if part.kind == "product")
-
-
-def part(name, snr, usual=40.0, recovered=None):
-    noise = PartNoise(name, "product", 0, (2, 2), "int8", 4, 16, snr, usual)
-    if recovered is None:
-        return noise
-    interval = Interval(recovered - 0.01, recovered + 0.01, "bootstrap-t")
-    return replace(noise, restored=Restored(recovered, interval, 12))
-
-
-def test_the_order():
-    parts = [
-        part("quiet", 41.0),
-        part("helps", 40.0, recovered=0.02),
-        part("helps more", 42.0, recovered=0.05),
-        part("unsure", 38.0, recovered=0.005),
-        part("exact", math.inf, usual=150.0),
-        part("broken bias", 10.0, usual=150.0),
-        part("broken and dear", 5.0, recovered=1.0),
-    ]
-    names = [own.name for own in worst_first(parts)]
-    assert names[:4] == ["broken and dear", "broken bias", "helps more", "helps"]
-    assert names[4] == "unsure" and names[-2:] == ["exact", "quiet"]
-    values = parts[-1].to_dict()
-    assert values["restored"]["significant"] and values["sticks_out"] and not values["equal"]

@@ -7,11 +7,11 @@ from __future__ import annotations
 import ast
 import json
 import re
-import socket
 from pathlib import Path
 
 import pytest
 import typer
+from serving import serving
 from test_layers import HEAVY, ROOMS
 
 from fillmask_ui.cli.main import app
@@ -207,16 +207,10 @@ def test_what_a_public_page_promises_is_what_the_code_has():
 @pytest.fixture(scope="module")
 def served():
     """Address of a page with the embedded model."""
-    from fillmask_ui.ui.page import build_app, launch_options
+    from fillmask_ui.ui.page import build_app
 
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    demo = build_app()
-    options = {"prevent_thread_lock": True, "quiet": True, **launch_options()}
-    demo.launch(server_port=port, **options)
-    yield f"http://127.0.0.1:{port}"
-    demo.close(verbose=False)
+    with serving(build_app()) as url:
+        yield url.rstrip("/")
 
 
 @pytest.mark.parametrize("paper", EXPLAINED, ids=named)

@@ -131,20 +131,3 @@ def test_more_work_than_allowed_is_refused_before_the_model_runs():
     for mask, scored in enumerate(allowed):
         alone = [filling.score_candidate_at(model, text, word, mask) for word in words]
         assert alone == [*scored]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        *(({"top_k": k}, "from 1 to 100, or 'all'") for k in (0, 101)),
-        ({"joint": 101}, r"joint must lie from 0 to 100, .* 1 to 10,000"),
-        ({"beam_width": 10**30}, "joint must lie from 0 to 100"),
-        ({"candidates": "cold"}, "give a list of words"),
-        ({"candidates": ["😀"]}, "cannot be spelled"),
-        ({"candidates": [" "]}, "has no tokens"),
-        ({"candidates": ["[MASK]"]}, "is itself a mask"),
-    ],
-)
-def test_options_out_of_range(options, message):
-    with pytest.raises(OptionError, match=message):
-        filling.fill(MODEL, "the [MASK]", **options)

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from fillmask_ui.bench.contenders import OwnModel
 from fillmask_ui.bench.machine import LIBRARIES, MatrixProducts
 from fillmask_ui.bench.peers import FillMaskPipeline, OnePassPerToken, PublishedLoop, TrainerLoop
-from fillmask_ui.bench.timing import EncoderShape, mask_place, prepared, sentence, timed_turn
+from fillmask_ui.bench.timing import EncoderShape, mask_place, prepared, sentence
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import ModelChoice, load_model
 
@@ -63,12 +63,6 @@ def test_all_contenders_have_the_losses_of_torch(tiny_models, family):
         expected = pytest.approx(-logits.log_softmax(-1).max().item(), abs=1e-4)
         assert call(TEXTS, 16).loss == expected
         assert call(TEXTS, 512) is None  # too long for the model
-
-
-def test_a_turn_has_a_call_before_the_clock_and_at_most_ten():
-    calls = iter(range(100))
-    seconds, last = timed_turn(lambda: next(calls))
-    assert (len(seconds), last) == (10, 10)
 
 
 @pytest.mark.parametrize("reference", ["embedded", "roberta"])

@@ -8,10 +8,8 @@ import pytest
 from scipy import stats
 
 from fillmask_ui import intervals
-from fillmask_ui.errors import OptionError
 from fillmask_ui.intervals import (
     Interval,
-    Limits,
     RatioMoments,
     judge,
     ratio_interval,
@@ -126,13 +124,6 @@ def test_further_texts_settle_a_verdict():
     for low, high, count in ((0.04, 0.06, 9), (-math.inf, math.inf, 100), (0.04, math.inf, 100)):
         unknown = judge(0.05, Interval(low, high, "bootstrap-t"), count)
         assert unknown == judge(0.5, None, 1) == intervals.Verdict("INCONCLUSIVE", None)
-
-
-def test_limits_in_the_wrong_order():
-    with pytest.raises(OptionError, match=r"they were 10.0% and 5.0%"):
-        Limits(0.10, 0.05)
-    with pytest.raises(OptionError, match="pass below must be at least 0"):
-        Limits(-1.0, 0.05)
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 1), (0, 20), (1, 12), (150, 300), (20, 20)])

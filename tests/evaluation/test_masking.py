@@ -151,12 +151,6 @@ def test_uniform_share_makes_every_count_equally_likely():
     np.testing.assert_allclose(places, [0, 1250, 1250, 1250, 1250, 0], atol=110)
 
 
-def test_suffix():
-    for count, expected in ((1, [3]), (2, [2, 3]), (99, [1, 2, 3])):
-        plan = Suffix(suffix_tokens=count).hide(encoded([2, 10, 11, 12, 3]), VOCABULARY, NO_DRAWS)
-        assert plan.cols.tolist() == np.flatnonzero(plan.input_ids == 4).tolist() == expected
-
-
 def test_a_blank_inside_a_span_begins_a_word():
     # As in XLM-R, whose tokens carry the blank to their left.
     tokens, words = ("<s>", "▁the", "▁ca", "t", "</s>"), (None, 0, 1, 1, None)

@@ -8,10 +8,7 @@ from table_model import TableModel, TableVocabulary, sample_texts
 
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.runs import RunStore
-from fillmask_ui.show.charts import CHARTS, ChartKind
-from fillmask_ui.show.charts.chart import Chart, new_figure
 from fillmask_ui.show.report import write_report
-from fillmask_ui.show.table import Table
 
 HOSTILE = 'the </script><script>document.title="owned"</script><b>cat</b> & "dog"'
 
@@ -68,16 +65,3 @@ def test_texts_and_tokens_are_never_markup(tmp_path):
     assert "<img" not in page
     assert "<script>document.title" not in page
     assert "&lt;img src=x" in page
-
-
-def test_a_new_chart_is_a_function_and_a_row(tmp_path, monkeypatch):
-    def tokens(subject):
-        return Chart(new_figure("Tokens."), Table.of(["tokens"], [[subject.models[0].tokens]]))
-
-    monkeypatch.setitem(CHARTS, "tokens", ChartKind(tokens, "All tokens", "How many there are."))
-    run = record(tmp_path)
-    write_report(run, tmp_path / "report.html")
-    page = without_library((tmp_path / "report.html").read_text())
-    assert 'id="chart-tokens"' in page
-    assert "How many there are." in page
-    assert f"{run.summary().model.tokens:,}" in page

@@ -208,10 +208,3 @@ def test_an_error_is_that_of_one_caller_alone(watched):
     for text, answer in zip([*texts[:-2], texts[-1]], [*results[:-2], results[-1]], strict=True):
         np.testing.assert_allclose(answer, ask(watched.model, text), atol=2e-5)
     assert sharing._waiting == []
-
-
-def test_models_that_run_texts_one_by_one_are_asked_at_once():
-    model = Watched(TableModel(), runs_alone=True)
-    sharing = SharedModel(model)
-    ask_behind_the_gate(sharing, ["the [MASK] sat"] * 6)
-    assert model.calls == [(1, 5)] * 6

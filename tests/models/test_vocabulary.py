@@ -127,19 +127,6 @@ def test_word_piece_words(vocabulary):
     assert vocabulary.encode_word("\0\x01", " ") == ()  # BERT's normalizer drops these
 
 
-@of("esm")
-def test_protein(vocabulary):
-    encoding = vocabulary.encode("MK<mask>AY\nW?")
-    assert encoding.tokens == (
-        "<cls>", "M", "K", "<mask>", "A", "Y", "W", "<unk>", "<eos>",
-    )  # fmt: skip
-    pieces = [encoding.text[s.start : s.end] for s in encoding.spans]
-    assert pieces == ["", "M", "K", "<mask>", "A", "Y", "W", "?", ""]
-    assert [encoding.special[0], encoding.special[3], encoding.special[-1]] == [True, False, True]
-    assert [vocabulary.token(i) for i in vocabulary.encode_word("W", "K")] == ["W"]
-    assert not vocabulary.is_continuation(vocabulary.encode_word("W")[0])
-
-
 @of("bert", "roberta", "xlm-roberta", "esm")
 def test_many_threads(vocabulary):
     """Tokenizers that are set anew at each call raise `Already borrowed` here."""

@@ -20,6 +20,7 @@ import pytest
 import typer
 from recorded.program import environment
 from recorded.recording import check_json, parsed
+from serving import free_port
 
 import fillmask_ui
 from fillmask_ui.cli.main import app
@@ -131,9 +132,7 @@ def page(workshop: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     """A client of the page, as the shell starts it, with a recorded model."""
     from gradio_client import Client
 
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    port = free_port()
     cache = tmp_path_factory.mktemp("cache")
     with (cache / "log").open("wb") as log:
         process = subprocess.Popen(

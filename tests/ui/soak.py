@@ -311,17 +311,13 @@ def report(samples: list[float], left: list[Path], counts: Counts) -> bool:
     begin = statistics.median(samples[first : first + window])
     last = statistics.median(samples[-window:])
     growth = 100 * (last / begin - 1)
-    print(
-        f"memory: {begin:.0f} MB from {first * SAMPLE_SECONDS:.0f} s on, {last:.0f} MB at the end"
-    )
+    print(f"memory: {begin:.0f} MB after {first * SAMPLE_SECONDS:.0f} s, {last:.0f} MB at the end")
     print(f"growth: {growth:+.1f} %, highest {max(samples):.0f} MB")
     for kind, seconds in sorted(counts.seconds.items()):
         ordered = sorted(seconds)
         p50, p95 = (ordered[min(len(ordered) * p // 100, len(ordered) - 1)] for p in (50, 95))
-        print(
-            f"{kind:24}{len(ordered):7}  p50 {1e3 * p50:6.0f} ms  p95 {1e3 * p95:6.0f} ms", end=""
-        )
-        print(f"  longest {1e3 * ordered[-1]:6.0f} ms")
+        told = f"p50 {1e3 * p50:6.0f} ms  p95 {1e3 * p95:6.0f} ms  longest {1e3 * ordered[-1]:6.0f}"
+        print(f"{kind:24}{len(ordered):7}  {told} ms")
     for error, times in counts.errors.most_common(12):
         print(f"error, {times} times: {error}")
     print(f"files left: {len(left)}", *map(str, left[:20]), sep="\n  ")

@@ -56,16 +56,6 @@ def test_the_model_sees_the_token_that_was_filled_in(vocabulary):
     assert exact / total > 0.5
 
 
-def test_special_tokens_masks_and_wrong_numbers_do_nothing():
-    draft = Draft("the [MASK]", (None,))
-    last = len(TABLE.encode(draft.text)) - 1
-    for token in (-1, 0, 2, last, 99):
-        assert sentence_strip.hide(draft, TABLE, token) == draft
-    assert sentence_strip.restore(draft, TABLE, 0) == draft
-    assert sentence_strip.restore(draft, TABLE, 5) == draft
-    assert sentence_strip.fill_in(draft, TABLE, 3, 7) == draft
-
-
 @pytest.mark.parametrize(
     ("edited", "hidden"),
     [

@@ -111,22 +111,6 @@ def test_an_upload_that_is_too_much_for_a_public_page_is_refused(tmp_path, name,
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize(("name", "by"), [("a.txt", "paragraph"), ("a.csv", "line")])
-def test_a_folder_of_this_machine_can_be_named_as_a_data_set(tmp_path, name, by):
-    folder = tmp_path / "shards"
-    folder.mkdir()
-    (folder / name).write_text("text\na cat\n")
-    choices = form(where="dataset", dataset=str(folder), by="paragraph")
-    source = plan_of(choices, tmp_path / "runs").source
-    assert (source.kind, source.where, source.by) == ("folder", str(folder), by)
-    for fetched in ({"split": "train"}, {"streaming": True}, {"dataset_name": "small"}):
-        source = plan_of(form(**{**choices, **fetched, "by": "line"}), tmp_path / "runs").source
-        assert source.kind == "dataset"
-    (folder / name).unlink()
-    with pytest.raises(FillmaskError, match=r"has no file that ends in \.txt"):
-        plan_of(choices, tmp_path / "runs")
-
-
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
@@ -205,22 +189,3 @@ def test_an_upload_comes_back_under_its_name(tmp_path):
     gone = set_by(plan, tmp_path)
     assert gone.values["upload"] is None
     assert "texts.txt, is gone: upload it again" in gone.note
-
-
-def test_pasted_texts_come_back(tmp_path):
-    plan = plan_of(form(where="paste", pasted="a cat\n\na dog", by="paragraph"), tmp_path / "runs")
-    found = set_by(plan, tmp_path)
-    assert found.values["pasted"] == "a cat\n\na dog"
-    assert plan_of(form(**found.values), tmp_path / "runs").source == plan.source
-    Path(plan.source.where).unlink()
-    assert "paste it again" in set_by(plan, tmp_path).note
-
-
-def test_a_file_of_this_machine_is_named_by_its_path(tmp_path):
-    path = upload(tmp_path)
-    plan = plan_of(form(where="dataset", dataset=path), tmp_path / "runs")
-    assert plan_of(form(**set_by(plan, tmp_path).values), tmp_path / "runs").source == plan.source
-    public = set_by(plan, tmp_path, public=True)
-    assert (public.values["where"], public.values["upload"]) == ("upload", None)
-    Path(path).unlink()
-    assert "is gone" in set_by(plan, tmp_path).note

@@ -16,7 +16,6 @@ from evaluate_page import (
     finish,
     models,
     own_page_jobs,
-    shown,
     until,
     upload,
     uploaded,
@@ -29,7 +28,6 @@ from fillmask_ui.runs import prepare_info, start
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import job as jobs
 from fillmask_ui.ui.evaluate import controls, measuring
-from fillmask_ui.ui.evaluate.evaluation_jobs import Selection
 
 PSEUDO = {"metric": "pseudo-perplexity"}
 PUBLIC = {"samples": 20, "max_tokens": 64}
@@ -167,17 +165,6 @@ def test_cancel_while_ray_starts_leaves_nothing_behind(tmp_path, engine):
     until(lambda: job.ended)
     assert engine.open == 0
     assert page_jobs.runs().runs == []
-
-
-def test_a_job_that_ended_while_the_page_was_away_is_shown(tmp_path):
-    all_jobs = evaluation_jobs(tmp_path / "runs")
-    job = begun(all_jobs.arrive("before", "ann", "tab1"), tmp_path)
-    until(lambda: job.ended)
-    after = all_jobs.arrive("after", "ann", "tab1")
-    assert after.take_up() is job
-    *_, last = shown(after)
-    assert last.selection == Selection(job.status.so_far.info.name)
-    assert all_jobs.arrive("other", "ann", "tab2").take_up() is None
 
 
 def test_a_new_page_takes_up_what_no_page_shows(tmp_path, known, monkeypatch):

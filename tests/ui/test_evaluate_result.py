@@ -178,10 +178,3 @@ def test_the_largest_differences_and_the_flips(pair):
     flipped = find_tokens(pair, TokenFilter(FLIPPED))
     assert flipped.count == sum(t[2] != t[3] for t in flat(pair))
     assert all(t.top_token != t.baseline_top_token for t in flipped.tokens)
-
-
-def test_a_large_run_is_looked_through_up_to_a_limit_that_is_said(pair, monkeypatch):
-    monkeypatch.setattr(tokens, "MAX_TEXTS", 5)
-    found = find_tokens(pair, TokenFilter())
-    assert (found.texts, found.all_texts) == (5, False)
-    assert "first 5 texts" in tokens.tokens_html(found, TokenFilter(), pair=True)

@@ -70,11 +70,3 @@ def test_an_example_is_complete_and_stands_once():
     assert len({example.text for example in EXAMPLES}) == len(EXAMPLES)
     assert len({group.name for group in EXAMPLE_SETS}) == len(EXAMPLE_SETS)
     assert all(4 <= len(group.examples) <= 5 for group in EXAMPLE_SETS)
-
-
-def test_the_first_example_is_one_mask_without_anything_else():
-    """It is the first screen of a first visit."""
-    first = EXAMPLES[0]
-    assert first.text.count(MASK) == 1
-    state = {"text": first.text, "hidden": [None], "words": "", "other": "", "selected": 0}
-    assert first.state() == state

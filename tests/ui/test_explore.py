@@ -76,22 +76,6 @@ def test_one_model_call_serves_a_change_of_unit_and_of_mask():
     assert len(model.calls) > calls
 
 
-def test_the_hidden_word_is_scored_at_its_own_mask_and_once():
-    model = TableModel()
-    session = Session(ModelStore(loader=lambda *_, **__: model), "table")
-    question = Question("[MASK] " * 20, draft=Draft("[MASK] " * 20, ("walked",) * 20))
-    session.ask(model, fill, question.text, top_k=10, joint=0)
-    calls = len(model.calls)
-    found = answer(session, replace(question, selected=7))
-    # One row for the mask, and one a sub-token.
-    assert sum(rows for _, rows in model.calls[calls:]) == 1 + 2
-    (word,) = score_candidates(TableModel(), question.text, ["walked"])[7]
-    assert f"loss {word.nll_nats:.3f} nats" in found.html["stats"]
-    calls = len(model.calls)
-    answer(session, replace(question, selected=7, unit="bits"))
-    assert len(model.calls) == calls
-
-
 @pytest.mark.parametrize(
     "ask",
     [

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from fillmask_ui.errors import DataError
 from fillmask_ui.models import ModelStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.measure_variants import BASELINE
@@ -210,19 +209,6 @@ def test_a_run_is_found_again_by_its_page_and_stopped_at_its_next_step(
     # The next run has its turn.
     again = runs.begin(second, **VALUES | {"model": folder})
     assert ended(again).state == "done" and len(home.variants()) == 1
-
-
-def test_a_broken_store_is_an_empty_one(visited, folder, store, tmp_path):
-    home = store.find(folder)
-    (home.output(Recipe()) / "fillmask-ui.json").write_text("{")
-    assert home.variants() == []
-    (home.folder / "source.json").write_text("{")
-    assert store.find(folder) is None
-    assert variant_view.stored(store, folder).charts == ()
-    file = tmp_path / "file"
-    file.write_text("")
-    with pytest.raises(DataError, match="FILLMASK_UI_VARIANTS"):
-        run(visited, VariantStore(file), model=folder)
 
 
 def test_a_public_page_has_no_such_tab():

@@ -197,9 +197,6 @@ def test_bad_input_is_answered_in_words_and_text_is_never_executed(visit):
         explore.sentence.fill(text)
         expect(explore.notice).to_contain_text(said)
         expect(explore.sentence).to_have_value(text)
-    for text in ("😀 is [MASK] 👩‍👩‍👧", "Say שלום to [MASK] today.", "a null \x00 byte [MASK]"):
-        explore.write(text)
-        expect(explore.notice).to_be_hidden()
     # An error leaves the last answer and marks it.
     explore.write("Water is [MASK].")
     explore.pick("Model", "nobody/none")

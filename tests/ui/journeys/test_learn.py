@@ -188,17 +188,6 @@ def test_figures_answer_a_class(visit):
     expect(heat.get_by_role("textbox", name="Hidden word")).to_have_value("tea")
     expect(heat.locator(".fm-row-truth")).to_contain_text("tea")
 
-    page.get_by_role("link", name="Both sides").click()
-    figure = learn.see(COURSE[2]).figure("sides")
-    left = figure.locator('[data-piece="view1"]')
-    figure.get_by_role("button", name="cup").click()
-    expect(left).to_contain_text("I drink a cup of [MASK].")
-    word = figure.get_by_label("True word")
-    word.fill("coffee")
-    word.press("Enter")  # presses no sentence
-    expect(left).to_contain_text("for “coffee”")
-    expect(word).to_have_value("coffee")
-
     page.get_by_role("link", name="The loss ledger").click()
     ledger = learn.see(COURSE[4]).figure("ledger")
     lines = ledger.locator("tbody tr")
@@ -212,15 +201,6 @@ def test_figures_answer_a_class(visit):
     assert one == other
     ledger.get_by_role("button", name="Seed: one more").click()
     expect(evaluator).to_be_empty()
-
-    page.get_by_role("link", name="Cross-entropy").click()
-    typed = learn.see(COURSE[5]).figure("compare_distributions")
-    typed.get_by_label("Prediction q").fill("0.3, 0.3, 0.3")
-    expect(typed.get_by_role("alert")).to_contain_text("Q adds up to 0.9")
-    typed.get_by_role("button", name="Scale to a sum of 1").click()
-    expect(typed.get_by_label("Prediction q")).to_have_value(re.compile("0.333333, "))
-    expect(typed.get_by_role("alert")).to_have_count(0)
-    expect(typed.locator("tfoot strong")).to_have_text("1.099")  # ln 3 for any truth
 
     # One word goes through all figures of a chapter.
     page.get_by_role("link", name="One word, two meanings").click()
@@ -274,10 +254,9 @@ def test_a_class_does_the_exercises(visit):
     expect(page).to_have_url(re.compile(r"[?&]exercise=8(&|$)"))
     learn.press("New numbers")
     expect(dial).not_to_have_value("8")
-    for seed in ("1", "7"):
-        dial.fill(seed)
-        dial.press("Enter")
-        asks("guess", int(seed))
+    dial.fill("7")
+    dial.press("Enter")
+    asks("guess", 7)
     learn.onward.click()
     asks("loss", 7)
     page.go_back()

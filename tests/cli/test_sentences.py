@@ -1,0 +1,100 @@
+"""`predict`, `surprise` and `unmask` as their user calls them."""
+
+import json
+import math
+
+import pytest
+
+from fillmask_ui import compare_sentence, load_model
+from fillmask_ui.unmasking import read_history
+
+PARIS = "The capital of France is [MASK]."
+TEXT = "The dog [MASK] at the [MASK]."
+MOON = "The cat sat on the moon."
+
+
+def test_several_texts_give_one_object_a_line_and_a_bad_one_costs_only_itself(fillmask):
+    result = fillmask("predict", PARIS, "no mask here", "A [MASK] sang.", "--json")
+    assert result.returncode == 2
+    texts = [json.loads(line)["text"] for line in result.stdout.splitlines()]
+    assert texts == [PARIS, "A [MASK] sang."]
+    assert "text 2: the text has no mask" in result.stderr
+
+
+def test_file_and_standard_input_agree(fillmask, tmp_path):
+    lines = f"{PARIS}\n\nThe ___ sang 😀.\nשלום [MASK]\n"
+    path = tmp_path / "texts.txt"
+    path.write_text(lines, encoding="utf-8-sig")
+    from_file = fillmask("predict", "--file", str(path), "--json")
+    from_pipe = fillmask("predict", "--file", "-", "--json", stdin=lines)
+    assert from_file.returncode == from_pipe.returncode == 0
+    assert from_file.stdout == from_pipe.stdout
+    texts = [json.loads(line)["text"] for line in from_pipe.stdout.splitlines()]
+    assert texts == [PARIS, "The [MASK] sang 😀.", "שלום [MASK]"]
+    broken = fillmask("predict", "--file", "-", "--json", stdin=b"fine [MASK]\n\xff\xfe [MASK]\n")
+    assert broken.returncode == 1
+    assert "line 2 of standard input is not UTF-8" in broken.stderr
+    assert broken.json["text"] == "fine [MASK]"
+
+
+def test_tables_show_texts_raw_and_losses_in_either_unit(fillmask):
+    text = "[bold]A[/bold] [MASK] [red]sang"  # never read as markup
+    nats = fillmask("predict", text, "--top-k", "1").stdout
+    bits = fillmask("predict", text, "--top-k", "1", "--bits").stdout
+    assert text in nats
+    last = [float(out.split("NLL")[1].split("│")[-2]) for out in (nats, bits)]
+    assert last[1] == pytest.approx(last[0] / math.log(2), abs=1e-3)
+
+
+def test_the_earlier_spelling_means_what_it_meant_and_warns(fillmask):
+    now = fillmask("predict", TEXT, "-m", "embedded:int8", "--baseline", "embedded", "--json")
+    before = fillmask("predict", TEXT, "--compare", "embedded:int8", "--json")
+    assert before.json == now.json
+    assert "write --model embedded:int8 --baseline embedded" in before.stderr
+    assert "warning" not in now.stderr
+
+
+def test_the_table_names_words_figures_and_what_was_wanted(fillmask):
+    nats, bits = (fillmask("surprise", "The ☃ [sat].", *more).stdout for more in ((), ("--bits",)))
+    for expected in ("☃ (unknown)", "Most surprising: sat\n", "cannot spell them: ☃", "wanted"):
+        assert expected in nats
+    totals = [float(out.split("Total ")[1].split()[0]) for out in (nats, bits)]
+    assert totals[1] == pytest.approx(totals[0] / math.log(2), abs=1e-2)
+
+
+def test_two_models_as_json_are_what_python_says(fillmask):
+    pair = ("--model", "embedded:int8", "--baseline", "embedded")
+    result = fillmask("surprise", MOON, *pair, "--json")
+    assert result.returncode == 0, result.stderr
+    expected = compare_sentence(load_model("embedded"), load_model("embedded:int8"), MOON)
+    assert result.json == json.loads(json.dumps(expected.to_dict()))
+    # Either side is what that model alone says, to the last digit.
+    alone = [fillmask("surprise", MOON, "--json", "-m", name).json for name in pair[3::-2]]
+    assert [result.json["reference"], result.json["candidate"]] == alone
+    for both, *sides in zip(result.json["words"], *(own["words"] for own in alone), strict=True):
+        reference, candidate = (own["nll_nats"] for own in sides)
+        assert both["reference_nll_nats"] == reference
+        assert both["candidate_nll_nats"] == candidate
+        assert both["difference_nats"] == candidate - reference
+
+
+def test_the_table_of_two_models(fillmask):
+    same, bits = (
+        fillmask("surprise", MOON, "--baseline", reference, *more).stdout
+        for reference, more in (("embedded", ()), ("embedded:int8", ("--bits",)))
+    )
+    assert "Reference NLL (nats)" in same
+    assert "Largest difference: The +0.0000; the best word flipped at 0 of 7" in same
+    words = same.split("Mean loss a word: reference ")[1].split(" nats")[0].split(", candidate ")
+    assert words[0] == words[1]
+    assert "Pseudo-perplexity: reference " in bits
+    assert "Reference NLL (bits)" in bits
+
+
+def test_steps_and_history_are_kept(fillmask, tmp_path):
+    path = tmp_path / "h.jsonl"
+    result = fillmask("unmask", "[MASK] [MASK] on the [MASK].", "--steps", "--history", path)
+    kept = read_history(path.read_text(encoding="utf-8").splitlines())
+    assert kept.text in result.stdout
+    figures = f"{kept.steps_taken} steps; log-probability {kept.log_probability_nats:.3f} nats"
+    assert figures in result.stdout
