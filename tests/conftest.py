@@ -28,44 +28,28 @@ settings.load_profile("patient")
 pytest_plugins = ["once", "tiny_models", "loopback_hub"]
 
 TESTS = Path(__file__).parent
-# What takes seconds to make: a served page, a browser, a hub, exported or trained models.
-SLOW_FIXTURES = {
-    "address",
-    "browser",
-    "config_file",
-    "fillmask",
-    "loopback_hub",
-    "page",
-    "served",
-    "tiny_models",
-    "trained",
-    "workshop",
-}
 # Tests that start processes, train, simulate, measure memory, or ask the embedded model.
 SLOW_PLACES = (
-    *("bench", "cli", "cloze", "cluster", "models", "recorded", "texts", "training"),
+    *("bench", "cli", "cloze", "cluster", "models", "recorded", "texts", "training", "ui"),
     *("evaluation/test_coverage", "evaluation/test_intervals", "evaluation/test_real_models"),
-    *("evaluation/test_report", "evaluation/test_runs", "evaluation/test_evaluate_threads"),
-    *("sweeps/test_perform", "sweeps/test_table", "test_diagnose", "test_divergence", "test_docs"),
-    *("test_lessons_context", "test_lessons_exercises", "test_lessons_masking"),
-    *("test_lessons_senses", "test_lessons_uncertainty", "test_many_machines", "test_package"),
-    *("test_parts", "test_quantize", "test_variants_measure", "ui/test_answers", "ui/test_any"),
-    *("ui/test_api", "ui/test_app", "ui/test_background", "ui/test_evaluate", "ui/test_examples"),
-    *("ui/test_learn", "ui/test_quantize", "ui/test_replicas", "ui/test_request", "ui/test_vis"),
+    *("evaluation/test_evaluate_threads", "evaluation/test_masking", "evaluation/test_report"),
+    *("evaluation/test_runs", "evaluation/test_unmasking_metric", "sweeps/test_perform"),
+    *("sweeps/test_table", "test_diagnose", "test_divergence", "test_docs", "test_many_machines"),
+    *("test_lessons_context", "test_lessons_exercises", "test_lessons_masking", "test_package"),
+    *("test_lessons_senses", "test_lessons_uncertainty", "test_parts", "test_quantize"),
+    *("test_variants_measure",),
 )
 
 # Left out by default, run by `pytest -m slow`: simulations, and faults of many processes.
 LONG_TESTS = (
     "tests/cluster/test_faults.py",
     "tests/cluster/test_machines.py",
-    "tests/evaluation/test_intervals.py::test_intervals_cover_the_truth[200]",
-    "tests/evaluation/test_intervals.py::test_paired_relative_change_covers_the_truth",
     "tests/evaluation/test_runs_resume.py::test_memory_of_many_texts",
     "tests/ui/test_replicas.py",
 )
 
 # Rooms whose import takes seconds.
-SLOW_ROOMS = ("fillmask_ui/training", "fillmask_ui/onnx_tools")
+SLOW_ROOMS = ("fillmask_ui/training", "fillmask_ui/onnx_tools", "fillmask_ui/ui")
 
 
 def _in_slow_place(path: Path) -> bool:
@@ -90,7 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
             item.add_marker(pytest.mark.flaky(reruns=1))
         if item.nodeid.startswith(LONG_TESTS):
             item.add_marker("slow")
-        needs_slow = SLOW_FIXTURES & set(getattr(item, "fixturenames", ()))
+        needs_slow = "tiny_models" in getattr(item, "fixturenames", ())
         if not needs_slow and not _in_slow_place(item.path):
             item.add_marker("quick")
     yield  # to what chooses by these marks, and to what shuffles
