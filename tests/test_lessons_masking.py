@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from fillmask_ui import load_model
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate
+from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.lessons.masked_text import encoded, mask_text, shares
 from fillmask_ui.lessons.token_losses import (
     by_kind,
@@ -114,6 +114,26 @@ def test_the_mean_is_that_of_torchs_cross_entropy_over_labels(tiny_models):
             so_far = [own.nll_nats for own in losses[:count]]
             assert one.sum_nats == pytest.approx(sum(so_far))
             assert one.mean_nats == pytest.approx(np.mean(so_far))
+
+
+def test_many_seeds_are_pooled_as_if_each_was_evaluated(model):
+    text, seeds = "the old dog ran to the red house", range(30)
+    told = []
+    pooled = over_seeds(model, text, seeds, told.append)
+    rows = []
+    for seed in seeds:
+        rows += evaluate(model, [text], EvaluationConfig(seed=seed))
+    alone = summarize(rows).model
+    assert pooled.tokens == alone.tokens > 20
+    assert pooled.mean_nll_nats == pytest.approx(alone.mean_nll_nats, abs=1e-12)
+    assert {kind: own.tokens for kind, own in by_kind(pooled).items()} == {
+        kind: own.tokens for kind, own in by_kind(alone).items()
+    }
+    measured = [row for row in rows if isinstance(row, EvaluatedText)]
+    for kind, own in by_kind(pooled).items():
+        losses = [row.scores.nll_nats[row.kinds == KINDS.index(kind)] for row in measured]
+        assert own.mean_nll_nats == pytest.approx(np.concatenate(losses).mean())
+    assert told == [*range(1, 31)]
 
 
 # ---- What the chapters say of the shipped models

@@ -153,6 +153,18 @@ def test_a_result_that_does_not_run_gets_no_name(bert, tmp_path, monkeypatch):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_full_disk_leaves_what_was_there(bert, own, monkeypatch):
+    before = files(own)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(hub_folder.Draft, "publish", full)
+    with pytest.raises(DataError, match=r"No space left on device; name a folder where there is"):
+        list(quantize(bert, own, ["fp16"]))
+    assert files(own) == before
+
+
 _STALLED = """
 import sys, time
 from pathlib import Path
@@ -180,15 +192,3 @@ def test_a_killed_process_leaves_no_model_and_the_next_run_sweeps(bert, tmp_path
         load_model(out)
     list(quantize(bert, out, ["int8"]))
     assert not list(out.glob(".*"))
-
-
-def test_a_full_disk_leaves_what_was_there(bert, own, monkeypatch):
-    before = files(own)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(hub_folder.Draft, "publish", full)
-    with pytest.raises(DataError, match=r"No space left on device; name a folder where there is"):
-        list(quantize(bert, own, ["fp16"]))
-    assert files(own) == before

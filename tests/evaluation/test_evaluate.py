@@ -13,6 +13,7 @@ from fillmask_ui.errors import DataError, OptionError, TextError
 from fillmask_ui.evaluation import (
     EvaluationConfig,
     Heartbeat,
+    RunningSummary,
     evaluate,
     measure,
     summarize,
@@ -207,3 +208,18 @@ def test_long_texts_are_cut_at_the_end_and_read_only_so_far():
 def test_texts_that_cannot_be_measured_are_refused(examples, error, message):
     with pytest.raises(error, match=message):
         list(evaluate(MODEL, examples))
+
+
+@pytest.mark.parametrize("count", [2, 12])
+def test_the_interval_of_a_loss_never_reaches_below_zero(count):
+    """A loss cannot be negative nor a perplexity smaller than 1, however few the texts."""
+    running = RunningSummary()
+    for row in evaluate(MODEL, TEXTS[:count], EvaluationConfig("uniform")):
+        # Losses as far apart as they get: one text almost certain, one hopeless.
+        factor = 100.0 if row.id == 0 else 1e-3
+        scores = replace(row.scores, nll_nats=row.scores.nll_nats * factor)
+        running.add(replace(row, scores=scores))
+    for quick in (True, False):
+        figures = running.summary(quick=quick).model
+        assert min(figures.interval.low, figures.per_character_interval.low) >= 0
+        assert figures.perplexity_interval.low >= 1

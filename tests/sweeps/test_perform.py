@@ -100,28 +100,6 @@ def test_other_weights_under_the_same_name_are_measured_anew(bench):
     assert bench.table(sweep, steps).entries[-1].value != table.entries[-1].value
 
 
-class Backwards:
-    """An engine that measures in an order of its own; `refuses` one data set before any work."""
-
-    def __init__(self, refuses=None):
-        self.refuses, self.batches = refuses, []
-
-    def perform(self, cells, store, load):
-        self.batches.append(len(cells))
-        for cell in reversed(cells):
-            if self.refuses and cell.plan.source.where.endswith(self.refuses):
-                raise DataError(f"no worker sees {cell.plan.source.where}")
-            yield from perform_cells([cell], store, load)
-
-
-def test_an_engine_gets_all_cells_of_a_model_and_the_digits_are_the_same(bench, tmp_path):
-    sweep, engine = bench.sweep(), Backwards()
-    found = bench.digits(bench.table(sweep, bench.perform(sweep, engine)))
-    assert engine.batches == [6, 6]
-    bench.store.root = tmp_path / "others"
-    assert bench.digits(bench.table(sweep, bench.perform(sweep))) == found
-
-
 def test_other_texts_in_a_file_or_a_folder_are_measured_anew(bench, tmp_path):
     sweep = bench.sweep(metrics=["uniform"], seeds=[1])
     before = bench.table(sweep, bench.perform(sweep))
@@ -144,3 +122,25 @@ def test_other_texts_in_a_file_or_a_folder_are_measured_anew(bench, tmp_path):
     assert states(bench.perform(sweep)) == ["kept"] * 2
     (folder / "c.txt").write_text("The cat sat.\n")
     assert states(bench.perform(sweep)) == ["begun", "measured"] * 2
+
+
+class Backwards:
+    """An engine that measures in an order of its own; `refuses` one data set before any work."""
+
+    def __init__(self, refuses=None):
+        self.refuses, self.batches = refuses, []
+
+    def perform(self, cells, store, load):
+        self.batches.append(len(cells))
+        for cell in reversed(cells):
+            if self.refuses and cell.plan.source.where.endswith(self.refuses):
+                raise DataError(f"no worker sees {cell.plan.source.where}")
+            yield from perform_cells([cell], store, load)
+
+
+def test_an_engine_gets_all_cells_of_a_model_and_the_digits_are_the_same(bench, tmp_path):
+    sweep, engine = bench.sweep(), Backwards()
+    found = bench.digits(bench.table(sweep, bench.perform(sweep, engine)))
+    assert engine.batches == [6, 6]
+    bench.store.root = tmp_path / "others"
+    assert bench.digits(bench.table(sweep, bench.perform(sweep))) == found

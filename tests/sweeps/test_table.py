@@ -10,6 +10,25 @@ from fillmask_ui.show.sweep import notes, page, sections
 from fillmask_ui.sweeps import perform_sweep
 
 
+def test_mean_and_spread_over_seeds(bench):
+    """Against numpy's mean and sample standard deviation."""
+    sweep = bench.sweep(seeds=[42, 1, 7])
+    table = bench.table(sweep, bench.perform(sweep))
+    assert len(table.spreads) == 2 * 2
+    spread = table.spreads[-1]
+    cells = [
+        own
+        for own in table.entries
+        if (own.cell.model.label, own.cell.texts.label) == ("noisy", "second") and own.cell.seed
+    ]
+    assert spread.seeds == (42, 1, 7)
+    assert math.isclose(spread.mean, np.mean([own.value for own in cells]))
+    assert math.isclose(spread.deviation, np.std([own.value for own in cells], ddof=1))
+    assert math.isclose(spread.mean_change, np.mean([own.change for own in cells]))
+    assert math.isclose(spread.change_deviation, np.std([own.change for own in cells], ddof=1))
+    assert table.spreads[0].mean_change is None  # of the baseline
+
+
 def test_other_tokenizers_compare_by_character_or_say_why_not(bench):
     bench.models["org/noisy"] = TableModel(2, vocabulary=letter_vocabulary())
     sweep = bench.sweep(seeds=[1])
@@ -85,22 +104,3 @@ def test_the_page_writes_all_numbers_and_escapes_every_name(bench):
     assert html.count('<a href="#note-1">') == 6
     assert html.count('scope="col"') == 2 * 3 + 4
     assert "numpy" in html
-
-
-def test_mean_and_spread_over_seeds(bench):
-    """Against numpy's mean and sample standard deviation."""
-    sweep = bench.sweep(seeds=[42, 1, 7])
-    table = bench.table(sweep, bench.perform(sweep))
-    assert len(table.spreads) == 2 * 2
-    spread = table.spreads[-1]
-    cells = [
-        own
-        for own in table.entries
-        if (own.cell.model.label, own.cell.texts.label) == ("noisy", "second") and own.cell.seed
-    ]
-    assert spread.seeds == (42, 1, 7)
-    assert math.isclose(spread.mean, np.mean([own.value for own in cells]))
-    assert math.isclose(spread.deviation, np.std([own.value for own in cells], ddof=1))
-    assert math.isclose(spread.mean_change, np.mean([own.change for own in cells]))
-    assert math.isclose(spread.change_deviation, np.std([own.change for own in cells], ddof=1))
-    assert table.spreads[0].mean_change is None  # of the baseline

@@ -6,7 +6,9 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from small_training import card, small
 
+from fillmask_ui.cli.train import describe
 from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate
 from fillmask_ui.models import load_model
@@ -14,12 +16,14 @@ from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.quantizing.hub_folder import FULL
 from fillmask_ui.records import SkippedText
 from fillmask_ui.training.package_model import (
+    PackageRequest,
     measure_cloze,
     measure_text,
+    package,
     read_cloze,
 )
 from fillmask_ui.training.torch_weights import load_weights, write_weights
-from fillmask_ui.training.training_run import read_request
+from fillmask_ui.training.training_run import RunRequest, prepare, read_request
 
 
 def test_the_folder_holds_what_is_needed_and_its_runtimes_agree(packaged):
@@ -103,6 +107,27 @@ def test_held_out_loss_is_torchs_cross_entropy(packaged, text_file):
     figures = measure_text(model, lines)
     assert figures.tokens == count
     assert figures.nll_nats == pytest.approx(total / count, rel=1e-5)
+
+
+def test_a_head_of_random_numbers_is_told_in_training_and_not_packaged(
+    trained, tmp_path, text_file
+):
+    from transformers import BertModel
+
+    loaded = load_weights(trained)
+    assert loaded.missing == ()  # tied weights are stored once
+    headless = tmp_path / "headless"
+    BertModel(loaded.model.config, add_pooling_layer=False).save_pretrained(headless)
+    loaded.tokenizer.save_pretrained(headless)
+    with pytest.raises(ModelError, match=r"headless lacks \d+ weights of a BertForMaskedLM"):
+        package(PackageRequest(headless, tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+    request = RunRequest([str(text_file)], tmp_path / "run", init=str(headless))
+    prepared = prepare(request, small(steps=1))
+    told = "tensors that the start lacks, such as cls.predictions."
+    assert told in describe(prepared)
+    list(prepared.rows())
+    assert told in card(tmp_path / "run")
 
 
 def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):
