@@ -170,6 +170,7 @@ def model_picker(session: Session, **options: Any) -> gr.Dropdown:
         info="at hand" if session.public else "or type org/name, folder, .onnx file",
         allow_custom_value=True,  # the session checks it
         filterable=True,
+        elem_classes="fm-model",
         **options,
     )
 

@@ -65,12 +65,14 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
             value=EMBEDDED,
             label="Texts",
             elem_id="evaluate-where",
+            elem_classes="fm-radio",
         )
         controls["metric"] = gr.Radio(
             [(metric.label, name) for name, metric in METRICS.items()],
             value=_METRIC,
             label="Metric",
             elem_id="evaluate-metric",
+            elem_classes="fm-radio",
         )
         _toggle("fm-all-metrics", "More")
         _toggle("fm-advanced", "Advanced")
@@ -128,6 +130,7 @@ def _build_models(controls: Controls, session: Session) -> None:
             allow_custom_value=True,
             filterable=True,
             elem_id="evaluate-baseline",
+            elem_classes="fm-model",
         )
         controls["model"] = components.model_picker(session, elem_id="evaluate-model")
         controls["model"].label, controls["model"].value = "Candidate", both[1]

@@ -37,7 +37,7 @@ def build(session: Session, root: Path | None = None) -> None:
     with gr.Column(elem_id="evaluate"):
         with gr.Column(elem_id="evaluate-form"):
             inputs = controls.build(session, run)
-        with gr.Column(elem_id="evaluate-hero", elem_classes="fm-card"):
+        with gr.Column(elem_id="evaluate-hero", elem_classes="fm-card fm-welcome"):
             components.html_block(render("page/evaluate/question.html"))
             begin = gr.Button(_QUICK, variant="primary", elem_id="evaluate-begin")
             share = 100 * MaskRecipe().probability

@@ -50,11 +50,11 @@
     }
     const title = svg("text", { x: WIDTH / 2, y: HEIGHT + 31, "text-anchor": "middle" });
     title.textContent = "probability of the word";
-    const frame = svg("rect", { class: "fm-loss-frame", width: WIDTH, height: HEIGHT });
+    const frame = svg("rect", { class: "fm-loss-frame fm-frame", width: WIDTH, height: HEIGHT });
     const line = svg("g", { "clip-path": `url(#${id})` }, svg("path", { d: curve() }));
     plot.append(clip, frame, ticks, axis, title, unit, line, dots);
     const size = `0 0 ${MARGIN.left + WIDTH + MARGIN.right} ${MARGIN.top + HEIGHT + MARGIN.bottom}`;
-    const image = svg("svg", { viewBox: size, role: "img", class: "fm-loss-curve" }, plot);
+    const image = svg("svg", { viewBox: size, role: "img", class: "fm-loss-curve fm-drawing" }, plot);
     const caption = document.createElement("figcaption");
     const figure = document.createElement("figure");
     figure.className = "fm-loss";
@@ -147,10 +147,10 @@
     const y_end = step * Math.ceil((most + 0.2) / step);
     const x = (p) => left + ((right - left) * p) / x_end;
     const y = (nll) => bottom - ((bottom - top) * nll) / y_end;
-    const image = svg("svg", { viewBox: `0 0 ${CARD.width} ${CARD.height}`, role: "img" });
+    const image = svg("svg", { viewBox: `0 0 ${CARD.width} ${CARD.height}`, role: "img", class: "fm-drawing" });
     for (let value = 0; value <= y_end; value += step) {
       const line = { x1: left, x2: right, y1: y(value), y2: y(value) };
-      image.append(svg("line", { ...line, class: value ? "fm-card-grid" : "fm-card-zero" }));
+      image.append(svg("line", { ...line, class: value ? "fm-grid" : "fm-axis" }));
       image.append(text(value, { x: left - 14, y: y(value) + 9, "text-anchor": "end" }));
     }
     for (let part = 0; part <= 4; part++) {
@@ -164,14 +164,14 @@
       const p = first * (x_end / first) ** (place / 200);
       curve.push(`${x(p).toFixed(1)},${y(-Math.log(p) / size).toFixed(1)}`);
     }
-    image.append(svg("polyline", { points: curve.join(" "), class: "fm-card-curve" }));
+    image.append(svg("polyline", { points: curve.join(" "), class: "fm-curve" }));
     const dots = shown.filter((own) => finite.includes(own)).sort((a, b) => loss(a) - loss(b));
     let free = Infinity; // labels go up along the curve and do not meet
     for (const own of dots.filter(({ truth }) => !truth)) {
       const at = { x: x(own.probability), y: y(loss(own)) };
       const end = at.x > 0.6 * right;
       free = Math.min(free - 30, at.y - (end ? 24 : 10));
-      image.append(svg("circle", { cx: at.x, cy: at.y, r: 10, class: "fm-card-dot" }));
+      image.append(svg("circle", { cx: at.x, cy: at.y, r: 10, class: "fm-dot fm-in-reference" }));
       image.append(text(`${own.word} ${loss(own).toFixed(2)}`, { x: end ? right : at.x + 18, y: free, "text-anchor": end ? "end" : "start" }));
     }
     const true_one = dots.find(({ truth }) => truth);
@@ -189,8 +189,8 @@
       const end = at.x > 0.5 * right;
       const place = { x: end ? right : at.x + 20, "text-anchor": end ? "end" : "start" };
       return [
-        svg("path", { d: `M${at.x},${bottom}V${at.y}H${left}`, class: "fm-card-truth-line" }),
-        svg("circle", { cx: at.x, cy: at.y, r: 16, class: "fm-card-truth" }),
+        svg("path", { d: `M${at.x},${bottom}V${at.y}H${left}`, class: "fm-curve fm-in-truth" }),
+        svg("circle", { cx: at.x, cy: at.y, r: 16, class: "fm-dot fm-in-truth" }),
         text(`✓ ${own.word}`, { ...place, y: line, class: "fm-card-name" }),
         text(`${unit === "bits" ? "−log₂" : "−ln"} ${own.probability.toPrecision(3)} = ${loss(own).toFixed(2)} ${unit}`, { ...place, y: line + 42 }),
       ];

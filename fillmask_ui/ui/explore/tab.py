@@ -44,6 +44,7 @@ def build(session: Session) -> None:
                 filterable=True,
                 min_width=180,
                 elem_id="compare-with",
+                elem_classes="fm-model",
             ),
         }
         components.html_block(

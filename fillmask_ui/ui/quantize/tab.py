@@ -106,6 +106,7 @@ def _build_inputs(session: Session) -> tuple[dict[str, Any], gr.Button, gr.Butto
             scale=2,
             min_width=220,
             elem_id="quantize-where",
+            elem_classes="fm-radio",
         )
         inputs["samples"] = gr.Number(
             choices.PLAIN_SAMPLES,
