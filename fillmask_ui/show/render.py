@@ -1,10 +1,12 @@
 """HTML from the templates of this room; Jinja escapes every value that is passed to them."""
 
 import math
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.runtime import Macro
 
 from fillmask_ui.files import visible
 from fillmask_ui.show import numbers
@@ -24,14 +26,13 @@ _NUMBERS = ("in_unit", "loss_number", "percent", "signed_loss", "signed_percent"
 _ENVIRONMENT.filters |= {name: getattr(numbers, name) for name in _NUMBERS}
 _ENVIRONMENT.filters |= {"cell": numbers.cell_text, "cosine": numbers.cosine_text}
 _ENVIRONMENT.filters |= {"loss": numbers.loss_text, "as_unsure": as_unsure, "exp": math.exp}
-_ENVIRONMENT.globals |= {"Scale": Scale, "log2": math.log2}
+_ENVIRONMENT.globals |= {"Scale": Scale, "infinite": math.inf, "ln": math.log, "log2": math.log2}
 
 # What the templates of figures are made of, by the names under which they use it.
 _PARTS = {
     "axes": "page/learn/axes.html",
     "controls": "page/controls.html",
     "facts": "page/facts.html",
-    "forms": "page/learn/forms.html",
     "parts": "page/learn/parts.html",
     "tables": "page/table.html",
 }
@@ -42,8 +43,17 @@ def render(template: str, **values: Any) -> str:
     return _ENVIRONMENT.get_template(template).render(**values)
 
 
-def render_part(template: str, part: str, **values: Any) -> str:
-    """A macro without parameters of the template, filled in with values and `_PARTS`."""
+def macros(template: str, **values: Any) -> dict[str, Macro]:
+    """The macros of a template in their order, called without a caller; `_PARTS` are known too."""
     given = {name: _ENVIRONMENT.get_template(path).module for name, path in _PARTS.items()}
-    module = _ENVIRONMENT.get_template(template).make_module(given | values)
-    return str(getattr(module, part)())
+    made = _ENVIRONMENT.get_template(template)
+    context = made.new_context(given | values)
+    deque(made.root_render_func(context), maxlen=0)
+    own = context.vars.items()
+    parts = [(name, value) for name, value in own if isinstance(value, Macro) and not value.caller]
+    return {name.removesuffix("_"): value for name, value in parts}  # `true_` is no word of Jinja
+
+
+def render_part(template: str, part: str, **values: Any) -> str:
+    """A macro without parameters of a template, filled in with values."""
+    return str(macros(template, **values)[part]())

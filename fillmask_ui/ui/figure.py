@@ -3,16 +3,18 @@
 The browser sends the values of a figure's controls and gets its pieces (`static/figures.js`).
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.show.render import render, render_part
+from fillmask_ui.show.render import macros, render
 from fillmask_ui.ui.background import Done, Report, Waiting
 from fillmask_ui.ui.session import Session
 
 Result = TypeVar("Result")
+
+MOST_SEED = 9_999  # of a dial without bounds
 
 
 class Unfinished(Exception):  # noqa: N818 - no error: the browser asks again
@@ -39,12 +41,47 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Control:
+    """A control of a form, or several of them, drawn by a macro of `page/controls.html`."""
+
+    kind: str  # name of the macro
+    label: str
+    name: str = ""
+    given: Mapping[str, Any] = field(default_factory=dict)  # more parameters; functions are called
+    parts: Sequence["Control"] = ()  # what it surrounds
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Of its macro."""
+        given = {name: own() if callable(own) else own for name, own in self.given.items()}
+        return {"name": self.name, "label": self.label, **given}
+
+    def each(self) -> Iterator["Control"]:
+        """Itself and all within it."""
+        yield self
+        for part in self.parts:
+            yield from part.each()
+
+
+def control(kind: str, name: str, label: str = "", *given: Any, **more: Any) -> Control:
+    """A control with the parameters of its macro; `value` is what it holds at first."""
+    _, _, *names = macros("page/controls.html")[kind].arguments
+    return Control(kind, label, name, dict(zip(names, given, strict=False)) | more)
+
+
+def around(kind: str, label: str, *parts: Control) -> Control:
+    """A `group` or `fold` with a label, or a `box` with a class, around some controls."""
+    return Control(kind, label, parts=parts)
+
+
+@dataclass(frozen=True)
 class Asked:
     """The values of one figure's controls, and its model."""
 
     session: Session
     values: Mapping[str, str]  # by the names of the controls
     loaded: MaskedLM | None = None  # None for a figure that needs no model
+    controls: Mapping[str, Control] = field(default_factory=dict)
 
     @property
     def model(self) -> MaskedLM:
@@ -56,6 +93,15 @@ class Asked:
     def slowly(self, question: tuple[Any, ...], work: Callable[[Report], Result]) -> Result:
         """As `Session.slowly` of the model chosen; `Unfinished` while the work goes on."""
         return finished(self.session.slowly(self.model, question, work))
+
+    def __getitem__(self, name: str) -> Any:
+        """What a declared control holds, else its first value; numbers are within its bounds."""
+        own = self.controls[name]
+        given = own.given
+        if own.kind not in ("slider", "dial"):
+            return self.text(name, given.get("value", ""))
+        read = self.integer if isinstance(given.get("step", 1), int) else self.number
+        return read(name, given.get("low", 0), given.get("high", MOST_SEED), given["value"])
 
     def text(self, name: str, plain: str = "", most_characters: int = 2_000) -> str:
         """What a control holds, else `plain`; longer texts are cut."""
@@ -88,48 +134,73 @@ class Shown:
     """What a figure shows."""
 
     pieces: Mapping[str, str]  # HTML by the `data-piece` of its place; others stay as they are
-    set: Mapping[str, str] = field(
-        default_factory=dict
-    )  # what controls are to hold, by their names
+    set: Mapping[str, str] = field(default_factory=dict)  # of controls, by their names
     waiting: Waiting | None = None  # for the rest; None where this is all
-
-
-def piece(figure: str, part: str, **values: Any) -> str:
-    """The HTML of a part of `page/learn/FIGURE.html`."""
-    return render_part(f"page/learn/{figure}.html", part, **values)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: what a screen reader calls it, and what makes its pieces."""
+    """A figure of the course: controls, a function, and a template whose macros are its pieces."""
 
-    title: str  # what a screen reader calls it
-    # A FillmaskError is for the reader; Unfinished or Waiting has the browser ask again.
-    show: Callable[[Asked], Shown | Waiting]
-    controls: Mapping[str, Any] = field(default_factory=dict)  # values of `page/learn/NAME.html`
+    name: str
+    title: str  # for screen readers
+    form: Sequence[Control]
+    # Gives the values of the template, and perhaps what controls are to hold. A FillmaskError is
+    # for the reader; Unfinished has the browser ask again.
+    values: Callable[[Asked], Any]
+    template: str
     needs_model: bool = True
 
-    def form_html(self, name: str) -> str:
-        """Its controls and the places of its pieces."""
-        values = {name: own() if callable(own) else own for name, own in self.controls.items()}
-        form = piece(name, "form", **values)
-        return render("page/learn/figure.html", name=name, title=self.title, form=form)
+    @property
+    def controls(self) -> dict[str, Control]:
+        """All with a name, in the order of the form."""
+        return {own.name: own for top in self.form for own in top.each() if own.name}
+
+    def show(self, asked: Asked) -> Shown:
+        """All pieces: the macros without parameters."""
+        found = self.values(replace(asked, controls=self.controls))
+        values, held = found if isinstance(found, tuple) else (found, {})
+        parts = macros(self.template, **values).items()
+        return Shown({name: str(own()) for name, own in parts if not own.arguments}, held)
+
+    def form_html(self) -> str:
+        """Its controls and the places of its pieces, which a macro `form(fields)` may arrange."""
+        known = macros(self.template)
+        placed = [name for name, own in self.controls.items() if own.kind == "piece"]
+        pieces = [name for name, own in known.items() if not own.arguments and name not in placed]
+        values = {"figure": self, "layout": known.get("form"), "pieces": pieces}
+        return render("page/learn/figure.html", **values)
 
 
-def answer(session: Session, figure: Figure, request: Request) -> dict[str, Any]:
+def figure(
+    name: str, title: str, *form: Control, needs_model: bool = True, template: str = ""
+) -> Callable[[Callable[[Asked], Any]], Figure]:
+    """Make a figure of a function; its controls stand in one row if they are not all boxes."""
+    boxed = all(own.kind == "box" for own in form)
+    rows = form if boxed else (around("box", "fm-controls", *form),)
+    path = f"page/learn/{template or name}.html"
+    return lambda values: Figure(name, title, rows, values, path, needs_model)
+
+
+def answer(
+    session: Session,
+    show: Callable[[Asked], Shown | Waiting],
+    request: Request,
+    needs_model: bool = True,
+) -> dict[str, Any]:
     """The JSON answer for a figure.
 
     Its kind is `shown`, with `pieces` and `set`, or `busy`, with a `notice`, perhaps a `fraction`
     and the `pieces` known so far: then the browser asks again.
     """
     asked = Asked(session, request.values)
-    if figure.needs_model:
+    if needs_model:
         state = session.model_soon(request.model)
         if isinstance(state, Waiting):
             return _busy(state, "Loading the model…")
-        asked = Asked(session, request.values, state.result)
+        asked = replace(asked, loaded=state.result)
     try:
-        shown = figure.show(asked)
+        shown = show(asked)
     except Unfinished as work:
         shown = work.state
     if isinstance(shown, Waiting):

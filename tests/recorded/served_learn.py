@@ -69,7 +69,7 @@ LEARN: dict[str, dict[str, Case]] = {
         hot=("loss_temperature", {**GAP, "temperature": "3"}),
         plain=("loss_temperature", GAP),
         units=("loss_units", GAP),
-        units_blank=("loss_units", {}),
+        units_blank=("loss_units", {"sentence": ""}),
     ),
     "learn-sides": figures(
         "table",

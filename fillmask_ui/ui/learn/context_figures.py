@@ -1,7 +1,7 @@
 """Figures of the chapters on both sides of a masked word and on next sentence prediction."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling import fill, score_candidate_at
@@ -19,7 +19,7 @@ from fillmask_ui.lessons.next_sentence import (
 from fillmask_ui.show.drawing import bars_of
 from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.components import link_to
-from fillmask_ui.ui.figure import Asked, Figure, Shown, piece
+from fillmask_ui.ui.figure import Asked, Control, around, control, figure
 from fillmask_ui.ui.session import check_text
 
 _BARS = 3  # of one view, beside those of the true word and of all others
@@ -45,29 +45,45 @@ WALDEN = "The [MASK] of Walden Pond is so beautifully blue."
 ALL_WORDS = "The boy did not eat the soup because it was too hot."
 
 
-def _show_sides(asked: Asked) -> Shown:
+def _gap(example: Example) -> tuple[Control, Control]:
+    """Controls of a sentence with a gap and its true word, each figure with its own."""
+    return (
+        control("text", "text", "Sentence", example.text, hint="with one [MASK]"),
+        control("text", "word", "True word", example.word, short=True),
+    )
+
+
+_BUTTONS = around("group", "Sentences to try", *(control("button", e.key, e.key) for e in EXAMPLES))
+
+
+@figure("sides", "One gap from three sides", *_gap(EXAMPLES[0]), _BUTTONS)
+def _show_sides(asked: Asked) -> Any:
     example = next((one for one in EXAMPLES if asked.pressed(one.key)), None)
-    text = example.text if example else asked.text("text", EXAMPLES[0].text)
-    word = example.word if example else asked.text("word", EXAMPLES[0].word)
-    sides = _sides(asked, text, word)
-    views = {"Left only": sides.left(), "Right only": sides.right(), "Both sides": sides.both()}
-    controls = {"text": text, "word": word} if example else {}
-    return Shown(_view_pieces(asked, views, word), controls)
+    text, word = (example.text, example.word) if example else (asked["text"], asked["word"])
+    own = _sides(asked, text, word)
+    views = {"Left only": own.left(), "Right only": own.right(), "Both sides": own.both()}
+    return _views(asked, views, word), {"text": text, "word": word} if example else {}
 
 
-def _show_cut(asked: Asked) -> Shown:
-    text, word = asked.text("text", EXAMPLES[1].text), asked.text("word", EXAMPLES[1].word)
-    sides = _sides(asked, text, word)
-    if asked.text("kept") == "right":
-        views = {"Cut off": sides.right(), "Hidden by masks": sides.hidden("left")}
+@figure(
+    "cut_or_hidden",
+    "A side that is cut off, and one that is hidden",
+    *_gap(EXAMPLES[1]),
+    control("choice", "kept", "Keep the", {"left": "left side", "right": "right side"}, "left"),
+    template="sides",
+)
+def _show_cut(asked: Asked) -> Any:
+    own = _sides(asked, asked["text"], asked["word"])
+    if asked["kept"] == "right":
+        views = {"Cut off": own.right(), "Hidden by masks": own.hidden("left")}
     else:
-        views = {"Cut off": sides.bare()}
-        if sides.sign:
-            views[f"Cut off, “{sides.sign}” stays"] = sides.left()
-        views["Hidden by masks"] = sides.hidden("right")
+        views = {"Cut off": own.bare()}
+        if own.sign:
+            views[f"Cut off, “{own.sign}” stays"] = own.left()
+        views["Hidden by masks"] = own.hidden("right")
     if len(views) < 3:
-        views["All words"] = sides.both()
-    return Shown(_view_pieces(asked, views, word))
+        views["All words"] = own.both()
+    return _views(asked, views, asked["word"])
 
 
 def _sides(asked: Asked, text: str, word: str) -> Sides:
@@ -77,38 +93,38 @@ def _sides(asked: Asked, text: str, word: str) -> Sides:
     return Sides.of(asked.model, text)
 
 
-def _view_pieces(asked: Asked, views: Mapping[str, View], word: str) -> dict[str, str]:
-    """A piece for each view by its title: bars slide from what they were in the same piece."""
-    pieces = {}
-    for number, (title, view) in enumerate(views.items(), 1):
+def _views(asked: Asked, views: dict[str, View], word: str) -> dict[str, Any]:
+    """What the model makes of each view."""
+    seen = []
+    for title, view in views.items():
         filling = asked.session.ask(asked.model, fill, view.text, top_k=_BARS, joint=0)
         scored = asked.session.ask(
             asked.model, score_candidate_at, view.text, word.strip(), view.mask
         )
         size = filling.signature.vocabulary_size
         bars = bars_of(filling.masks[view.mask], view.mask, asked.model.vocabulary, size, scored)
-        pieces[f"view{number}"] = piece(
-            "sides",
-            "view",
-            title=title,
-            shown=view,
-            scored=scored,
-            # In a narrow column the summary says what notes would; and no click writes a word here.
-            bars=[replace(bar, note="", key="") for bar in bars],
-            link="?" + link_to("explore", text=view.text, words=word.strip()),
-        )
-    return pieces
+        # In a narrow column the summary says what notes would; and no click writes a word here.
+        plain = [replace(bar, note="", key="") for bar in bars]
+        link = "?" + link_to("explore", text=view.text, words=word.strip())
+        seen.append({"title": title, "view": view, "scored": scored, "bars": plain, "link": link})
+    return {"views": seen}
 
 
-def _show_attention(asked: Asked) -> Shown:
-    text = asked.text("text", WALDEN)
-    check_text(text)
-    grids = attention(asked.model, text)
-    return Shown({"grids": piece("attention", "both", grids=grids)})
+_GAP = control("text", "text", "Sentence", WALDEN, hint="with one [MASK]")
+_ALL = control(
+    "text", "text", "Sentence", ALL_WORDS, hint="without a gap; each word is hidden in turn"
+)
 
 
-def _show_side_losses(asked: Asked) -> Shown:
-    text, model = asked.text("text", ALL_WORDS), asked.model
+@figure("attention", "Who may look at whom", _GAP)
+def _show_attention(asked: Asked) -> Any:
+    check_text(asked["text"])
+    return {"both": attention(asked.model, asked["text"])}
+
+
+@figure("side_losses", "Every word from three sides", _ALL)
+def _show_side_losses(asked: Asked) -> Any:
+    text, model = asked["text"], asked.model
     check_text(text)
 
     def work(report: Report) -> SidedText:
@@ -116,96 +132,79 @@ def _show_side_losses(asked: Asked) -> Shown:
             model, text, lambda done, of: report(Waiting(f"{done} of {of} words", done / of))
         )
 
-    found = asked.slowly(("side_losses", text), work)
-    return Shown({"losses": piece("side_losses", "losses", found=found)})
+    return {"found": asked.slowly(("side_losses", text), work)}
 
 
 # ---- Next sentence prediction
 
 FIRST, SECOND = "She put the kettle on the fire.", "Soon the water began to boil."
 SEED = 6  # with the embedded model it hides tokens of both sentences
+_SENTENCES = (
+    control("text", "first", "First sentence", FIRST, carried=True),
+    control("text", "second", "Second sentence", SECOND, carried=True),
+)
+_TRUTHS = {str(FOLLOWS): "follows", str(RANDOM): "is from anywhere"}
+_SLIDER = control("slider", "probability", "Your P(it follows)", 0.01, 0.99, 0.01, 0.7)
+# What only a model without the head needs stands in a box that another one hides.
+_ORDER = (
+    control("choice", "truth", "In truth the second", _TRUTHS, str(FOLLOWS)),
+    around("box", "fm-by-hand", _SLIDER),
+)
 
 
 def _pair(asked: Asked) -> SentencePair:
-    texts = asked.text("first", FIRST, 500), asked.text("second", SECOND, 500)
-    return sentence_pair(asked.model, *texts)
+    return sentence_pair(asked.model, asked["first"][:500], asked["second"][:500])
 
 
 def _truth(asked: Asked) -> int:
-    return asked.integer("truth", FOLLOWS, RANDOM, FOLLOWS)
+    return RANDOM if asked["truth"] == str(RANDOM) else FOLLOWS
 
 
-def _by_hand(asked: Asked) -> float:
-    return asked.number("probability", 0.01, 0.99, 0.7)
+@figure("sentence_pair", "Two sentences as one text", *_SENTENCES)
+def _show_pair(asked: Asked) -> Any:
+    own = _pair(asked)
+    read = zip(own.encoding.tokens, own.encoding.special, own.segments, strict=True)
+    return {"read": list(read), "predicts": predicts_next(asked.model)}
 
 
-def show_pair(asked: Asked) -> Shown:
-    """The tokens of both sentences, each in its segment."""
-    pair = _pair(asked)
-    tokens = zip(pair.encoding.tokens, pair.encoding.special, pair.segments, strict=True)
-    html = piece(
-        "sentence_pair",
-        "segments",
-        tokens=list(tokens),
-        predicts=predicts_next(asked.model),
-        start=pair.encoding.tokens[0],
-    )
-    return Shown({"tokens": html})
-
-
-def show_order(asked: Asked) -> Shown:
-    """P(the second sentence follows the first), by the model's head or by the reader."""
-    pair, truth, probability = _pair(asked), _truth(asked), _by_hand(asked)
-    predicts = predicts_next(asked.model)
-    if predicts:
+@figure(
+    "next_sentence",
+    "Does the second sentence follow?",
+    around("box", "fm-controls", *_SENTENCES),
+    around("box", "fm-controls", *_ORDER),
+)
+def _show_order(asked: Asked) -> Any:
+    pair, truth, probability = _pair(asked), _truth(asked), asked["probability"]
+    if predicts := predicts_next(asked.model):
         key = ("next sentence", pair.encoding.ids, pair.segments)
         # The head is loaded when it is first asked for.
         probability = asked.slowly(key, lambda _: next_probability(asked.model, pair))
     # A head may be so sure that nothing is left in float64.
     probability = min(max(probability, 1e-12), 1 - 1e-12)
-    html = piece(
-        "next_sentence",
-        "order",
-        predicts=predicts,
-        name=asked.model.signature.name,
-        classes={"it follows": probability, "it does not": 1 - probability},
-        truth=truth,
-        true_probability=(probability, 1 - probability)[truth],
-        loss=order_loss(probability, truth),
-        other_loss=order_loss(probability, 1 - truth),
-    )
-    return Shown({"order": html})
+    return {
+        "predicts": predicts,
+        "name": asked.model.signature.name,
+        "classes": {"it follows": probability, "it does not": 1 - probability},
+        "truth": truth,
+        "true_probability": (probability, 1 - probability)[truth],
+        "loss": order_loss(probability, truth),
+        "other_loss": order_loss(probability, 1 - truth),
+    }
 
 
-def show_losses(asked: Asked) -> Shown:
-    """The masked-LM loss of the pair, the loss of its order, and their sum."""
-    pair, truth, seed = _pair(asked), _truth(asked), asked.integer("seed", 0, 9999, SEED)
-    given = _by_hand(asked)
+@figure(
+    "pretraining_loss",
+    "Both losses of a pair",
+    control("hidden", "first", "", FIRST, carried=True),
+    control("hidden", "second", "", SECOND, carried=True),
+    control("dial", "seed", "Seed of the masks", SEED),
+    *_ORDER,
+)
+def _show_losses(asked: Asked) -> Any:
+    pair, truth, seed, given = _pair(asked), _truth(asked), asked["seed"], asked["probability"]
     key = ("pair loss", pair.encoding.ids, pair.segments, truth, seed, given)
-    loss = asked.slowly(key, lambda _: pair_loss(asked.model, pair, seed, truth, given))
-    html = piece(
-        "pretraining_loss",
-        "losses",
-        predicts=predicts_next(asked.model),
-        loss=loss,
-        first=asked.text("first", FIRST, 500),
-        second=asked.text("second", SECOND, 500),
-    )
-    return Shown({"losses": html})
-
-
-_LOCK = {"text": EXAMPLES[0].text, "word": EXAMPLES[0].word, "examples": EXAMPLES}
-_SENTENCES = {"first": FIRST, "second": SECOND}
-FIGURES: Mapping[str, Figure] = {
-    "sides": Figure("One gap from three sides", _show_sides, _LOCK),
-    "cut_or_hidden": Figure(
-        "A side that is cut off, and one that is hidden",
-        _show_cut,
-        {"text": EXAMPLES[1].text, "word": EXAMPLES[1].word},
-    ),
-    "attention": Figure("Who may look at whom", _show_attention, {"text": WALDEN}),
-    "side_losses": Figure("Every word from three sides", _show_side_losses, {"text": ALL_WORDS}),
-    "sentence_pair": Figure("Two sentences as one text", show_pair, _SENTENCES),
-    "next_sentence": Figure("Does the second sentence follow?", show_order, _SENTENCES),
-    "pretraining_loss": Figure("Both losses of a pair", show_losses, {**_SENTENCES, "seed": SEED}),
-}
+    return {
+        "predicts": predicts_next(asked.model),
+        "loss": asked.slowly(key, lambda _: pair_loss(asked.model, pair, seed, truth, given)),
+        "sentences": (asked["first"][:500], asked["second"][:500]),
+    }

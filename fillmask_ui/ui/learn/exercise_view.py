@@ -11,8 +11,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.lessons import chapters
 from fillmask_ui.lessons.exercises import COURSE_SEED, EXERCISES, MOST_SEED, exercises_of
 from fillmask_ui.schema import from_values
-from fillmask_ui.show.render import render
-from fillmask_ui.ui.figure import piece
+from fillmask_ui.show.render import render, render_part
 from fillmask_ui.ui.session import Session
 
 _MOST_CHARACTERS = 200  # of a response
@@ -32,13 +31,13 @@ class _Request:
 def block_html(chapter: str) -> str:
     """The last step of a chapter: where its exercises go, and the choice of their numbers."""
     values = {"chapter": chapter, "seed": COURSE_SEED, "most": MOST_SEED}
-    return piece("page", "exercises", **values)
+    return render_part("page/learn/page.html", "exercises", **values)
 
 
 def foot_html() -> str:
     """The score, the links to the sheet, and the way through the chapters."""
     count = sum(len(exercises_of(chapter, COURSE_SEED)) for chapter in EXERCISES)
-    return piece("page", "foot", count=count)
+    return render_part("page/learn/page.html", "foot", count=count)
 
 
 def exercises(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +45,7 @@ def exercises(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     asked = from_values(_Request, request)
     found = exercises_of(asked.chapter, asked.seed)
     values = {"chapter": asked.chapter, "exercises": found}
-    return {"html": piece("exercises", "forms", **values)}
+    return {"html": render_part("page/learn/exercises.html", "forms", **values)}
 
 
 def check(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,7 +59,7 @@ def check(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
         raise OptionError(f"there is no exercise {asked.number}: there are {len(found)}")
     exercise = found[asked.number - 1]
     feedback = exercise.check(asked.response[:_MOST_CHARACTERS])
-    html = piece("exercises", "feedback", said=feedback, exercise=exercise)
+    html = render_part("page/learn/exercises.html", "feedback", said=feedback, exercise=exercise)
     return {"right": feedback.right, "html": html}
 
 

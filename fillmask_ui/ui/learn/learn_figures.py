@@ -17,13 +17,16 @@ from fillmask_ui.ui.learn import (
 )
 from fillmask_ui.ui.session import Session
 
-FIGURES: Mapping[str, Figure] = {
-    **guess_figures.FIGURES,
-    **loss_figures.FIGURES,
-    **context_figures.FIGURES,
-    **masking_figures.FIGURES,
-    **uncertainty_figures.FIGURES,
-    **sense_figures.FIGURES,
+_ROOMS = (
+    guess_figures,
+    loss_figures,
+    context_figures,
+    masking_figures,
+    uncertainty_figures,
+    sense_figures,
+)
+FIGURES = {
+    own.name: own for room in _ROOMS for own in vars(room).values() if isinstance(own, Figure)
 }
 
 
@@ -32,7 +35,8 @@ def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     asked = from_values(Request, request)
     if asked.name not in FIGURES:
         raise OptionError(unknown("figure", asked.name, FIGURES))
-    return answer(session, FIGURES[asked.name], asked)
+    own = FIGURES[asked.name]
+    return answer(session, own.show, asked, own.needs_model)
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.

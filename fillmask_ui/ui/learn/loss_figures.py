@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,21 +12,26 @@ from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import split_words
 from fillmask_ui.filling.words import raw_logits_at
 from fillmask_ui.lessons.context_sides import MASK
-from fillmask_ui.lessons.distributions import Comparison, adds_up, compare, read_numbers, scaled
+from fillmask_ui.lessons.distributions import adds_up, compare, read_numbers, scaled
 from fillmask_ui.lessons.masked_position import find_masked_position, true_token
 from fillmask_ui.lessons.softmax import Softmax, SoftmaxRow, softmax_of, top_tokens
 from fillmask_ui.show.drawing import Bar, bars_of
 from fillmask_ui.show.sentences import as_unsure
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.components import link_to
-from fillmask_ui.ui.figure import Asked, Figure, Shown, piece
+from fillmask_ui.ui.figure import Asked, around, control, figure
 from fillmask_ui.ui.learn.guess_figures import READY
 from fillmask_ui.ui.session import check_text
 
 MOST_WORDS = 4  # of the best, in a table that a projector shows whole
 MOST_BOXES = 500
-COLUMNS = (("1", "logits"), ("2", "exponentials"), ("3", "probabilities"), ("4", "loss"))
-ADDED = (("", "as given"), ("5", "+ 5"), ("largest", "− largest"))
+COLUMNS = {"1": "logits", "2": "exponentials", "3": "probabilities", "4": "loss"}
+ADDED = {"": "as given", "5": "+ 5", "largest": "− largest"}
+# The true word comes second, so that both ends of the temperature tell.
+_ONE_MASK = (
+    control("text", "sentence", "Sentence", READY[0].text, hint="with one [MASK]", carried=True),
+    control("text", "truth", "Hidden word", READY[0].hidden[0], carried=True, short=True),
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class _OneMask:
 
 def _asked_mask(asked: Asked) -> _OneMask:
     """The mask that the controls `sentence` and `truth` ask about."""
-    text, word = asked.text("sentence"), asked.text("truth", most_characters=100).strip()
+    text, word = asked["sentence"], asked["truth"][:100].strip()
     check_text(text, [word])
     model, vocabulary = asked.model, asked.model.vocabulary
     masked = find_masked_position(model, text)
@@ -56,42 +62,53 @@ def _asked_mask(asked: Asked) -> _OneMask:
     return _OneMask(word, target, logits, shown, names | {None: "all other words"})
 
 
-def table(asked: Asked) -> Shown:
+@figure(
+    "softmax_table",
+    "From logits to the loss of one word",
+    around("box", "fm-controls", *_ONE_MASK),
+    around(
+        "box",
+        "fm-controls",
+        control("choice", "columns", "Show up to", COLUMNS, "1"),
+        control("choice", "added", "Logits", ADDED, ""),
+    ),
+)
+def _show_table(asked: Asked) -> Any:
     """The columns from logits to the loss, as many as are asked for."""
-    mask = _asked_mask(asked)
-    added = asked.text("added")
+    mask, added = _asked_mask(asked), asked["added"]
     number = {"5": 5.0, "largest": -float(mask.logits.max())}.get(added, 0.0)
-    values = {
+    return {
         "made": mask.softmax(added=number),
-        "names": mask.names,
-        "target": mask.target,
+        "mask": mask,
         "columns": asked.integer("columns", 1, len(COLUMNS), 1),
-        "added": dict(ADDED).get(added, "") if added else "",
+        "added": ADDED.get(added, "") if added else "",
     }
-    return Shown({"table": piece("softmax_table", "table", **values)})
 
 
-def curve(asked: Asked) -> Shown:
+@figure(
+    "loss_curve",
+    "The loss over the probability",
+    control("slider", "percent", "Probability of the true word", 0.1, 100, 0.1, 70, "%"),
+    needs_model=False,
+)
+def _show_curve(asked: Asked) -> Any:
     """A point on the curve of -ln p, and the three names of its loss."""
-    probability = asked.number("percent", 0.1, 100, 70) / 100
-    values = {"p": probability, "nll": -math.log(probability) + 0.0}
-    return Shown({part: piece("loss_curve", part, **values) for part in ("point", "curve")})
+    probability = asked["percent"] / 100
+    return {"p": probability, "nll": -math.log(probability) + 0.0}
 
 
-def temperature(asked: Asked) -> Shown:
+@figure(
+    "loss_temperature",
+    "One distribution at many temperatures",
+    *_ONE_MASK,
+    control("slider", "temperature", "Temperature T", 0.1, 5, 0.1, 1),
+)
+def _show_temperature(asked: Asked) -> Any:
     """The distribution of logits / T as bars, the loss on its curve, and the entropy."""
     mask = _asked_mask(asked)
-    made = mask.softmax(temperature=asked.number("temperature", 0.1, 5, 1))
-    values = {
-        "made": made,
-        "plain": mask.softmax(),
-        "word": mask.word,
-        "uniform": math.log(len(mask.logits)),
-        "vocabulary_size": len(mask.logits),
-        "rows": [_bar(row, mask) for row in made.rows],
-    }
-    parts = {"bars": "bars", "facts": "numbers", "curve": "curve"}
-    return Shown({name: piece("loss_temperature", part, **values) for name, part in parts.items()})
+    made = mask.softmax(temperature=asked["temperature"])
+    rows = [_bar(row, mask) for row in made.rows]
+    return {"made": made, "plain": mask.softmax(), "mask": mask, "rows": rows}
 
 
 def _bar(row: SoftmaxRow, mask: _OneMask) -> Bar:
@@ -103,7 +120,8 @@ def _bar(row: SoftmaxRow, mask: _OneMask) -> Bar:
     return Bar(mask.names[row.token_id], row.probability, kind, note=note)
 
 
-def units(asked: Asked) -> Shown:
+@figure("loss_units", "Nats, bits, perplexity", *_ONE_MASK)
+def _show_units(asked: Asked) -> Any:
     """Loss and entropy of the reader's mask in nats, bits and as perplexity."""
     mask = _asked_mask(asked)
     made = mask.softmax()
@@ -114,8 +132,7 @@ def units(asked: Asked) -> Shown:
         (f"loss of “{mask.word}”", surprise, made.nll_nats),
         ("entropy: the loss that the model expects", unsure, made.entropy_nats),
     )
-    html = piece("loss_units", "units", rows=rows, most=MOST_BOXES)
-    return Shown({"units": html})
+    return {"rows": rows, "most": MOST_BOXES}
 
 
 # ---- Cross-entropy
@@ -148,59 +165,89 @@ SOFT = (
 )
 
 
-def _show_one_hot(asked: Asked) -> Shown:
-    example = next((one for one in ONE_HOT if one.key == asked.text("example")), ONE_HOT[0])
+@figure(
+    "one_hot",
+    "A one-hot truth beside a prediction",
+    control("choice", "example", "Example", {e.key: e.label for e in ONE_HOT}, ONE_HOT[0].key),
+    control("piece", "true"),
+    needs_model=False,
+)
+def _show_one_hot(asked: Asked) -> Any:
+    example = next((one for one in ONE_HOT if one.key == asked["example"]), ONE_HOT[0])
     names, q = split_words(example.names), read_numbers(example.q, "q")
     # Each example has a choice of its own, since they differ in their classes.
     usual = read_numbers(example.p, "p").index(1.0)
     true = asked.integer(f"true_{example.key}", 0, len(q) - 1, usual)
     p = [float(number == true) for number in range(len(q))]
     choice = {"example": example.key, "names": names, "true": true}
-    return Shown(
-        {
-            "true": piece("one_hot", "classes", **choice),
-            "result": _result(compare(p, q, names)),
-        }
-    )
+    return {"choice": choice, "found": compare(p, q, names), "unit": "nats"}
 
 
-def _show_compare(asked: Asked) -> Shown:
+@figure(
+    "compare_distributions",
+    "Two distributions of your own",
+    around(
+        "box",
+        "fm-controls",
+        around(
+            "group",
+            "Distributions to begin with",
+            *(control("button", one.key, one.label) for one in (*ONE_HOT, *SOFT)),
+        ),
+        control("choice", "unit", "Unit", {"nats": "nats", "bits": "bits"}, "nats"),
+    ),
+    around(
+        "box",
+        "fm-controls",
+        control("text", "names", "Classes", SOFT[0].names),
+        control("text", "p", "Truth p", SOFT[0].p),
+        control("text", "q", "Prediction q", SOFT[0].q),
+        control("button", "scale", "Scale to a sum of 1"),
+    ),
+    needs_model=False,
+)
+def _show_compare(asked: Asked) -> Any:
     begun = next((one for one in (*ONE_HOT, *SOFT) if asked.pressed(one.key)), None)
-    if begun:
-        typed = {"names": begun.names, "p": begun.p, "q": begun.q}
-    else:
-        typed = {name: asked.text(name, getattr(SOFT[0], name)) for name in ("names", "p", "q")}
+    typed = {name: getattr(begun, name, asked[name]) for name in ("names", "p", "q")}
     p, q = (read_numbers(typed[name], name) for name in ("p", "q"))
     if asked.pressed("scale"):
         p, q = (n if adds_up(n) else scaled(n, name) for name, n in (("p", p), ("q", q)))
         typed |= {"p": _written(p), "q": _written(q)}
-    unit = "bits" if asked.text("unit") == "bits" else "nats"
+    unit = "bits" if asked["unit"] == "bits" else "nats"
     found = compare(p, q, split_words(typed["names"]))
     changed = typed if begun or asked.pressed("scale") else {}
-    return Shown({"result": _result(found, unit)}, changed)
+    return {"found": found, "unit": unit}, changed
 
 
 def _written(numbers: Sequence[float]) -> str:
     return ", ".join(f"{number:.6g}" for number in numbers)
 
 
-def _result(found: Comparison, unit: str = "nats") -> str:
-    return piece("distributions", "result", found=found, unit=unit)
-
-
-def _show_soft_truth(asked: Asked) -> Shown:
-    p, q = asked.number("p", 0, 1, 0.7), asked.number("q", 0.01, 0.99, 0.4)
+@figure(
+    "soft_truth",
+    "Cross-entropy for every prediction",
+    control("slider", "p", "Truth p(tea)", 0, 1, 0.01, 0.7),
+    control("slider", "q", "Prediction q(tea)", 0.01, 0.99, 0.01, 0.4),
+    needs_model=False,
+)
+def _show_soft_truth(asked: Asked) -> Any:
+    p, q = asked["p"], asked["q"]
     curve = {
         share: compare((p, 1 - p), (share, 1 - share)).cross_entropy_nats
         for share in (step / 200 for step in range(1, 200))
     }
     found = compare((p, 1 - p), (q, 1 - q), ("tea", "coffee"))
-    html = piece("soft_truth", "result", found=found, p=p, q=q, curve=curve)
-    return Shown({"result": html})
+    return {"found": found, "p": p, "q": q, "curve": curve}
 
 
-def _show_model_truth(asked: Asked) -> Shown:
-    text, word = asked.text("text", SENTENCE), asked.text("word", WORD).strip()
+@figure(
+    "model_truth",
+    "The truth and the model's prediction",
+    control("text", "text", "Sentence", SENTENCE, hint="with one [MASK]"),
+    control("text", "word", "True word", WORD, short=True),
+)
+def _show_model_truth(asked: Asked) -> Any:
+    text, word = asked["text"], asked["word"].strip()
     check_text(text)
     model, session = asked.model, asked.session
     masked = find_masked_position(model, text)
@@ -214,24 +261,4 @@ def _show_model_truth(asked: Asked) -> Shown:
     p = [float(bar.kind == "hidden") for bar in bars]
     found = compare(p, [bar.probability for bar in bars], [bar.word for bar in bars])
     link = "?" + link_to("explore", text=text, words=word)
-    values = {"scored": scored, "size": size, "link": link}
-    said = piece("model_truth", "model", **values)
-    return Shown({"result": _result(found), "model": said})
-
-
-# The true word comes second, so that both ends of the temperature tell.
-_SENTENCE = {"sentence": READY[0].text, "truth": READY[0].hidden[0]}
-_TABLE = {**_SENTENCE, "columns": COLUMNS, "added": ADDED}
-_OWN = {"examples": (*ONE_HOT, *SOFT), "begun": SOFT[0]}
-_ONE_HOT = {"examples": ONE_HOT}
-_TRUE_WORD = {"text": SENTENCE, "word": WORD}
-FIGURES: Mapping[str, Figure] = {
-    "softmax_table": Figure("From logits to the loss of one word", table, _TABLE),
-    "loss_curve": Figure("The loss over the probability", curve, {}, False),
-    "loss_temperature": Figure("One distribution at many temperatures", temperature, _SENTENCE),
-    "loss_units": Figure("Nats, bits, perplexity", units, _SENTENCE),
-    "one_hot": Figure("A one-hot truth beside a prediction", _show_one_hot, _ONE_HOT, False),
-    "compare_distributions": Figure("Two distributions of your own", _show_compare, _OWN, False),
-    "soft_truth": Figure("Cross-entropy for every prediction", _show_soft_truth, {}, False),
-    "model_truth": Figure("The truth and the model's prediction", _show_model_truth, _TRUE_WORD),
-}
+    return {"found": found, "scored": scored, "size": size, "link": link}

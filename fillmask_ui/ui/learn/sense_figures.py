@@ -1,7 +1,6 @@
 """Figures of the chapter on words with two meanings."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -24,7 +23,7 @@ from fillmask_ui.lessons.word_vectors import (
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.figure import Asked, Figure, Shown, piece
+from fillmask_ui.ui.figure import Asked, Control, around, control, figure
 
 # Of the embedded texts, beside the reader's own: some thousand tokens in less than a second.
 _BACKGROUND_TEXTS = 40
@@ -42,47 +41,39 @@ def _background(asked: Asked) -> Background:
     return asked.slowly(("token vectors",), work)
 
 
-@dataclass(frozen=True)
-class _Form:
-    """What the fields hold that the figures share."""
-
-    word: str
-    sentences: tuple[Sentence, ...]
-    set: Mapping[str, str]  # of an example that was asked for
-
-    def vectors(self, asked: Asked, known: Background | None = None) -> WordVectors:
-        return word_vectors(asked.model, self.sentences, self.word, known)
+_FRESH = TWO_SENSES[0].fresh[1]
 
 
-def _form(asked: Asked) -> _Form:
+def _controls(*beside: Control, fresh: bool = False) -> Sequence[Control]:
+    """A word of two senses and its sentences; what is given stands beside them."""
+    words = (control("button", f"take_{one.word}", one.word) for one in TWO_SENSES)
+    first, hint = TWO_SENSES[0], "one a line; a blank line between the senses"
+    own = (
+        control("text", "word", "Word", first.word, carried=True, short=True),
+        control("text", "sentences", "Sentences", first.lines, 7, hint, carried=True),
+    )
+    carried = () if fresh else (control("hidden", "fresh", value=_FRESH, carried=True),)
+    parts = (around("group", "Words to try", *words), *beside, around("fold", "Your own", *own))
+    return *parts, *carried
+
+
+def _asked(asked: Asked) -> tuple[str, Sequence[Sentence], str, Mapping[str, str]]:
+    """The word, its sentences, the new one, and what controls hold where an example is taken."""
     for example in TWO_SENSES:
         if asked.pressed(f"take_{example.word}"):
             taken = {"word": example.word, "sentences": example.lines, "fresh": example.fresh[1]}
-            return _Form(example.word, read_sentences(example.lines), taken)
-    plain = TWO_SENSES[0]
-    word = asked.text("word", plain.word, 50).strip()
-    return _Form(word, read_sentences(asked.text("sentences", plain.lines)), {})
+            return example.word, read_sentences(example.lines), taken["fresh"], taken
+    fresh = asked["fresh"][:500].strip()
+    return asked["word"][:50].strip(), read_sentences(asked["sentences"]), fresh, {}
 
 
-def show_cosines(asked: Asked) -> Shown:
-    """The cosines of a word's vectors."""
-    form = _form(asked)
-    vectors = form.vectors(asked)
+@figure("word_cosines", "One word in several sentences", *_controls())
+def _show_cosines(asked: Asked) -> Any:
+    word, sentences, _, taken = _asked(asked)
+    vectors = word_vectors(asked.model, sentences, word)
     similarity = cosines(vectors.vectors, vectors.vectors)
-    caption = f"Cosines of “{form.word}” in each two sentences"
-    means = _mean_cosines(similarity, vectors.senses)
-    summary = piece("word_cosines", "summary", **means)
-    return Shown(
-        {"matrix": _matrix(vectors, similarity, caption, "word_cosines"), "summary": summary},
-        form.set,
-    )
-
-
-def _matrix(
-    vectors: WordVectors, similarity: np.ndarray, caption: str, figure: str = "rogue_dimensions"
-) -> str:
-    values = {"similarity": similarity.tolist(), "senses": vectors.senses.tolist()}
-    return piece(figure, "matrix", caption=caption, uses=vectors.uses, **values)
+    values = {"similarity": similarity.tolist(), "vectors": vectors, "word": word}
+    return values | _mean_cosines(similarity, vectors.senses), taken
 
 
 def _mean_cosines(similarity: np.ndarray, senses: np.ndarray) -> dict[str, Any]:
@@ -96,15 +87,19 @@ def _mean_cosines(similarity: np.ndarray, senses: np.ndarray) -> dict[str, Any]:
     }
 
 
-def show_rogue(asked: Asked) -> Shown:
+_PUSH = control("slider", "push", "Push the first by", 0, 3, 0.1, 0, " × the length")
+
+
+@figure("rogue_dimensions", "What makes cosines large", *_controls(_PUSH))
+def _show_rogue(asked: Asked) -> Any:
     """Which dimensions the mean cosine comes from, and all cosines after z-scoring.
 
     The reader may push one dimension of all vectors: raw cosines rise, z-scored ones stay.
     """
-    known, form = _background(asked), _form(asked)
-    found = form.vectors(asked, known)
+    known, (word, sentences, _, taken) = _background(asked), _asked(asked)
+    found = word_vectors(asked.model, sentences, word, known)
     texts = found.background.vectors
-    pushed = asked.number("push", 0, 3, 0)
+    pushed = asked["push"]
     index = mean_cosine(texts).dimensions[0].index
     push = np.zeros(texts.shape[1], dtype=np.float32)
     push[index] = pushed * float(np.linalg.norm(texts, axis=1).mean())
@@ -112,56 +107,44 @@ def show_rogue(asked: Asked) -> Shown:
         found.uses, found.vectors + push, Background(texts + push, found.background.texts)
     )
     everything = mean_cosine(vectors.background.vectors)
-    scored_texts = vectors.z_scored(vectors.background.vectors)
-    scored_vectors = vectors.z_scored(vectors.vectors)
-    raw = cosines(vectors.vectors, vectors.vectors)
-    scored = cosines(scored_vectors, scored_vectors)
-    contrasts = [
-        {"name": name, "tokens": tokens.cosine, **_mean_cosines(similarity, vectors.senses)}
-        for name, similarity, tokens in (
-            ("as they are", raw, everything),
-            ("z-scored", scored, mean_cosine(scored_texts)),
-        )
-    ]
-    values = {
+    scored = vectors.z_scored(vectors.vectors)
+    scored_texts = mean_cosine(vectors.z_scored(vectors.background.vectors))
+    similarity = cosines(vectors.vectors, vectors.vectors), cosines(scored, scored)
+    tokens = everything.cosine, scored_texts.cosine
+    return {
         "mean_cosine": everything,
         "background": vectors.background,
         "pushed": pushed,
         "index": index,
-    }
-    pieces = {
-        "dimensions": piece("rogue_dimensions", "dimensions", **values),
-        "note": piece("rogue_dimensions", "note", **values),
-        "contrast": piece("rogue_dimensions", "contrast", contrasts=contrasts),
-        "raw": _matrix(vectors, raw, "Cosines of the vectors as they are"),
-        "scored": _matrix(vectors, scored, "Cosines of the z-scored vectors"),
-    }
-    return Shown(pieces, form.set)
+        "senses": vectors.senses.tolist(),
+        "similarity": [own.tolist() for own in similarity],
+        "contrasts": [
+            {"tokens": mean, **_mean_cosines(own, vectors.senses)}
+            for mean, own in zip(tokens, similarity, strict=True)
+        ],
+    }, taken
 
 
-def show_map(asked: Asked) -> Shown:
+@figure("sense_map", "A map of the vectors", *_controls())
+def _show_map(asked: Asked) -> Any:
     """The z-scored vectors in the plane in which they differ most."""
-    known, form = _background(asked), _form(asked)
-    return Shown({"map": _map(form.vectors(asked, known), form.word)}, form.set)
+    known, (word, sentences, _, taken) = _background(asked), _asked(asked)
+    vectors = word_vectors(asked.model, sentences, word, known)
+    return _map(vectors, word) | {"uses": vectors.uses}, taken
 
 
-def _map(vectors: WordVectors, word: str, fresh: np.ndarray | None = None) -> str:
+def _map(vectors: WordVectors, word: str, fresh: np.ndarray | None = None) -> dict[str, Any]:
     found = plane(vectors.z_scored(vectors.vectors))
     places = found.points if fresh is None else np.vstack([found.points, found.place(fresh)])
     across, up = _axes(places)
-    return piece(
-        "sense_map",
-        "map",
-        places=places.tolist(),
-        senses=[*vectors.senses.tolist(), -1],  # -1: the sense is asked for
-        across=across,
-        up=up,
-        uses=vectors.uses if fresh is None else (),
-        shares=found.shares,
-        word=word,
-        width=_WIDTH,
-        height=_HEIGHT,
-    )
+    return {
+        "places": places.tolist(),
+        "senses": [*vectors.senses.tolist(), -1],  # -1: the sense is asked for
+        "across": across,
+        "up": up,
+        "shares": found.shares,
+        "word": word,
+    }
 
 
 def _axes(places: np.ndarray) -> tuple[Scale, Scale]:
@@ -176,24 +159,17 @@ def _axes(places: np.ndarray) -> tuple[Scale, Scale]:
     )
 
 
-def show_nearest(asked: Asked) -> Shown:
+_NEW = control("text", "fresh", "A new sentence", _FRESH, carried=True)
+
+
+@figure("nearest_sense", "The nearest sense", *_controls(_NEW, fresh=True))
+def _show_nearest(asked: Asked) -> Any:
     """The sense whose centroid is nearest to the word in a new sentence."""
-    known, form = _background(asked), _form(asked)
-    text = form.set.get("fresh") or asked.text("fresh", TWO_SENSES[0].fresh[1], 500).strip()
-    vectors = form.vectors(asked, known)
+    known, (word, sentences, text, taken) = _background(asked), _asked(asked)
+    vectors = word_vectors(asked.model, sentences, word, known)
     # Its own tokens are not of the background, so that nothing else changes while one types.
-    use = find_word(asked.model, Sentence(text, -1), form.word)
-    own = word_vectors(asked.model, [use.sentence], form.word, known).vectors
+    use = find_word(asked.model, Sentence(text, -1), word)
+    own = word_vectors(asked.model, [use.sentence], word, known).vectors
     fresh = vectors.z_scored(own)  # [1, H]
     found = nearest_senses(fresh[0], vectors.z_scored(vectors.vectors), vectors.senses)
-    result = piece("nearest_sense", "nearest", found=found, use=use)
-    return Shown({"nearest": result, "map": _map(vectors, form.word, fresh)}, form.set)
-
-
-_CONTROLS = {"examples": TWO_SENSES}
-FIGURES: Mapping[str, Figure] = {
-    "word_cosines": Figure("One word in several sentences", show_cosines, _CONTROLS),
-    "rogue_dimensions": Figure("What makes cosines large", show_rogue, _CONTROLS),
-    "sense_map": Figure("A map of the vectors", show_map, _CONTROLS),
-    "nearest_sense": Figure("The nearest sense", show_nearest, _CONTROLS),
-}
+    return _map(vectors, word, fresh) | {"found": found, "use": use}, taken

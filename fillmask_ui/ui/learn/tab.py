@@ -8,8 +8,8 @@ that ask Python for what they show. The chapter and step that are open lie in th
 import gradio as gr
 
 from fillmask_ui.lessons import Chapter, Step, chapters
+from fillmask_ui.show.render import render_part
 from fillmask_ui.ui import components
-from fillmask_ui.ui.figure import piece
 from fillmask_ui.ui.learn import exercise_view
 from fillmask_ui.ui.learn.learn_figures import FIGURES, SERVED
 from fillmask_ui.ui.session import Session
@@ -24,7 +24,7 @@ def build(session: Session) -> None:
     """Create the tab's components and wire them."""
     course = chapters()
     with gr.Column(elem_id="learn"):
-        components.html_block(piece("page", "contents", chapters=course))
+        components.html_block(render_part("page/learn/page.html", "contents", chapters=course))
         model = components.model_picker(session, elem_id="learn-model")
         with gr.Tabs(elem_id="learn-chapters"):
             for chapter in course:
@@ -41,7 +41,7 @@ def build(session: Session) -> None:
 
 def _chapter(chapter: Chapter) -> None:
     with gr.Column(elem_id=f"chapter-{chapter.name}", elem_classes="fm-chapter"):
-        components.html_block(piece("page", "head", chapter=chapter))
+        components.html_block(render_part("page/learn/page.html", "head", chapter=chapter))
         for number, step in enumerate(chapter.steps, 1):
             _step(step, f"step-{chapter.name}-{number}")
         with gr.Column(elem_id=f"step-{chapter.name}-{number + 1}", elem_classes="fm-step"):
@@ -56,7 +56,7 @@ def _step(step: Step, element: str) -> None:
         _text(f"### {step.title}\n\n{step.text}")
         if step.figure:
             components.html_block(
-                FIGURES[step.figure].form_html(step.figure),
+                FIGURES[step.figure].form_html(),
                 js_on_load=components.static("figure_mounted.js"),
             )
         if step.after:

@@ -1,8 +1,9 @@
 """Figures of "Better than accuracy" and of "How sure is the number?"."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import ModelError, OptionError
@@ -15,7 +16,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.figure import Asked, Figure, Result, Shown, finished, piece
+from fillmask_ui.ui.figure import Asked, Control, Result, control, figure, finished
 
 TEMPERATURE_TEXTS = 40
 SEED_TEXTS = 20
@@ -26,6 +27,20 @@ _COLDEST, _HOTTEST = accuracy.TEMPERATURES[0], accuracy.TEMPERATURES[-1]
 # The embedded model in the other precision; of others, the model itself.
 _VARIANTS = {"embedded": "embedded:int8", "embedded:int8": "embedded"}
 _SAME = "same"  # in the control of the second model: the first one again
+
+
+def _temperature(name: str, label: str, plain: float) -> Control:
+    return control("slider", name, label, _COLDEST, _HOTTEST, 0.1, plain)
+
+
+def _second(**first: str) -> Control:
+    """The model beside the one of the page; the first choices are no models."""
+    return control(
+        "select",
+        "second",
+        "Second model",
+        lambda: first | {one.reference: one.reference for one in available_models()},
+    )
 
 
 def _second_model(asked: Asked, reference: str) -> MaskedLM:
@@ -65,42 +80,48 @@ def _measured(
     return finished(asked.session.slowly(model or asked.model, question, work))
 
 
-def near_misses(asked: Asked) -> Shown:
-    """Two predictions of one word, each with the probability of a slider."""
-    percents = {"A": asked.integer("a", 1, 99, 40), "B": asked.integer("b", 1, 99, 5)}
+@figure(
+    "near_misses",
+    "Two wrong guesses",
+    control("slider", "a", "A gives “mat”", 1, 99, 1, 40, " %"),
+    control("slider", "b", "B gives “mat”", 1, 99, 1, 5, " %"),
+    needs_model=False,
+)
+def _show_near_misses(asked: Asked) -> Any:
+    percents = {"A": asked["a"], "B": asked["b"]}
     models = {name: accuracy.prediction(percent / 100) for name, percent in percents.items()}
-    return Shown({"result": piece("near_misses", "result", models=models)})
+    return {"models": models}
 
 
-def two_temperatures(asked: Asked) -> Shown:
+@figure(
+    "two_temperatures",
+    "One model at two temperatures",
+    _temperature("a", "Temperature A", 1.0),
+    _temperature("b", "Temperature B", 2.0),
+)
+def _show_two_temperatures(asked: Asked) -> Any:
     """One model at two temperatures, beside the one with the lowest loss."""
     losses = _temperature_losses(asked, asked.model)
-    html = piece(
-        "two_temperatures",
-        "result",
-        first=losses.at(asked.number("a", _COLDEST, _HOTTEST, 1.0)),
-        second=losses.at(asked.number("b", _COLDEST, _HOTTEST, 2.0)),
-        losses=losses,
-    )
-    return Shown({"result": html})
+    return {"first": losses.at(asked["a"]), "second": losses.at(asked["b"]), "losses": losses}
 
 
-def token_losses(asked: Asked) -> Shown:
+@figure(
+    "token_losses",
+    "Losses of single tokens",
+    _temperature("a", "Temperature of A", 1.0),
+    _second(same="the same model"),
+    _temperature("b", "Temperature of B", 0.5),
+)
+def _show_token_losses(asked: Asked) -> Any:
     """The losses of the tokens of two models, or of one at two temperatures, as a histogram."""
     second = _second_model(asked, asked.text("second", _SAME))
-    a, b = _temperature_losses(asked, asked.model), _temperature_losses(asked, second)
-    sides = {
-        "A": a.at(asked.number("a", _COLDEST, _HOTTEST, 1.0)),
-        "B": b.at(asked.number("b", _COLDEST, _HOTTEST, 0.5)),
+    a = _temperature_losses(asked, asked.model).at(asked["a"])
+    b = _temperature_losses(asked, second).at(asked["b"])
+    return {
+        "sides": {"A": a, "B": b},
+        "names": {"A": asked.model.signature.name, "B": second.signature.name},
+        "histogram": accuracy.loss_histogram(a.nll_nats, b.nll_nats),
     }
-    html = piece(
-        "token_losses",
-        "result",
-        sides=sides,
-        names={"A": asked.model.signature.name, "B": second.signature.name},
-        histogram=accuracy.loss_histogram(*(side.nll_nats for side in sides.values())),
-    )
-    return Shown({"result": html})
 
 
 def _temperature_losses(asked: Asked, model: MaskedLM) -> accuracy.TemperatureLosses:
@@ -111,7 +132,13 @@ def _temperature_losses(asked: Asked, model: MaskedLM) -> accuracy.TemperatureLo
 # ---- How sure is the number?
 
 
-def twenty_seeds(asked: Asked) -> Shown:
+@figure(
+    "twenty_seeds",
+    "The mean loss for twenty seeds",
+    control("dial", "seed", "Seed", SEEDS[0], SEEDS[0], SEEDS[-1]),
+    control("piece", "answer"),
+)
+def _show_twenty_seeds(asked: Asked) -> Any:
     """The evaluator's mean by seed, beside pseudo-perplexity."""
 
     def work(report: Report) -> uncertainty.SeedMeans:
@@ -124,42 +151,49 @@ def twenty_seeds(asked: Asked) -> Shown:
         return uncertainty.means_over_seeds(asked.model, texts, on_pass=on_pass)
 
     means = asked.slowly(("twenty seeds",), work)
-    seed = asked.integer("seed", SEEDS[0], SEEDS[-1], SEEDS[0])
-    chosen = next(one for one in means.seeds if one.seed == seed)
-    html = piece("twenty_seeds", "result", means=means, chosen=chosen)
-    answer = piece("twenty_seeds", "answer", chosen=chosen)
-    return Shown({"result": html, "answer": answer})
+    return {"means": means, "chosen": next(s for s in means.seeds if s.seed == asked["seed"])}
 
 
-def more_texts(asked: Asked) -> Shown:
+@figure(
+    "more_texts",
+    "The interval by the number of texts",
+    control("dial", "order", "Order of the texts", 0),
+)
+def _show_more_texts(asked: Asked) -> Any:
     """The interval of the mean of the first 5, 10, 20, ... texts, in an order of the reader's."""
     measure = partial(uncertainty.text_losses, asked.model)
     losses = _measured(asked, ("more texts",), uncertainty.COUNTS[-1] + _SPARE, measure)
-    means = uncertainty.means_by_count(losses, asked.integer("order", 0, 9999, 0))
-    return Shown({"result": piece("more_texts", "result", means=means)})
+    return {"means": uncertainty.means_by_count(losses, asked["order"])}
 
 
-def published_changes(asked: Asked) -> Shown:
+@figure(
+    "published_changes",
+    "Published losses and their changes",
+    control("text", "loss", "Your loss", "2.1625", short=True),
+    control("text", "baseline", "Baseline", "2.1032", short=True),
+    control("text", "pass_below", "PASS below %", "5", short=True),
+    control("text", "risk_below", "AT_RISK below %", "10", short=True),
+    control(
+        "choice", "order", "Lines", {"printed": "as printed", "change": "by change"}, "printed"
+    ),
+    needs_model=False,
+)
+def _show_published_changes(asked: Asked) -> Any:
     """The published table recomputed, and two figures of the reader's by the same rule."""
     limits = Limits(
-        _typed(asked, "pass_below", "the limit of PASS", 5.0) / 100,
-        _typed(asked, "risk_below", "the limit of AT_RISK", 10.0) / 100,
+        _typed(asked, "pass_below", "the limit of PASS") / 100,
+        _typed(asked, "risk_below", "the limit of AT_RISK") / 100,
     )
-    own = uncertainty.Change(
-        _typed(asked, "loss", "your loss", 2.1625),
-        _typed(asked, "baseline", "the baseline", 2.1032),
-    )
+    loss, baseline = _typed(asked, "loss", "your loss"), _typed(asked, "baseline", "the baseline")
     rows = list(uncertainty.PUBLISHED)
-    if asked.text("order", "printed") == "change":
+    if asked["order"] == "change":
         rows.sort(key=lambda row: row.relative_change, reverse=True)
-    html = piece("published_changes", "result", rows=rows, limits=limits)
-    answer = piece("published_changes", "change", own=own, limits=limits)
-    return Shown({"result": html, "own": answer})
+    return {"rows": rows, "limits": limits, "change": uncertainty.Change(loss, baseline)}
 
 
-def _typed(asked: Asked, name: str, what: str, plain: float) -> float:
+def _typed(asked: Asked, name: str, what: str) -> float:
     """A number above 0, as a reader types it."""
-    written = asked.text(name, str(plain)).strip().removesuffix("%")
+    written = asked[name].strip().removesuffix("%")
     try:
         value = float(written.replace(",", "."))
     except ValueError:
@@ -167,12 +201,17 @@ def _typed(asked: Asked, name: str, what: str, plain: float) -> float:
     if not 0 < value < 1000:
         raise OptionError(
             f"{what} was {written[:40]!r}; a number above 0 and below 1000 is wanted, such as "
-            f"{plain:g}"
+            f"{asked.controls[name].given['value']}"
         )
     return value
 
 
-def paired_difference(asked: Asked) -> Shown:
+@figure(
+    "paired_difference",
+    "Two models on identical masks",
+    _second(**{"": "a close relative", _SAME: f"the same model at temperature {_TEMPERATURE:g}"}),
+)
+def _show_paired_difference(asked: Asked) -> Any:
     """Two models on identical masks: their means, and two intervals of the difference."""
     reference = asked.text("second") or _VARIANTS.get(asked.model.signature.name, _SAME)
     second = _second_model(asked, reference)
@@ -183,25 +222,5 @@ def paired_difference(asked: Asked) -> Shown:
     measure = partial(uncertainty.compare_paired, second, asked.model)
     pair = _measured(asked, ("paired", reference), _PAIRED_TEXTS, measure)
     figures = {asked.model.signature.name: pair.base, name: pair.own}
-    html = piece(
-        "paired_difference",
-        "result",
-        pairing=pair,
-        figures=figures,
-        change=interval_text(pair.comparison.interval, signed_percent),
-    )
-    return Shown({"result": html})
-
-
-_RANGE = {"coldest": _COLDEST, "hottest": _HOTTEST}
-_SECOND = {"models": available_models}
-_RELATIVE = {**_SECOND, "temperature": _TEMPERATURE}
-FIGURES: Mapping[str, Figure] = {
-    "near_misses": Figure("Two wrong guesses", near_misses, needs_model=False),
-    "two_temperatures": Figure("One model at two temperatures", two_temperatures, _RANGE),
-    "token_losses": Figure("Losses of single tokens", token_losses, {**_RANGE, **_SECOND}),
-    "twenty_seeds": Figure("The mean loss for twenty seeds", twenty_seeds),
-    "more_texts": Figure("The interval by the number of texts", more_texts),
-    "published_changes": Figure("Published losses and their changes", published_changes, {}, False),
-    "paired_difference": Figure("Two models on identical masks", paired_difference, _RELATIVE),
-}
+    change = interval_text(pair.comparison.interval, signed_percent)
+    return {"pairing": pair, "figures": figures, "change": change}

@@ -22,7 +22,7 @@ from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.components import link_to
-from fillmask_ui.ui.figure import Asked, Figure, Request, Shown, answer
+from fillmask_ui.ui.figure import Asked, Request, Shown, answer
 from fillmask_ui.ui.session import Session
 
 TEXTS, MOST_TEXTS = 60, 240
@@ -139,12 +139,9 @@ def pieces(known: Diagnosis, name: str) -> dict[str, str]:
     return html | {"made": ""}
 
 
-FIGURE = Figure("Which parts cost the loss", show)
-
-
 def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     """The pieces of the panel, as `ui/figure.py: answer` gives them."""
-    return answer(session, FIGURE, from_values(Request, request))
+    return answer(session, show, from_values(Request, request))
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.

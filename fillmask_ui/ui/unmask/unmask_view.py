@@ -17,7 +17,7 @@ from fillmask_ui.show.render import render
 from fillmask_ui.show.words import token_name
 from fillmask_ui.ui import figure
 from fillmask_ui.ui.background import Done, Report, Waiting
-from fillmask_ui.ui.figure import Asked, Figure, Shown
+from fillmask_ui.ui.figure import Asked, Shown
 from fillmask_ui.ui.session import Session, check_text
 from fillmask_ui.unmasking import (
     CONFIDENCES,
@@ -38,11 +38,11 @@ PLAIN: dict[str, UnmaskingConfig] = {
     "A": UnmaskingConfig(pieces="fitting"),
     "B": UnmaskingConfig(pieces="fitting", max_steps=1),
 }
-SOURCES = (
-    ("text", "a text with masks"),
-    ("prompt", "a beginning and an end"),
-    ("length", "nothing but a length"),
-)
+SOURCES = {
+    "text": "a text with masks",
+    "prompt": "a beginning and an end",
+    "length": "nothing but a length",
+}
 ORDER_LABELS = {
     "top_prob": "largest probability first",
     "prob_diff": "largest lead first",
@@ -152,9 +152,6 @@ def show(asked: Asked) -> Shown | Waiting:
     return Shown({**drawn, "comparison": comparison})
 
 
-FIGURE = Figure("Unmask step by step", show)
-
-
 def decoded(
     session: Session, model: MaskedLM, text: str, config: UnmaskingConfig
 ) -> Waiting | Done[Unmasked]:
@@ -214,7 +211,7 @@ def history(session: Session, request: Mapping[str, Any]) -> Json:
 
 def shown(session: Session, request: Mapping[str, Any]) -> Json:
     """The pieces of the tab, from `figure.answer`."""
-    return figure.answer(session, FIGURE, from_values(figure.Request, request))
+    return figure.answer(session, show, from_values(figure.Request, request))
 
 
 # Name in the browser -> function of the session and JSON values.
