@@ -94,6 +94,20 @@ class Asked:
         """As `Session.slowly` of the model chosen; `Unfinished` while the work goes on."""
         return finished(self.session.slowly(self.model, question, work))
 
+    def counted(
+        self,
+        question: tuple[Any, ...],
+        things: str,
+        work: Callable[[Callable[[int, int], None]], Result],
+        model: MaskedLM | None = None,
+    ) -> Result:
+        """As `slowly`; `work` tells how many `things` are done, of how many."""
+
+        def run(report: Report) -> Result:
+            return work(lambda done, of: report(Waiting(f"{done} of {of} {things}", done / of)))
+
+        return finished(self.session.slowly(model or self.model, question, run))
+
     def __getitem__(self, name: str) -> Any:
         """What a declared control holds, else its first value; numbers are within its bounds."""
         own = self.controls[name]

@@ -10,6 +10,7 @@ from fillmask_ui.ui.unmask.unmask_view import (
     TEXT,
     config_of,
     controls,
+    written,
 )
 from fillmask_ui.unmasking import UnmaskingConfig, finish
 
@@ -17,7 +18,7 @@ from fillmask_ui.unmasking import UnmaskingConfig, finish
 def test_each_option_of_a_decoding_has_a_control_on_both_sides():
     for side in SIDES:
         assert list(controls(side)) == list(options_of(UnmaskingConfig))
-        values = {control.name: control.value for control in controls(side).values()}
+        values = {f"{side}_{name}": written(own) for name, own in controls(side).items()}
         assert config_of(values, side) == PLAIN[side]
 
 

@@ -1,11 +1,12 @@
 """Figures of the chapters on both sides of a masked word and on next sentence prediction."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling import fill, score_candidate_at
-from fillmask_ui.lessons.context_sides import SidedText, Sides, View, attention, side_losses
+from fillmask_ui.lessons.context_sides import Sides, View, attention, side_losses
 from fillmask_ui.lessons.next_sentence import (
     FOLLOWS,
     RANDOM,
@@ -17,7 +18,6 @@ from fillmask_ui.lessons.next_sentence import (
     sentence_pair,
 )
 from fillmask_ui.show.drawing import bars_of
-from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.components import link_to
 from fillmask_ui.ui.figure import Asked, Control, around, control, figure
 from fillmask_ui.ui.session import check_text
@@ -126,13 +126,8 @@ def _show_attention(asked: Asked) -> Any:
 def _show_side_losses(asked: Asked) -> Any:
     text, model = asked["text"], asked.model
     check_text(text)
-
-    def work(report: Report) -> SidedText:
-        return side_losses(
-            model, text, lambda done, of: report(Waiting(f"{done} of {of} words", done / of))
-        )
-
-    return {"found": asked.slowly(("side_losses", text), work)}
+    measure = partial(side_losses, model, text)
+    return {"found": asked.counted(("side_losses", text), "words", measure)}
 
 
 # ---- Next sentence prediction

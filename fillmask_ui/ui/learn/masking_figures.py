@@ -1,5 +1,6 @@
 """Figures of the chapters on what gets masked and on the sum of its losses."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fillmask_ui.errors import TextError
@@ -18,7 +19,6 @@ from fillmask_ui.masking import DEFAULT_SHARES, KINDS, UNCHANGED, MaskRecipe
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
 from fillmask_ui.show.words import token_name
-from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.figure import Asked, around, control, figure
 
 # With this seed the text has chosen tokens of all three kinds in a vocabulary of whole words.
@@ -214,10 +214,7 @@ def _pooled(asked: Asked, encoding: Encoding) -> tuple[int, ModelFigures]:
     """The evaluator's figures of one text under many seeds, and how many these are."""
     seeds = min(POOLED_SEEDS, _POOLED_TOKENS // len(encoding) + 1)
 
-    def work(report: Report) -> ModelFigures:
-        def tell(seen: int) -> None:
-            report(Waiting(f"{seen} of {seeds} seeds", seen / seeds))
+    def measure(told: Callable[[int, int], None]) -> ModelFigures:
+        return over_seeds(asked.model, encoding.text, range(seeds), lambda seen: told(seen, seeds))
 
-        return over_seeds(asked.model, encoding.text, range(seeds), tell)
-
-    return seeds, asked.slowly(("pooled losses", encoding.text), work)
+    return seeds, asked.counted(("pooled losses", encoding.text), "seeds", measure)

@@ -5,12 +5,14 @@ that ask Python for what they show. The chapter and step that are open lie in th
 (`learn.js`). A chapter is a tab of its own, so that it is made when it is first opened.
 """
 
+from functools import partial
+
 import gradio as gr
 
 from fillmask_ui.lessons import Chapter, Step, chapters
+from fillmask_ui.lessons.exercises import COURSE_SEED, EXERCISES, MOST_SEED, exercises_of
 from fillmask_ui.show.render import render_part
 from fillmask_ui.ui import components
-from fillmask_ui.ui.learn import exercise_view
 from fillmask_ui.ui.learn.learn_figures import FIGURES, SERVED
 from fillmask_ui.ui.session import Session
 
@@ -24,14 +26,14 @@ def build(session: Session) -> None:
     """Create the tab's components and wire them."""
     course = chapters()
     with gr.Column(elem_id="learn"):
-        components.html_block(render_part("page/learn/page.html", "contents", chapters=course))
+        components.html_block(_part("contents", chapters=course))
         model = components.model_picker(session, elem_id="learn-model")
         with gr.Tabs(elem_id="learn-chapters"):
             for chapter in course:
                 with gr.Tab(chapter.title, id=f"chapter-{chapter.name}"):
                     _chapter(chapter)
         components.html_block(
-            exercise_view.foot_html(),
+            foot_html(),
             elem_id="learn-foot",
             js_on_load=components.static("learn_begin.js"),
             server_functions=[components.served(session, *item) for item in SERVED.items()],
@@ -39,15 +41,24 @@ def build(session: Session) -> None:
     components.linked_picker(session, model, "learn")
 
 
+def foot_html() -> str:
+    """The score, the links to the sheet, and the way through the chapters."""
+    count = sum(len(exercises_of(chapter, COURSE_SEED)) for chapter in EXERCISES)
+    return _part("foot", count=count)
+
+
+_part = partial(render_part, "page/learn/page.html")
+
+
 def _chapter(chapter: Chapter) -> None:
     with gr.Column(elem_id=f"chapter-{chapter.name}", elem_classes="fm-chapter"):
-        components.html_block(render_part("page/learn/page.html", "head", chapter=chapter))
+        components.html_block(_part("head", chapter=chapter))
         for number, step in enumerate(chapter.steps, 1):
             _step(step, f"step-{chapter.name}-{number}")
         with gr.Column(elem_id=f"step-{chapter.name}-{number + 1}", elem_classes="fm-step"):
+            own = {"chapter": chapter.name, "seed": COURSE_SEED, "most": MOST_SEED}
             components.html_block(
-                exercise_view.block_html(chapter.name),
-                js_on_load="window.fillmask.exercises.show();",
+                _part("exercises", **own), js_on_load="window.fillmask.exercises.show();"
             )
 
 

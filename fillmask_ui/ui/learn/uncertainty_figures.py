@@ -15,7 +15,6 @@ from fillmask_ui.models import available_models
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.figure import Asked, Control, Result, control, figure, finished
 
 TEMPERATURE_TEXTS = 40
@@ -70,14 +69,11 @@ def _measured(
 ) -> Result:
     """What `measure(texts, on_text=...)` finds in so many of the embedded texts."""
 
-    def work(report: Report) -> Result:
+    def run(told: Callable[[int, int], None]) -> Result:
         texts = list(open_texts(TextSource(samples=count)))
-        total = len(texts)
-        return measure(
-            texts, on_text=lambda done: report(Waiting(f"{done} of {total} texts", done / total))
-        )
+        return measure(texts, on_text=lambda done: told(done, len(texts)))
 
-    return finished(asked.session.slowly(model or asked.model, question, work))
+    return asked.counted(question, "texts", run, model)
 
 
 @figure(
@@ -141,16 +137,14 @@ def _temperature_losses(asked: Asked, model: MaskedLM) -> accuracy.TemperatureLo
 def _show_twenty_seeds(asked: Asked) -> Any:
     """The evaluator's mean by seed, beside pseudo-perplexity."""
 
-    def work(report: Report) -> uncertainty.SeedMeans:
+    def run(told: Callable[[int, int], None]) -> uncertainty.SeedMeans:
         texts = uncertainty.shortest(list(open_texts(TextSource())), SEED_TEXTS)
+        passes = len(SEEDS) + 1
+        return uncertainty.means_over_seeds(
+            asked.model, texts, on_pass=lambda done: told(done, passes)
+        )
 
-        def on_pass(done: int) -> None:
-            passes = len(SEEDS) + 1
-            report(Waiting(f"{done} of {passes} passes over the texts", done / passes))
-
-        return uncertainty.means_over_seeds(asked.model, texts, on_pass=on_pass)
-
-    means = asked.slowly(("twenty seeds",), work)
+    means = asked.counted(("twenty seeds",), "passes over the texts", run)
     return {"means": means, "chosen": next(s for s in means.seeds if s.seed == asked["seed"])}
 
 

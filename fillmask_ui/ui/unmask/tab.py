@@ -5,7 +5,16 @@ import gradio as gr
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.unmask.unmask_view import MOST_HIDDEN, SERVED, SIDES, SOURCES, TEXT, controls
+from fillmask_ui.ui.unmask.unmask_view import (
+    MOST_HIDDEN,
+    ORDER_LABELS,
+    SERVED,
+    SIDES,
+    SOURCES,
+    TEXT,
+    controls,
+    written,
+)
 
 
 def build(session: Session) -> None:
@@ -14,7 +23,9 @@ def build(session: Session) -> None:
         model = components.model_picker(session, elem_id="unmask-model")
         page = render(
             "page/unmask/page.html",
-            sides=[(side, controls(side)) for side in SIDES],
+            sides={side: controls(side) for side in SIDES},
+            written=written,
+            orders=ORDER_LABELS,
             sources=SOURCES,
             text=TEXT,
             most=MOST_HIDDEN,

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -52,32 +52,22 @@ ORDER_LABELS = {
 }
 
 
-@dataclass(frozen=True)
-class Control:
-    """The control of one option on one side."""
-
-    name: str  # `SIDE_field`
-    option: Option
-    initial: Any  # None for not given
-
-    @property
-    def value(self) -> str:
-        """What it holds at first; blank for not given."""
-        number = isinstance(self.initial, float)
-        return "" if self.initial is None else f"{self.initial:g}" if number else str(self.initial)
-
-    @property
-    def choices(self) -> tuple[tuple[str, str], ...]:
-        """Values and their labels; none for a number."""
-        return tuple((own, ORDER_LABELS.get(own, own)) for own in self.option.choices)
-
-
-def controls(side: str) -> dict[str, Control]:
-    """The controls of one side, one per option of a decoding, by the option's name."""
+def controls(side: str) -> dict[str, Option]:
+    """The options of a decoding by name; their defaults are what one side begins with."""
     return {
-        name: Control(f"{side}_{name}", own, getattr(PLAIN[side], name))
+        name: replace(own, default=getattr(PLAIN[side], name))
         for name, own in options_of(UnmaskingConfig).items()
     }
+
+
+def written(own: Option) -> str:
+    """The default as a control holds it; blank for not given.
+
+    >>> written(Option("", default=0.5)), written(Option("", default=None))
+    ('0.5', '')
+    """
+    number = isinstance(own.default, float)
+    return "" if own.default is None else f"{own.default:g}" if number else str(own.default)
 
 
 def config_of(values: Mapping[str, str], side: str) -> UnmaskingConfig:
@@ -87,11 +77,11 @@ def config_of(values: Mapping[str, str], side: str) -> UnmaskingConfig:
         OptionError: for an invalid value; the message names the side and the option.
     """
     given: dict[str, Any] = {}
-    for name, control in controls(side).items():
-        text = values.get(control.name, control.value).strip()
-        given[name] = _number(text, control.option) if text and not control.choices else text
+    for name, own in controls(side).items():
+        text = values.get(f"{side}_{name}", written(own)).strip()
+        given[name] = _number(text, own) if text and not own.choices else text
     try:
-        return UnmaskingConfig(**{name: own for name, own in given.items() if own != ""})
+        return UnmaskingConfig(**{name: value for name, value in given.items() if value != ""})
     except OptionError as error:
         raise OptionError(f"setting {side}: {error}") from error
 

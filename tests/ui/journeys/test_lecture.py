@@ -10,7 +10,6 @@ from journey import Explore
 from playwright.sync_api import expect
 
 from fillmask_ui.ui.explore.examples import EXAMPLES
-from fillmask_ui.ui.guide import STEPS
 
 NO_STORAGE = "Object.defineProperty(window, 'localStorage', { get() { throw Error('no'); } })"
 SENTENCES = (
@@ -43,11 +42,14 @@ def test_the_tour_on_a_phone_that_keeps_nothing(visit):
     explore.word("Paris").click()
     explore.see("[MASK] is in [MASK].")
     target, onward = page.locator(".fm-tour-target"), card.get_by_role("button", name="Next")
-    for number, step in enumerate(STEPS):
-        expect(card.get_by_role("heading")).to_have_text(step.title)
-        expect(card).to_contain_text(f"Step {number + 1} of {len(STEPS)}")
+    steps = card.locator(".fm-tour-step").all()
+    for number, step in enumerate(steps):
+        expect(step).to_be_visible()
+        expect(step).to_contain_text(f"Step {number + 1} of {len(steps)}")
         expect(target).to_have_count(1)
-        assert target.evaluate("(e, selectors) => e.matches(selectors)", step.target)
+        assert target.evaluate(
+            "(e, selectors) => e.matches(selectors)", step.get_attribute("data-target")
+        )
         assert not page.evaluate(MEET, ["#fm-tour", "#sentence"])
         assert not page.evaluate(MEET, ["#fm-tour", ".fm-tour-target"])
         for inside in (card, target):
@@ -68,7 +70,7 @@ def test_the_tour_on_a_phone_that_keeps_nothing(visit):
             expect(card).to_be_hidden()
             explore.tab("Explore")
             accessible(page)
-        (card.get_by_role("button", name="Done") if step is STEPS[-1] else onward).click()
+        (card.get_by_role("button", name="Done") if step is steps[-1] else onward).click()
     expect(card).to_be_hidden()
     expect(target).to_have_count(0)
     # A list of sentences lasts as long as the page.
