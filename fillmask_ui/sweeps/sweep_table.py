@@ -234,13 +234,6 @@ def _beside_baseline(sweep: Sweep, entries: Mapping[str, Entry]) -> Iterator[Ent
 
 def _why(own: RunInfo, base: RunInfo, labels: tuple[str, str], error: FillmaskError) -> str:
     """Why two runs do not compare, with the labels of their models for their names."""
-    lengths = own.config.max_tokens, base.config.max_tokens
-    alike = replace(own.config, max_tokens=lengths[1]).signature == base.config.signature
-    if lengths[0] and lengths[1] and lengths[0] != lengths[1] and alike:
-        return (
-            f"the two cut texts at {lengths[0]} and {lengths[1]} tokens: give the metric "
-            f"max-tokens = {min(lengths[0], lengths[1])}"
-        )
     said = str(error)
     names = {own.name: labels[0], base.name: labels[1]}
     for name in sorted(names, key=len, reverse=True):  # one may begin with the other
