@@ -7,8 +7,9 @@ import pytest
 
 from fillmask_ui.lessons.exercises import EXERCISES, exercises_of
 from fillmask_ui.lessons.exercises.exercise import Choice, Numeric, Ordering
-from fillmask_ui.ui.figure import piece
-from fillmask_ui.ui.learn.exercise_view import exercises, foot_html, sheet
+from fillmask_ui.show.render import render_part
+from fillmask_ui.ui.learn.learn_figures import exercises, sheet
+from fillmask_ui.ui.learn.tab import foot_html
 
 ALL = sum(len(exercises_of(chapter, 1)) for chapter in EXERCISES)
 
@@ -31,7 +32,7 @@ def test_forms_hold_no_answer(session, chapter):
         for exercise in found:
             assert not [line for line in exercise.explanation.split("\n") if line in html]
         other = [with_another_answer(one) for one in found]
-        forms = piece("exercises", "forms", chapter=chapter, exercises=other)
+        forms = render_part("page/learn/exercises.html", "forms", chapter=chapter, exercises=other)
         assert forms == html, "another answer, the same forms"
 
 
