@@ -221,7 +221,7 @@ def contrast_words(session: Session, values: Mapping[str, Any]) -> Json:
         column = _column(own, tint, unit)
         return {"level": column.level, "sign": column.side, "label": column.text}
 
-    found = _shown(
+    shown = _shown(
         asked,
         "apart",
         words,
@@ -238,7 +238,7 @@ def contrast_words(session: Session, values: Mapping[str, Any]) -> Json:
         summary=summarize_comparison(words),
         unknown=[own.text for own in words if own.unknown],
     )
-    return {"tint": tint, **found}
+    return {"tint": tint, **shown}
 
 
 def _column(own: ComparedWord, tint: str, unit: str) -> Column:

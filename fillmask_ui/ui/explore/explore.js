@@ -278,7 +278,7 @@
 
   function show(answer, action) {
     const held = document.activeElement;
-    const focus = focused(action);
+    const place = focused(action);
     explore.answer = answer;
     notice(answer);
     // An error about the sentence leaves what was there before, marked as that.
@@ -286,8 +286,7 @@
     for (const piece of PIECES) {
       const html = answer.html[piece];
       if (html === undefined && kept) continue;
-      if (piece === "bars") bars(html ?? "");
-      else byId(piece).innerHTML = html ?? "";
+      page.put(byId(piece), html ?? "");
     }
     if (!kept) {
       hidden_word = Boolean(answer.mask);
@@ -298,7 +297,9 @@
     stage.dataset.model = answer.model;
     show_mode();
     document.dispatchEvent(new CustomEvent("fillmask:answer", { detail: answer }));
-    if (!held?.isConnected) focus?.()?.focus({ preventScroll: true });
+    if (held?.isConnected || place === undefined) return;
+    const again = [...byId("strip").querySelectorAll(`[data-place="${place}"]`)].at(-1);
+    again?.focus({ preventScroll: true });
   }
 
   // ---- Modes: one is chosen, and its pane shown
@@ -349,54 +350,63 @@
     if (button) choose(button);
   });
 
+  // Arrow keys, Home and End move within what is one stop of Tab; they choose a radio or a tab, too.
   document.addEventListener("keydown", (event) => {
-    if (!event.target.matches?.("#modes [role=radio]")) return;
-    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (!by) return;
+    const group = event.target.closest?.("#explore :is([role=radiogroup], [role=tablist], [role=toolbar])");
+    const all = [...(group?.querySelectorAll("button:not([aria-disabled=true])") ?? [])];
+    const here = all.indexOf(event.target);
+    const [line, column] = [group?.role === "toolbar", group?.role === "radiogroup"];
+    const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: column && 1, ArrowUp: column && -1 }[event.key];
+    const to = { Home: 0, End: all.length - 1 }[event.key] ?? (by && here + by);
+    if (here < 0 || to === undefined || to === false || (line && !all[to])) return;
     event.preventDefault();
-    const all = modes().filter(possible);
-    choose(all.at((all.indexOf(event.target) + by) % all.length));
+    const next = all.at(to % all.length);
+    next.focus();
+    if (!line) next.click();
   });
 
-  // Bars of words that stay move from their old length to the new one.
-  function bars(html) {
-    const list = byId("bars");
-    const widths = {};
-    for (const row of list.querySelectorAll("[data-bar]")) {
-      widths[row.dataset.bar] = row.querySelector(".fm-row-fill").style.getPropertyValue("--p");
-    }
-    list.innerHTML = html;
-    const moved = [];
-    for (const row of list.querySelectorAll("[data-bar]")) {
-      const fill = row.querySelector(".fm-row-fill");
-      const width = fill.style.getPropertyValue("--p");
-      fill.style.setProperty("--p", widths[row.dataset.bar] ?? 0);
-      moved.push([fill, width]);
-    }
-    void list.offsetWidth; // the old lengths are drawn before the new ones are set
-    for (const [fill, width] of moved) fill.style.setProperty("--p", width);
+  // Number in the strip of the word that has the focus, or is written into the mask that had it.
+  function focused(action) {
+    const element = document.activeElement?.closest?.("#stage [data-place], #stage button");
+    if (!element || action?.do !== "fill") return element?.dataset.place;
+    const mask = Number(action.key.split(":")[0]) || 0; // all masks begin with the first
+    return byId("strip").querySelectorAll(".fm-mask-word")[mask]?.dataset.place;
   }
 
-  // Where the focus belongs once the element that has it is replaced.
-  function focused(action) {
-    const element = document.activeElement;
-    if (!element?.closest?.("#stage")) return null;
-    const strip = (number) => byId("strip").querySelectorAll(`[data-place="${number}"]`);
-    const { place: at, zoom, key, download } = element.dataset;
-    if (at !== undefined) return () => [...strip(at)].at(-1);
-    if (zoom) return () => stage.querySelector(`[data-zoom="${zoom}"]`);
-    if (download) return null;
-    const filled = action?.do === "fill" && action.key.split(":")[0];
-    if (!filled) {
-      const box = element.closest("#bars, #found, #candidates, #scored, #joint") ?? stage;
-      return () => box.querySelector(`[data-key="${key}"]`) ?? box.querySelector("button");
-    }
-    // The word that was written stands where its mask stood.
-    const number = filled === "all" ? 0 : Number(filled);
-    const masks = byId("strip").querySelectorAll(".fm-mask-word");
-    const where = masks[number]?.dataset.place;
-    return () => (where === undefined ? null : [...strip(where)].at(-1));
+  // ---- The strip of words: one tab stop, arrow keys move inside, a click or Enter acts
+
+  const words = () => [...document.querySelectorAll("#strip button[data-token]")];
+  const word_of = (event) => event.target.closest?.("#strip button[data-token]");
+
+  function enter(button) {
+    for (const other of words()) other.tabIndex = other === button ? 0 : -1;
   }
+
+  document.addEventListener("click", (event) => {
+    const button = word_of(event);
+    if (!button) return;
+    if (button.dataset.action === "look") {
+      explore.change({ token: button.dataset.token }, { push: true });
+      return;
+    }
+    button.classList.add("fm-pressed");
+    explore.click({
+      do: button.dataset.action,
+      token: Number(button.dataset.token),
+      place: Number(button.dataset.place),
+      shown: button.textContent,
+      version: button.closest("[data-version]").dataset.version,
+    });
+  });
+
+  document.addEventListener("focusin", (event) => {
+    if (word_of(event)) enter(word_of(event));
+  });
+
+  document.addEventListener("fillmask:answer", () => {
+    const all = words();
+    if (all.length && !all.includes(document.activeElement)) enter(all[0]);
+  });
 
   // ---- Clicks on what an answer shows
 

@@ -3,7 +3,7 @@
   const page = window.fillmask;
   const byId = (id) => document.getElementById(id);
   const panel = (selector) => byId("guess").querySelector(selector);
-  const blank = () => ({ guesses: [], percent: false, truth: "", revealed: false });
+  const blank = () => ({ guesses: [], html: "", count: "", percent: false, truth: "", revealed: false });
 
   // `masks` has the guesses for each mask of one sentence, by the number of the mask.
   const guessing = { sentence: "", masks: {} };
@@ -16,29 +16,23 @@
   // ---- What is typed
 
   // As it is typed, for the server to read.
-  function listed({ guesses, percent }) {
-    return guesses.map(({ word, amount }) => `${word} ${amount}${percent ? "%" : ""}`).join("\n");
-  }
-
-  function error(text) {
-    panel(".fm-guess-error").textContent = text;
-  }
+  const listed = ({ guesses, percent }) =>
+    guesses.map(({ word, amount }) => `${word} ${amount}${percent ? "%" : ""}`).join("\n");
+  const error = (text) => (panel(".fm-guess-error").textContent = text);
 
   async function ask(name, values) {
-    try {
-      return await page.explore.call(name, values);
-    } catch {
-      return { error: "The page cannot reach its server. Try again." };
-    }
+    const failed = { error: "The page cannot reach its server. Try again." };
+    const found = await page.explore.call(name, values).catch(() => failed);
+    error(found.error);
+    return found.error ? null : found;
   }
 
   function add(typed, done = () => {}) {
     const record = here();
     work = work.then(async () => {
       const found = await ask("guesses", { guesses: `${listed(record)}\n${typed}` });
-      error(found.error);
-      if (found.error) return;
-      Object.assign(record, { guesses: found.guesses, percent: found.percent });
+      if (!found) return;
+      Object.assign(record, found);
       done();
       show();
     });
@@ -47,49 +41,18 @@
   async function reveal() {
     await work;
     const record = here();
-    const values = { guesses: listed(record), truth: record.truth };
-    const found = await ask("guess", values);
-    if (record !== here()) return; // another mask or sentence by now
-    error(found.error);
-    if (found.error) return;
+    const found = await ask("guess", { guesses: listed(record), truth: record.truth });
+    if (!found || record !== here()) return; // another mask or sentence by now
     const figure = panel(".fm-guess-result");
     figure.innerHTML = found.html;
     document.dispatchEvent(new CustomEvent("fillmask:figure", { detail: { figure } }));
     const first = !record.revealed;
     record.revealed = true;
     show();
-    if (first) panel(".fm-guess-result").focus({ preventScroll: true });
+    if (first) figure.focus({ preventScroll: true });
   }
 
   // ---- What is shown
-
-  function number(value, percent) {
-    return `${Number(value.toPrecision(6))}${percent ? "%" : ""}`;
-  }
-
-  function chips({ guesses, percent }) {
-    const made = guesses.map(({ word, amount }) => {
-      const chip = byId("guess-chip").content.firstElementChild.cloneNode(true);
-      chip.querySelector("bdi").textContent = word;
-      chip.querySelector("b").textContent = number(amount, percent);
-      chip.querySelector('[data-guess="remove"] .fm-sr').textContent = `remove ${word}`;
-      return chip;
-    });
-    const list = panel(".fm-guess-list");
-    const { activeElement } = document;
-    const focused = [...list.querySelectorAll("button")].indexOf(activeElement);
-    list.replaceChildren(...made);
-    if (focused < 0) return;
-    const buttons = list.querySelectorAll("button");
-    (buttons[Math.min(focused, buttons.length - 1)] ?? panel('[name="word"]')).focus();
-  }
-
-  function count({ guesses, percent }) {
-    const total = guesses.reduce((sum, { amount }) => sum + amount, 0);
-    if (!total) return "";
-    if (percent) return `${number(Math.max(0, 100 - total), true)} of the class made no guess.`;
-    return total === 1 ? "1 guess" : `${number(total)} guesses`;
-  }
 
   // The strip names hidden words; students hover, too.
   function show() {
@@ -106,8 +69,10 @@
     panel(".fm-guess-shown").hidden = !record.revealed;
     panel(".fm-guess-truth").hidden = Boolean(answer.hidden?.[answer.selected]);
     panel('[name="truth"]').value = record.truth;
-    chips(record);
-    byId("guess-count").textContent = count(record);
+    const held = panel(".fm-guess-list").contains(document.activeElement);
+    page.put(panel(".fm-guess-list"), record.html);
+    if (held && !record.html) panel('[name="word"]').focus();
+    byId("guess-count").textContent = record.count;
     if (!hides) return;
     for (const mask of stage.querySelectorAll(".fm-mask-word")) {
       titles.set(mask, mask.title);
@@ -134,38 +99,27 @@
 
   // ---- Clicks and keys
 
+  function anew(changes) {
+    Object.assign(here(), changes);
+    error("");
+    show();
+    panel('[name="word"]').focus();
+  }
+
   const acts = {
     reveal,
-    more: (button) => {
-      const { word } = here().guesses[place(button)];
-      add(`${word} 1${here().percent ? "%" : ""}`);
+    clear: () => anew(blank()),
+    again: () => anew({ revealed: false }),
+    more: (place) => add(`${here().guesses[place].word} 1${here().percent ? "%" : ""}`),
+    remove: (place) => {
+      here().guesses.splice(place, 1);
+      add("");
     },
-    remove: (button) => {
-      const record = here();
-      record.guesses.splice(place(button), 1);
-      error("");
-      show();
-    },
-    clear: () => {
-      guessing.masks[answer.selected] = blank();
-      error("");
-      show();
-      panel('[name="word"]').focus();
-    },
-    again: () => {
-      here().revealed = false;
-      show();
-      panel('[name="word"]').focus();
-    },
-  };
-  const place = (button) => {
-    const chip = button.closest("li");
-    return [...chip.parentElement.children].indexOf(chip);
   };
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("#guess button[data-guess]");
-    if (button) acts[button.dataset.guess](button);
+    if (button) acts[button.dataset.guess](Number(button.dataset.number));
   });
 
   document.addEventListener("submit", (event) => {

@@ -168,7 +168,8 @@ def verdict(losses: Losses, unit: str) -> str:
 
 def comparison_html(found: Comparison, unit: str, *, curve: bool = False) -> str:
     """The verdict, paired bars, both losses; with `curve` the model's loss as a point on it."""
-    axis, losses, points = Axis.shares(), found.losses, []
+    axis, losses = Axis.shares(), found.losses
+    points: list[Json] = []
     if curve and losses and losses.model is not None:
         share = math.exp(-losses.model)
         texts = percent(share), loss_text(losses.model, unit)

@@ -67,19 +67,6 @@
     };
   }
 
-  // Puts HTML in the place of older HTML, with the same details open and the focus where it was.
-  function fill(place, html) {
-    const held = place.contains(document.activeElement) && document.activeElement;
-    const open = place.querySelector("details")?.open;
-    place.innerHTML = html;
-    const details = place.querySelector("details");
-    if (details && open) details.open = true;
-    if (!held) return;
-    const [kind] = ["set", "key", "bin", "order"].filter((name) => held.dataset[name]);
-    const same = kind && `[data-${kind}="${CSS.escape(held.dataset[kind])}"]`;
-    ((same && place.querySelector(same)) ?? place.querySelector("button"))?.focus({ preventScroll: true });
-  }
-
   function notice(place, { kind, notice, fraction }) {
     place.replaceChildren(...(notice ? [page.notice({ kind, notice, fraction })] : []));
   }
@@ -96,7 +83,7 @@
     byId("stage").dataset.lens = found.tint && found.tint !== "difference" ? "surprise" : seen.name;
     paint();
     const { story = found.html, table = "" } = found.html ?? {};
-    fill(byId("found"), story ?? "");
+    page.put(byId("found"), story ?? "");
     byId("said").textContent = byId("found").querySelector(".fm-say")?.textContent ?? "";
     const body = start && byId("lens-table").querySelector("tbody");
     const piece = document.createRange().createContextualFragment(table);
@@ -119,14 +106,14 @@
       if (!word) continue;
       Object.assign(button.dataset, { level: word.level, sign: word.sign ?? "", apart: word.label ?? "" });
       button.removeAttribute("title"); // the tooltip says more
-      if (button.matches(":focus-visible")) open(button);
+      if (button.matches(":focus-visible")) tip.show(button);
     }
   }
 
   document.addEventListener("fillmask:stale", () => words.end());
 
   document.addEventListener("fillmask:answer", ({ detail: answer }) => {
-    close();
+    tip.hide();
     models_changed();
     if (answer.kind === "error" && !answer.mask) return; // what stood there before stays
     const [name, version] = [wanted(answer), answer.version];
@@ -137,54 +124,21 @@
     words.begin(name, () => ({}), show);
   });
 
-  // ---- What stands beside a word while it is pointed at or has the focus
-
-  let anchor = null;
-  let closing = 0;
-
-  function open(button) {
-    clearTimeout(closing);
-    const html = seen.tints.get(button.dataset.token)?.html;
-    if (!html) return close();
-    if (anchor !== button) close();
-    anchor = button;
-    anchor.setAttribute("aria-describedby", "lens-pop");
-    const pop = byId("lens-pop");
-    pop.innerHTML = html;
-    if (!pop.matches(":popover-open")) pop.showPopover();
-    const at = button.getBoundingClientRect();
-    const room = document.documentElement.clientWidth - pop.offsetWidth - 8;
-    const below = at.bottom + pop.offsetHeight + 6 < window.innerHeight;
-    pop.style.left = `${Math.max(8, Math.min(at.left, room))}px`;
-    pop.style.top = `${Math.max(8, below ? at.bottom + 4 : at.top - pop.offsetHeight - 4)}px`;
-  }
-
-  function close() {
-    clearTimeout(closing);
-    anchor?.removeAttribute("aria-describedby");
-    anchor = null;
-    const pop = byId("lens-pop");
-    if (pop?.matches(":popover-open")) pop.hidePopover();
-  }
-
-  const tinted = (event) => event.target.closest?.('#strip button[data-action="hide"]');
-  document.addEventListener("pointerover", (event) => {
-    if (event.pointerType === "touch") return;
-    if (tinted(event)) open(tinted(event));
-    else if (event.target.closest?.("#lens-pop")) clearTimeout(closing);
-    // A moment to move the pointer from the word to what stands beside it.
-    else if (anchor && !anchor.matches(":focus-visible")) closing = setTimeout(close, 150);
-  });
-  document.addEventListener("focusin", (event) => {
-    if (tinted(event)?.matches(":focus-visible")) open(tinted(event));
-    else close();
-  });
-  document.addEventListener("focusout", close);
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") close();
-  });
-  document.addEventListener("scroll", close, { capture: true, passive: true });
-  window.addEventListener("resize", close);
+  const tip = page.beside(
+    () => byId("lens-pop"),
+    ({ type, target }) => {
+      const word = target.closest?.('#strip button[data-action="hide"]');
+      return type !== "click" && (type !== "focusin" || word?.matches(":focus-visible")) && word;
+    },
+    (button) => {
+      const html = seen.tints.get(button.dataset.token)?.html;
+      if (!html) return false;
+      document.querySelector('[aria-describedby="lens-pop"]')?.removeAttribute("aria-describedby");
+      button.setAttribute("aria-describedby", "lens-pop");
+      byId("lens-pop").innerHTML = html;
+      return true;
+    },
+  );
 
   // ---- Where two models differ: texts are searched once it is asked for
 
@@ -198,16 +152,14 @@
   function show_search(found) {
     notice(byId("search-notice"), found);
     if (found.kind === "busy") return;
-    fill(byId("search-found"), found.html ?? "");
+    page.put(byId("search-found"), found.html ?? "");
     mark();
   }
 
   // The sentence that is open is marked in the list.
   function mark() {
     for (const button of byId("search-found").querySelectorAll("[data-set]")) {
-      const here = JSON.parse(button.dataset.set).text === state().text;
-      if (here) button.setAttribute("aria-current", "true");
-      else button.removeAttribute("aria-current");
+      button.ariaCurrent = JSON.parse(button.dataset.set).text === state().text || null;
     }
   }
 
@@ -270,4 +222,30 @@
   }
   document.addEventListener("mouseover", tell);
   document.addEventListener("focusin", tell);
+
+  // ---- All masks filled together: asked for once an answer stands for a moment, as it takes longer.
+
+  const PAUSE_MS = 250;
+  let pausing = 0;
+  let joined = ""; // the text, models and unit of the table on the page
+
+  document.addEventListener("fillmask:stale", () => clearTimeout(pausing));
+  document.addEventListener("fillmask:answer", ({ detail: answer }) => {
+    clearTimeout(pausing);
+    const { unit, run, compare } = state();
+    const mode = page.explore.mode();
+    const wanted = answer.mask && !run && answer.masks > 1 && ["", "models"].includes(mode);
+    const question = JSON.stringify([answer.version, answer.model, unit, mode && compare]);
+    if (wanted && question === joined) return;
+    joined = "";
+    byId("joint").replaceChildren();
+    if (!wanted) return;
+    pausing = setTimeout(async () => {
+      // What fails is asked again by the next answer.
+      const found = await page.explore.call("joint").catch(() => null);
+      if (page.explore.answer !== answer || !found?.html) return;
+      joined = question;
+      byId("joint").innerHTML = found.html;
+    }, PAUSE_MS);
+  });
 })();

@@ -57,7 +57,8 @@ class Answer:
     def to_dict(self) -> Json:
         """JSON-ready values for the browser."""
         mask = self.filling.masks[self.selected] if self.filling else None
-        shown, losses = None, []
+        shown: Json | None = None
+        losses: list[Json] = []
         if self.filling and mask:
             losses = [loss_point(self.filling, self.selected, self.hidden, self.unit)]
             shown = {

@@ -21,7 +21,7 @@
   let revealed = null; // the sentence whose answer was shown
   let open_rows = 0; // of the bars of a sentence whose answer waits
   let losing = false; // whether the loss is shown, word by word
-  let inert = []; // what the mode took out of reach
+  let end = null; // brings the rest of the page back
   let timer = 0;
 
   // What the state of Explore becomes for each.
@@ -52,19 +52,12 @@
 
   function start() {
     active = true;
-    for (let node = stage(); node !== document.body; node = node.parentElement)
-      for (const other of node.parentElement.children)
-        if (other !== node && !other.inert) inert.push(other);
-    for (const other of inert) other.inert = true;
+    end = page.alone(stage());
     stage().prepend(document.querySelector(".fm-question"));
     stage().append(by_id("fm-present-wait"), foot());
     stage().querySelector('[data-pane=""]').append(by_id("fm-present-loss"));
     foot().hidden = false;
     document.body.classList.add("fm-presenting");
-    // Where the browser forbids it, the page's own window is filled.
-    document.documentElement.requestFullscreen?.().catch(() => {});
-    // The rest of the page is out of reach, the button of the mode, too.
-    if (!stage().contains(document.activeElement)) document.activeElement?.blur();
     Object.assign(page.explore.overrides, { top_k: BARS, zoom: 1 });
     page.explore.change({});
     shown();
@@ -74,13 +67,11 @@
   function leave() {
     if (!active) return;
     active = false;
-    for (const other of inert) other.inert = false;
-    inert = [];
     document.body.classList.remove("fm-presenting", "fm-veiled", "fm-awake", "fm-losing");
     document.querySelector(".fm-try").append(document.querySelector(".fm-question"));
     panel.append(by_id("fm-present-wait"), by_id("fm-present-loss"), foot());
     for (const part of panel.querySelectorAll("[id^=fm-present]")) part.hidden = true;
-    if (document.fullscreenElement) document.exitFullscreen();
+    end();
     page.explore.overrides = {};
     page.explore.change({});
     page.change_address({ present: null });

@@ -83,11 +83,10 @@ def _answer(
     again = replayed(session, token, top_k=question.top_k)
     model, reading = again.model, again.reading
     asked = _sole(question, again)
-    if question.alone:
-        found, around = prediction_view.answer(session, asked.question), None
-    else:
-        found = _as_run(asked, again)
-        around = None if len(reading.ids) <= MAX_STRIP_TOKENS else _AROUND
+    around = None if question.alone or len(reading.ids) <= MAX_STRIP_TOKENS else _AROUND
+    found = (
+        prediction_view.answer(session, asked.question) if question.alone else _as_run(asked, again)
+    )
     ids = token.row.ids.copy()
     ids[reading.position] = model.vocabulary.mask_id
     same = bool(np.array_equal(ids, reading.ids))

@@ -66,7 +66,7 @@ def build(session: Session) -> None:
         }
         shown = components.html_block(
             render("page/explore/stage.html", first=None, **stage),
-            js_on_load=components.static("stage.js"),
+            js_on_load="window.fillmask.explore.begin(element.querySelector('#stage'), server);",
             server_functions=[components.served(session, *item) for item in SERVED.items()],
             elem_id="explore-stage",
         )

@@ -1,68 +1,82 @@
-// What a figure means, beside its name: on hover, on focus and on touch; Escape takes it away.
+// What stands beside an element while it is pointed at or has the focus; Escape takes it away. So
+// figures are explained, beside their names, and so are the words of a sentence (`modes.js`).
 (() => {
-  let shown = null; // the name that is explained now
-  let leaving = 0;
+  const page = (window.fillmask ??= {});
+
+  // `box` makes the element that is shown, `of` finds what an event is about, and `fill` puts into
+  // the box what is to be said of it, if there is anything.
+  page.beside = (box, of, fill) => {
+    let shown = null; // the element that is explained now
+    let leaving = 0;
+
+    function place() {
+      if (!shown) return;
+      if (!shown.isConnected) return hide();
+      const at = shown.getBoundingClientRect();
+      const [width, height] = [box().offsetWidth, box().offsetHeight];
+      const right = document.documentElement.clientWidth - width - 8;
+      box().style.left = `${Math.max(8, Math.min(at.left, right))}px`;
+      const below = at.bottom + height < document.documentElement.clientHeight;
+      box().style.top = `${below ? at.bottom : Math.max(8, at.top - height)}px`;
+    }
+
+    function show(element) {
+      clearTimeout(leaving);
+      if (!fill(element)) return hide();
+      shown = element;
+      box().hidden = false;
+      place();
+    }
+
+    function hide() {
+      clearTimeout(leaving);
+      if (shown) box().hidden = true;
+      shown = null;
+    }
+
+    const inside = (event) => shown && box().contains(event.target);
+    // The pointer may go on to the box itself.
+    document.addEventListener("pointerover", (event) => {
+      if (event.pointerType !== "mouse") return;
+      if (inside(event)) clearTimeout(leaving);
+      else if (of(event)) show(of(event));
+    });
+    document.addEventListener("pointerout", (event) => {
+      const left = shown && event.pointerType === "mouse" && (of(event) || inside(event));
+      if (left && document.activeElement !== shown) leaving = setTimeout(hide, 200);
+    });
+    document.addEventListener("focusin", (event) => (of(event) ? show(of(event)) : hide()));
+    document.addEventListener("focusout", hide);
+    document.addEventListener("click", (event) => {
+      if (of(event)) show(of(event));
+      else if (!inside(event)) hide();
+    });
+    // In the capture phase: Escape then takes away this and nothing else.
+    document.addEventListener(
+      "keydown",
+      (event) => {
+        if (event.key !== "Escape" || !shown) return;
+        hide();
+        event.stopPropagation();
+      },
+      true,
+    );
+    window.addEventListener("scroll", place, { capture: true, passive: true });
+    document.addEventListener("fillmask:answer", place);
+    return { show, hide, shown: () => shown };
+  };
+
   const tip = document.createElement("div");
   tip.id = "fm-tip";
   tip.hidden = true;
   tip.setAttribute("aria-hidden", "true"); // the name itself is described by the same line
-
-  const name_of = (event) => event.target.closest?.(".fm-explain");
-
-  function place() {
-    if (!shown) return;
-    if (!shown.isConnected) return hide();
-    const name = shown.getBoundingClientRect();
-    const [width, height] = [tip.offsetWidth, tip.offsetHeight];
-    const right = document.documentElement.clientWidth - width - 8;
-    tip.style.left = `${Math.max(8, Math.min(name.left, right))}px`;
-    const below = name.bottom + height < document.documentElement.clientHeight;
-    tip.style.top = `${below ? name.bottom : name.top - height}px`;
-  }
-
-  function show(name) {
-    clearTimeout(leaving);
-    const line = document.getElementById(name.getAttribute("aria-describedby"));
-    if (!line) return;
-    if (!tip.isConnected) document.body.append(tip);
-    shown = name;
-    tip.textContent = line.textContent;
-    tip.hidden = false;
-    place();
-  }
-
-  function hide() {
-    clearTimeout(leaving);
-    shown = null;
-    tip.hidden = true;
-  }
-
-  // The pointer may go on to the line itself.
-  document.addEventListener("pointerover", (event) => {
-    if (event.pointerType !== "mouse") return;
-    if (tip.contains(event.target)) clearTimeout(leaving);
-    else if (name_of(event)) show(name_of(event));
-  });
-  document.addEventListener("pointerout", (event) => {
-    const left = shown && event.pointerType === "mouse" && (name_of(event) || tip.contains(event.target));
-    if (left && document.activeElement !== shown) leaving = setTimeout(hide, 200);
-  });
-  document.addEventListener("focusin", (event) => (name_of(event) ? show(name_of(event)) : hide()));
-  document.addEventListener("focusout", hide);
-  document.addEventListener("click", (event) => {
-    if (name_of(event)) show(name_of(event));
-    else if (!tip.contains(event.target)) hide();
-  });
-  // In the capture phase: Escape then takes away this and nothing else.
-  document.addEventListener(
-    "keydown",
-    (event) => {
-      if (event.key !== "Escape" || !shown) return;
-      hide();
-      event.stopPropagation();
+  page.beside(
+    () => tip,
+    (event) => event.target.closest?.(".fm-explain"),
+    (name) => {
+      tip.textContent = document.getElementById(name.getAttribute("aria-describedby"))?.textContent;
+      if (!tip.isConnected) document.body.append(tip);
+      return tip.textContent;
     },
-    true,
   );
-  window.addEventListener("scroll", place, { capture: true, passive: true });
-  document.addEventListener("fillmask:answer", place);
 })();

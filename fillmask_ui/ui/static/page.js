@@ -88,19 +88,19 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   };
 
-  // What this browser remembers; storage can be forbidden, and then a choice lasts as long as the
-  // page. Null takes an entry away.
-  page.recall = (name) => {
+  // What this browser remembers, or this page in `sessionStorage`; storage can be forbidden, and then
+  // a choice lasts as long as the page. Null takes an entry away.
+  page.recall = (name, storage = "localStorage") => {
     try {
-      return localStorage.getItem(name);
+      return window[storage].getItem(name);
     } catch {
       return null;
     }
   };
-  page.keep = (name, value) => {
+  page.keep = (name, value, storage = "localStorage") => {
     try {
-      if (value === null) localStorage.removeItem(name);
-      else localStorage.setItem(name, value);
+      if (value === null) window[storage].removeItem(name);
+      else window[storage].setItem(name, value);
       return true;
     } catch {
       return false;
@@ -127,6 +127,40 @@
       if (typeof fraction === "number") bar.value = fraction;
     }
     return line;
+  };
+
+  // Puts HTML in the place of older HTML: what was unfolded stays so, the focus stays where it was,
+  // and bars move from where they were to where they are.
+  page.put = (box, html) => {
+    const bars = () =>
+      [...box.querySelectorAll("[data-bar]")].map((own) => [own.dataset.bar, own.querySelector(".fm-row-fill") ?? own]);
+    const before = Object.fromEntries(bars().map(([key, mark]) => [key, mark.style.cssText]));
+    const unfolded = [...box.querySelectorAll("details")].map(({ open }) => open);
+    const held = box.contains(document.activeElement) && document.activeElement;
+    box.innerHTML = html;
+    box.querySelectorAll("details").forEach((own, place) => (own.open ||= !!unfolded[place]));
+    const after = bars().map(([key, mark]) => [mark, mark.style.cssText, before[key]]);
+    for (const [mark, now, then] of after) mark.style.cssText = then ?? (mark.matches(".fm-bar-row .fm-row-fill") ? "--p: 0" : now);
+    if (after.length) void box.offsetWidth; // the old places are drawn before the new ones are set
+    for (const [mark, now] of after) mark.style.cssText = now;
+    if (!held) return;
+    const name = ["id", "data-set", "data-key", "data-bin", "data-order"].find((own) => held.getAttribute(own));
+    const same = name && box.querySelector(`[${name}="${CSS.escape(held.getAttribute(name))}"]`);
+    (same || box.querySelector("button"))?.focus({ preventScroll: true });
+  };
+
+  // Shows an element alone, on the whole screen where the browser allows that; gives what ends it.
+  page.alone = (element) => {
+    const others = [];
+    for (let node = element; node !== document.body; node = node.parentElement)
+      for (const other of node.parentElement.children) if (other !== node && !other.inert) others.push(other);
+    for (const other of others) other.inert = true;
+    document.documentElement.requestFullscreen?.().catch(() => {});
+    if (!element.contains(document.activeElement)) document.activeElement?.blur();
+    return () => {
+      for (const other of others) other.inert = false;
+      if (document.fullscreenElement) document.exitFullscreen();
+    };
   };
 
   page.dark = () => document.body.classList.contains("dark");

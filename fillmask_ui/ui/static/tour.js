@@ -3,54 +3,47 @@
 (() => {
   const page = (window.fillmask ??= {});
   const GAP = 14;
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const narrow = matchMedia("(max-width: 620px)");
   let card = null;
   let step = -1; // the one shown; -1 for none
   let opener = null; // where the focus was before it came to the card
 
   const steps = () => [...card.querySelectorAll(".fm-tour-step")];
-  const visible = (element) => element?.checkVisibility?.() && element.getClientRects().length > 0;
-  const find = (selectors) =>
-    selectors
-      .split(", ")
-      .filter(Boolean)
-      .map((selector) => document.querySelector(selector))
-      .find(visible);
-  const target = () => find(steps()[step].dataset.target);
+  const visible = (element) => element?.checkVisibility() && element.getClientRects().length > 0;
+  const target = () =>
+    steps()[step].dataset.target.split(", ").map((own) => document.querySelector(own)).find(visible);
   const exploring = () => visible(document.getElementById("sentence"));
-
   const meets = (a, b) =>
     a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
-  // Below what the step names, or below, above, right or left of the target: the first place inside
-  // the page, off the target, the sentence box and its words. On a narrow screen a sheet at the bottom, or at
-  // the top where the sentence box is at the bottom.
+  function mark(about) {
+    for (const old of document.querySelectorAll(".fm-tour-target")) old.classList.remove("fm-tour-target");
+    about?.classList.add("fm-tour-target");
+  }
+
+  // Below, above, right or left of the target: the first place inside the page, off the target, the
+  // sentence box and its words. On a narrow screen a sheet at the bottom, or at the top where the
+  // sentence box is at the bottom.
   function place() {
     if (step < 0) return;
     if (!exploring() && step === steps().length - 1) return end(); // went on to Evaluate
     card.hidden = !exploring();
     if (card.hidden) return;
-    const about = target();
-    for (const old of document.querySelectorAll(".fm-tour-target"))
-      if (old !== about) old.classList.remove("fm-tour-target");
-    about?.classList.add("fm-tour-target");
-    const sentence = document.getElementById("sentence").getBoundingClientRect();
+    mark(target());
+    const [sentence, strip] = ["sentence", "strip"].map((id) => document.getElementById(id).getBoundingClientRect());
     const { width, height } = card.getBoundingClientRect();
     card.classList.remove("fm-tour-top");
+    card.style.cssText = "";
     if (narrow.matches) {
-      card.style.removeProperty("left");
-      card.style.removeProperty("top");
       card.classList.toggle("fm-tour-top", meets(card.getBoundingClientRect(), sentence));
       return;
     }
-    const above = find(steps()[step].dataset.below)?.getBoundingClientRect();
-    const box = about?.getBoundingClientRect() ?? sentence;
+    const box = target()?.getBoundingClientRect() ?? sentence;
     const right = document.documentElement.clientWidth - GAP;
     const across = Math.max(GAP, Math.min(box.left, right - width));
     const places = [
-      ...(above ? [{ left: above.left, top: above.bottom + GAP }] : []),
       { left: across, top: box.bottom + GAP },
+      { left: across, top: strip.bottom + GAP },
       { left: across, top: box.top - GAP - height },
       { left: box.right + GAP, top: box.top },
       { left: box.left - GAP - width, top: box.top },
@@ -58,42 +51,30 @@
       { left: right - width, top: sentence.bottom + GAP },
     ].map((at) => ({ ...at, right: at.left + width, bottom: at.top + height }));
     const inside = (at) => at.left >= 0 && at.right <= right + GAP && at.top + scrollY >= 0;
-    const strip = document.getElementById("strip").getBoundingClientRect();
     const free = (at) => ![box, sentence, strip].some((other) => meets(at, other));
-    const at = places.find((at) => inside(at) && free(at));
+    const at = places.find((at) => inside(at) && free(at)) ?? places.at(-1);
     const origin = (card.offsetParent ?? document.body).getBoundingClientRect();
-    card.style.left = `${(at ?? places.at(-1)).left - origin.left}px`;
-    card.style.top = `${(at ?? places.at(-1)).top - origin.top}px`;
+    card.style.left = `${at.left - origin.left}px`;
+    card.style.top = `${at.top - origin.top}px`;
   }
 
-  function show(to, scroll) {
+  function show(to) {
     step = to;
     steps().forEach((element, number) => (element.hidden = number !== step));
     card.querySelector("[data-go=back]").disabled = step === 0;
     card.querySelector("[data-go=next]").textContent = step < steps().length - 1 ? "Next" : "Done";
     card.hidden = false;
     place();
-    if (scroll) bring();
-  }
-
-  // Card and target into sight, as far as both fit; above the sheet of a narrow screen.
-  function bring() {
-    const sheet = card.getBoundingClientRect();
-    const box = (target() ?? card).getBoundingClientRect();
-    const top = narrow.matches ? box.top : Math.min(box.top, sheet.top);
-    const bottom = narrow.matches ? box.bottom : Math.max(box.bottom, sheet.bottom);
-    const room = innerHeight - (narrow.matches ? sheet.height : 0) - GAP;
-    const down = bottom - top > room ? top - GAP : Math.max(0, bottom - room);
-    const by = top < GAP ? top - GAP : down;
-    scrollBy({ top: by, behavior: calm.matches ? "auto" : "smooth" });
+    // On a narrow screen the card is a sheet that stays.
+    target()?.scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
+    card.scrollIntoView({ block: "nearest" });
   }
 
   function end() {
     const focused = card.contains(document.activeElement);
     card.hidden = true;
     step = -1;
-    for (const old of document.querySelectorAll(".fm-tour-target"))
-      old.classList.remove("fm-tour-target");
+    mark(null);
     if (!focused) return;
     if (visible(opener)) opener.focus();
     else document.querySelector("#sentence textarea").focus({ preventScroll: true });
@@ -101,19 +82,16 @@
 
   // Explore may just be opening.
   function start(tries = 50) {
-    if (!card || (!exploring() && tries > 0)) {
-      setTimeout(() => start(tries - 1), 100);
-      return;
-    }
-    if (!exploring()) return;
-    show(0, true);
-    card.focus({ preventScroll: true });
+    if (card && exploring()) {
+      show(0);
+      card.focus({ preventScroll: true });
+    } else if (tries > 0) setTimeout(() => start(tries - 1), 100);
   }
 
   function go(button) {
     const to = { skip: -1, back: step - 1, next: step + 1 }[button.dataset.go];
     if (to < 0 || to >= steps().length) return end();
-    show(to, true);
+    show(to);
     // A button that is switched off loses the focus.
     if (button.disabled) card.querySelector("[data-go=next]").focus();
   }

@@ -66,18 +66,6 @@ element.addEventListener("click", ({ target }) => {
   window.fillmask.explore.change(example.state, { push: true });
 });
 
-element.addEventListener("keydown", (event) => {
-  const here = tabs.indexOf(event.target);
-  if (here < 0) return;
-  const last = tabs.length - 1;
-  const to = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: last }[event.key];
-  if (to === undefined) return;
-  event.preventDefault();
-  const tab = tabs[(to + tabs.length) % tabs.length];
-  open(tab);
-  tab.focus();
-});
-
 // The sentence can also come from a link, from Back, or be typed.
 document.addEventListener("fillmask:answer", () => {
   const { text, other } = window.fillmask.explore.state;
