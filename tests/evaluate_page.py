@@ -13,7 +13,7 @@ from table_model import TableModel, letter_vocabulary, sample_texts
 from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.evaluate import controls, view
+from fillmask_ui.ui.evaluate import evaluate_form, view
 from fillmask_ui.ui.evaluate.evaluate_form import UPLOAD
 from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs
 from fillmask_ui.ui.session import Session
@@ -80,7 +80,7 @@ def upload(folder, texts=TEXTS, name="texts.txt"):
 def opened_controls(*, public=False):
     """The controls of the page as it opens; a table model is its default."""
     with gr.Blocks():
-        return controls.build(evaluation_jobs(None, public=public).session)
+        return evaluate_form.build(evaluation_jobs(None, public=public).session)
 
 
 def form(**choices):

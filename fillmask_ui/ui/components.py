@@ -19,7 +19,7 @@ from fillmask_ui.models import available_models
 from fillmask_ui.quantizing.variant_store import VariantStore, parts_text
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.figure import Unfinished
+from fillmask_ui.ui.job import Jobs, Status, Unfinished
 from fillmask_ui.ui.session import Session
 
 P = ParamSpec("P")
@@ -251,3 +251,88 @@ def on_link(
     target = bridge("link_target.js", TAB=tab)
     target.follow(follow, None, outputs, **QUIET)
     return page().load(load, None, outputs, **QUIET)
+
+
+_POLL_SECONDS = 0.4
+Updates = dict[Any, Any]  # components -> their new values
+Event = Callable[..., Dependency]
+
+
+def wire(
+    jobs: Jobs[Any],
+    starts: Sequence[tuple[Event, Callable[..., Updates | None], Mapping[str, Any]]],
+    show: Callable[[Any, Status], Updates],
+    failed: Callable[[str], Updates],
+    outputs: Sequence[Any],
+    *,
+    cancel: gr.Button,
+    arrived: Callable[[Any], Updates] | None = None,
+    listed: Sequence[Any] = (),
+) -> None:
+    """Connect a tab to its jobs: pages poll the job that they follow.
+
+    No event stays open meanwhile, so that a page can be closed or reloaded at any time.
+
+    Args:
+        jobs: of the tab.
+        starts: events that start a job, each with its inputs by name and a function of the page and
+            their values that calls `Page.start`; it may return updates of its own.
+        show: the updates for a page and the new status of its job.
+        failed: the updates that show the notice of an error.
+        outputs: that all of these may update.
+        cancel: stops the page's job.
+        arrived: the updates for a page that opens, beside those of its job.
+        listed: that `arrived` may update. Few: Gradio rebuilds each, and every visitor waits.
+    """
+    timer = gr.Timer(_POLL_SECONDS, active=False)
+    # Only the browser knows its visitor's id.
+    who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
+
+    def page_of(request: gr.Request) -> Any:
+        return jobs.page(request.session_hash or "")
+
+    def shown(page: Any) -> Updates:
+        status = page.news()
+        if status is None:
+            return {}
+        try:
+            updates = show(page, status)
+        except Exception as error:  # noqa: BLE001 - the page must go on
+            updates = failed(error_html(error))
+        return updates | ({timer: gr.Timer(active=False)} if status.ended else {})
+
+    def starting(begin: Callable[..., Updates | None]) -> Callable[..., Updates]:
+        def start(request: gr.Request, **values: Any) -> Updates:
+            page = page_of(request)
+            try:
+                own = begin(page, **values) or {}
+            except Exception as error:  # noqa: BLE001 - the page must go on
+                return failed(error_html(error))
+            return {timer: gr.Timer(active=True)} | own | shown(page)
+
+        return start
+
+    def tick(request: gr.Request) -> Updates:
+        return shown(page_of(request)) or {timer: gr.skip()}
+
+    def arrive(request: gr.Request, visitor: str, name: str) -> Updates:
+        page = jobs.arrive(request.session_hash or "", visitor, name)
+        found = page.take_up() is not None
+        own = arrived(page) if arrived is not None else {}
+        return {timer: gr.Timer(active=True) if found else gr.skip()} | own
+
+    def stop(request: gr.Request) -> None:
+        page_of(request).cancel()
+
+    def leave(request: gr.Request) -> None:
+        jobs.forget(request.session_hash or "")
+
+    page().load(arrive, who, [timer, *listed], js=static("visitor.js"), **QUIET)
+    every = [timer, *outputs]
+    for event, begin, inputs in starts:
+        event(
+            starting(begin), None, every, inputs_kwargs=dict(inputs), trigger_mode="once", **QUIET
+        )
+    timer.tick(tick, None, every, trigger_mode="once", queue=False, **QUIET)
+    cancel.click(stop, None, None, queue=False, **QUIET)
+    page().unload(leave)

@@ -9,26 +9,12 @@ from typing import Any, TypeVar
 
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.render import macros, render
-from fillmask_ui.ui.background import Done, Report, Waiting
+from fillmask_ui.ui.job import Report, Unfinished, Waiting
 from fillmask_ui.ui.session import Session
 
 Result = TypeVar("Result")
 
 MOST_SEED = 9_999  # of a dial without bounds
-
-
-class Unfinished(Exception):  # noqa: N818 - no error: the browser asks again
-    """What a figure needs is still being computed."""
-
-    def __init__(self, state: Waiting) -> None:
-        self.state = state
-
-
-def finished(state: Waiting | Done[Result]) -> Result:
-    """The result of slow work; `Unfinished` while it goes on."""
-    if isinstance(state, Waiting):
-        raise Unfinished(state)
-    return state.result
 
 
 @dataclass(frozen=True)
@@ -92,7 +78,7 @@ class Asked:
 
     def slowly(self, question: tuple[Any, ...], work: Callable[[Report], Result]) -> Result:
         """As `Session.slowly` of the model chosen; `Unfinished` while the work goes on."""
-        return finished(self.session.slowly(self.model, question, work))
+        return self.session.slowly(self.model, question, work)
 
     def counted(
         self,
@@ -106,7 +92,7 @@ class Asked:
         def run(report: Report) -> Result:
             return work(lambda done, of: report(Waiting(f"{done} of {of} {things}", done / of)))
 
-        return finished(self.session.slowly(model or self.model, question, run))
+        return self.session.slowly(model or self.model, question, run)
 
     def __getitem__(self, name: str) -> Any:
         """What a declared control holds, else its first value; numbers are within its bounds."""
@@ -198,7 +184,7 @@ def figure(
 
 def answer(
     session: Session,
-    show: Callable[[Asked], Shown | Waiting],
+    show: Callable[[Asked], Shown],
     request: Request,
     needs_model: bool = True,
 ) -> dict[str, Any]:
@@ -207,18 +193,14 @@ def answer(
     Its kind is `shown`, with `pieces` and `set`, or `busy`, with a `notice`, perhaps a `fraction`
     and the `pieces` known so far: then the browser asks again.
     """
-    asked = Asked(session, request.values)
-    if needs_model:
-        state = session.model_soon(request.model)
-        if isinstance(state, Waiting):
-            return _busy(state, "Loading the model…")
-        asked = replace(asked, loaded=state.result)
+    asked, plain = Asked(session, request.values), "Loading the model…"
     try:
+        if needs_model:
+            asked = replace(asked, loaded=session.model_soon(request.model))
+        plain = "Computing…"
         shown = show(asked)
     except Unfinished as work:
-        shown = work.state
-    if isinstance(shown, Waiting):
-        return _busy(shown, "Computing…")
+        return _busy(work.state, plain)
     told = {"pieces": shown.pieces, "set": shown.set}
     return {"kind": "shown", **told} if shown.waiting is None else _busy(shown.waiting) | told
 

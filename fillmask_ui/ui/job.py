@@ -1,13 +1,14 @@
 """What takes long: work in a thread that a page starts, shows, cancels and finds again.
 
-A tab writes a `Work`: a generator that is handed its `Job` and yields a `Waiting` at each step,
-with what is known of the result by then in `so_far`. It ends between two steps, or at `Job.report`
-in a callback, so whatever should stay is on disk before the next step. To resume is to start work
-that leaves out what is there.
+The work is handed its `Job` and tells what it does: as a generator that yields a `Waiting` at each
+step, with what is known of the result by then in `so_far`, or by `Job.report` in a callback. It
+ends there if it is cancelled, so whatever should stay is on disk before the next step. To resume is
+to start work that leaves out what is there.
 
 A job belongs to a `Page` of its visitor, not to a connection: a page that was closed or reloaded
 finds it again by the ids that its browser keeps (`static/on_load/visitor.js`). `Jobs` holds the
-pages of one tab, and `wire` connects them to its buttons.
+pages of one tab, and `components.wire` connects them to its buttons. An answer that all visitors
+share is a job of `SharedJobs`, found by its question.
 
 >>> def count(job):
 ...     for number in (1, 2, 3):
@@ -22,22 +23,20 @@ pages of one tab, and `wire` connects them to its buttons.
 
 from __future__ import annotations
 
+import inspect
 import math
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
-
-import gradio as gr
-from gradio.events import Dependency
+from typing import Any, Generic, Protocol, TypeVar
 
 from fillmask_ui.errors import FillmaskError, explain
-from fillmask_ui.ui import components
-from fillmask_ui.ui.background import News, Waiting
-from fillmask_ui.ui.components import QUIET
 
+# Slower answers show their progress.
+PATIENCE_SECONDS = 0.4
 # A public page ends a job that nobody has polled for this long.
 ABANDONED_SECONDS = 60.0
 # A page that polled within this time still follows the job.
@@ -46,7 +45,35 @@ FOLLOWED_SECONDS = 2.0
 _NEWS_SECONDS = 10.0
 # How long a page waits for the current step after a cancel.
 STOP_SECONDS = 0.4
-_POLL_SECONDS = 0.4
+
+
+class News(Protocol):
+    """A step of some work, as `Waiting` and `LoadProgress` hold it."""
+
+    @property
+    def message(self) -> str: ...
+
+    @property
+    def fraction(self) -> float | None: ...
+
+
+Report = Callable[[News], None]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The work goes on."""
+
+    message: str = ""  # what it does; empty where it has not said so
+    fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
+    so_far: Any = None  # what is known of the result by then; None for nothing
+
+
+class Unfinished(Exception):  # noqa: N818 - no error: the browser asks again
+    """What is asked for is still being computed."""
+
+    def __init__(self, state: Waiting) -> None:
+        self.state = state
 
 
 @dataclass(frozen=True)
@@ -65,10 +92,10 @@ class UnwantedError(Exception):
 
 
 class Job:
-    """One piece of work; start it with `Page.start`.
+    """One piece of work; `begin` it, or start it with `Page.start`.
 
     Args:
-        work: yields its steps.
+        work: yields its steps, or reports them and returns its result.
         slots: the job takes one of each before it works.
         visitor: its owner; blank where everybody sees all jobs.
         page: that shows it, by the name that a reload keeps.
@@ -87,7 +114,9 @@ class Job:
         patience_seconds: float = math.inf,
     ) -> None:
         self.visitor, self.page = visitor, page
-        self.status = Status("Starting…")
+        self.status = Status()
+        self._result: Any = None
+        self._error: BaseException | None = None
         self._work, self._slots, self._reads = work, slots, reads
         self._patience_seconds = patience_seconds
         self._stop, self._ended = threading.Event(), threading.Event()
@@ -95,9 +124,19 @@ class Job:
         self._ended_at = math.inf
         self._at_cancel: Callable[[], None] | None = None
 
-    def begin(self, after: Job | None = None) -> None:
+    def begin(self, after: Job | None = None) -> Job:
         """Start a thread, which first waits until `after`, a job being stopped, has ended."""
         threading.Thread(target=self._run, args=[after], daemon=True, name="page-job").start()
+        return self
+
+    def wait(self, seconds: float = PATIENCE_SECONDS) -> Any:
+        """What the work returned, or its `Waiting` after some time; raises what it raised."""
+        self._asked_at = time.monotonic()
+        if not self._ended.wait(seconds):
+            return self.status
+        if self._error is not None:
+            raise self._error
+        return self._result if self.status.state == "done" else Waiting()
 
     def cancel(self) -> None:
         """End it at its next step; for its pages it ends at once."""
@@ -117,8 +156,7 @@ class Job:
         Raises:
             UnwantedError: if the job should end here.
         """
-        silent = time.monotonic() - self._asked_at
-        if self.cancelled or silent > self._patience_seconds:
+        if self.cancelled or self.abandoned:
             raise UnwantedError
         so_far = getattr(step, "so_far", None)
         if so_far is None:
@@ -135,6 +173,11 @@ class Job:
     @property
     def cancelled(self) -> bool:
         return self._stop.is_set()
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether nobody has polled it for too long."""
+        return time.monotonic() - self._asked_at > self._patience_seconds
 
     @property
     def ended(self) -> bool:
@@ -166,15 +209,17 @@ class Job:
                     while not slot.acquire(timeout=0.2):
                         self.report(Waiting("Waiting for another run to end…"))
                     taken.callback(slot.release)
-                with closing(self._work(self)) as steps:
-                    for step in steps:
-                        self.report(step)
+                self._result = self._work(self)
+                if inspect.isgenerator(self._result):
+                    with closing(self._result) as steps:
+                        for step in steps:
+                            self.report(step)
         except UnwantedError:
             state = "stopped"
-        except Exception as error:
-            state, message = "failed", explain(error)[0]
+        except BaseException as error:  # noqa: BLE001 - a panic of Rust too
+            state, message, self._error = "failed", explain(error)[0], error
             if not isinstance(error, FillmaskError):
-                raise
+                traceback.print_exception(error)
         finally:
             self.status = replace(self.status, state=state, message=message, fraction=None)
             self._ended_at = time.monotonic()
@@ -208,9 +253,9 @@ class Page:
             before, self.job = self.job, job
         if before is not None:
             before.cancel()
+        job.status = Status("Starting…")
         jobs.add(job)
-        job.begin(after=before)
-        return job
+        return job.begin(after=before)
 
     def take_up(self) -> Job | None:
         """The job that the page showed before a reload, or one that no page follows."""
@@ -241,6 +286,7 @@ class Page:
         return self.visitor if self.jobs.public else ""
 
 
+Result = TypeVar("Result")
 OwnPage = TypeVar("OwnPage", bound=Page)
 
 
@@ -301,88 +347,51 @@ class Jobs(Generic[OwnPage]):
             return [job.reads for job in self._jobs]
 
 
-Work = Callable[[Job], Generator[Waiting]]
-Updates = dict[Any, Any]  # components -> their new values
-Event = Callable[..., Dependency]
-
-
-def wire(
-    jobs: Jobs[Any],
-    starts: Sequence[tuple[Event, Callable[..., Updates | None], Mapping[str, Any]]],
-    show: Callable[[Any, Status], Updates],
-    failed: Callable[[str], Updates],
-    outputs: Sequence[Any],
-    *,
-    cancel: gr.Button,
-    arrived: Callable[[Any], Updates] | None = None,
-    listed: Sequence[Any] = (),
-) -> None:
-    """Connect a tab to its jobs: pages poll the job that they follow.
-
-    No event stays open meanwhile, so that a page can be closed or reloaded at any time.
+class SharedJobs:
+    """Jobs whose results all visitors share, by question; thread-safe.
 
     Args:
-        jobs: of the tab.
-        starts: events that start a job, each with its inputs by name and a function of the page and
-            their values that calls `Page.start`; it may return updates of its own.
-        show: the updates for a page and the new status of its job.
-        failed: the updates that show the notice of an error.
-        outputs: that all of these may update.
-        cancel: stops the page's job.
-        arrived: the updates for a page that opens, beside those of its job.
-        listed: that `arrived` may update. Few: Gradio rebuilds each, and every visitor waits.
+        slots: as of `Job`.
+        most: jobs that may run or wait; a later caller is told to ask again.
+        patience_seconds: as of `Job`.
     """
-    timer = gr.Timer(_POLL_SECONDS, active=False)
-    # Only the browser knows its visitor's id.
-    who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
 
-    def page_of(request: gr.Request) -> Any:
-        return jobs.page(request.session_hash or "")
+    def __init__(
+        self,
+        slots: Sequence[threading.Semaphore] = (),
+        *,
+        most: float = math.inf,
+        patience_seconds: float = math.inf,
+    ) -> None:
+        self._slots, self._most, self._patience_seconds = slots, most, patience_seconds
+        self._jobs: dict[Hashable, Job] = {}
+        self._lock = threading.Lock()
 
-    def shown(page: Any) -> Updates:
-        status = page.news()
-        if status is None:
-            return {}
+    def result(self, question: Hashable, work: Callable[[Report], Result]) -> Result:
+        """What the work returns, or `Unfinished` while it goes on; it runs once a question.
+
+        Raises what the work raised; the call after its end starts it anew.
+        """
+        with self._lock:
+            self._jobs = {key: own for key, own in self._jobs.items() if not own.abandoned}
+            job = self._jobs.get(question)
+            if job is None:
+                if len(self._jobs) >= self._most:
+                    raise Unfinished(
+                        Waiting("Many are computing at the moment; yours begins soon…")
+                    )
+                patience = self._patience_seconds
+                job = Job(lambda own: work(own.report), self._slots, patience_seconds=patience)
+                self._jobs[question] = job.begin()
         try:
-            updates = show(page, status)
-        except Exception as error:  # noqa: BLE001 - the page must go on
-            updates = failed(components.error_html(error))
-        return updates | ({timer: gr.Timer(active=False)} if status.ended else {})
+            state = job.wait()
+        finally:
+            with self._lock:
+                if job.ended and self._jobs.get(question) is job:
+                    del self._jobs[question]
+        if isinstance(state, Waiting):
+            raise Unfinished(state)
+        return state
 
-    def starting(begin: Callable[..., Updates | None]) -> Callable[..., Updates]:
-        def start(request: gr.Request, **values: Any) -> Updates:
-            page = page_of(request)
-            try:
-                own = begin(page, **values) or {}
-            except Exception as error:  # noqa: BLE001 - the page must go on
-                return failed(components.error_html(error))
-            return {timer: gr.Timer(active=True)} | own | shown(page)
 
-        return start
-
-    def tick(request: gr.Request) -> Updates:
-        return shown(page_of(request)) or {timer: gr.skip()}
-
-    def arrive(request: gr.Request, visitor: str, name: str) -> Updates:
-        page = jobs.arrive(request.session_hash or "", visitor, name)
-        found = page.take_up() is not None
-        own = arrived(page) if arrived is not None else {}
-        return {timer: gr.Timer(active=True) if found else gr.skip()} | own
-
-    def stop(request: gr.Request) -> None:
-        page_of(request).cancel()
-
-    def leave(request: gr.Request) -> None:
-        jobs.forget(request.session_hash or "")
-
-    components.page().load(
-        arrive, who, [timer, *listed], js=components.static("visitor.js"), **QUIET
-    )
-    every = [timer, *outputs]
-    for event, begin, inputs in starts:
-        event(
-            starting(begin), None, every, inputs_kwargs=dict(inputs), trigger_mode="once", **QUIET
-        )
-    timer.tick(tick, None, every, trigger_mode="once", queue=False, **QUIET)
-    cancel.click(stop, None, None, queue=False, **QUIET)
-    components.page().unload(leave)
+Work = Callable[[Job], Any]  # the result, or a generator of `Waiting`

@@ -24,7 +24,7 @@ from fillmask_ui.models.model_store import SharedModel
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs import RunStore
 from fillmask_ui.show.charts.chart import new_figure
-from fillmask_ui.ui.background import Done, Report, Tasks, TasksInTurn, Waiting
+from fillmask_ui.ui.job import Report, SharedJobs
 
 # Far above any model's token limit, far below what would keep a tokenizer busy.
 MAX_CHARACTERS = 50_000
@@ -65,9 +65,9 @@ class Session:
         self._answers = Answers()
         # By the id of the model; each lives as long as somebody asks.
         self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
-        self._loading = Tasks[MaskedLM]()
+        self._loading = SharedJobs()
         # Slow work takes turns, so that quick answers stay quick.
-        self._working = TasksInTurn[Any]()
+        self._working = SharedJobs([threading.Semaphore()], most=32, patience_seconds=10.0)
         self._lock = threading.Lock()
 
     async def preload(self) -> None:
@@ -104,9 +104,9 @@ class Session:
             )
         return self.store.get(reference, on_progress)
 
-    def model_soon(self, choice: ModelChoice | str) -> Waiting | Done[MaskedLM]:
-        """`model` without waiting for a load: callers poll until it is `Done`."""
-        return self._loading.wait(choice, lambda report: self.model(choice, report))
+    def model_soon(self, choice: ModelChoice | str) -> MaskedLM:
+        """`model` without waiting for a load: callers ask again while it is `Unfinished`."""
+        return self._loading.result(choice, lambda report: self.model(choice, report))
 
     def ask(
         self,
@@ -168,8 +168,8 @@ class Session:
         question: tuple,
         work: Callable[[Report], Kept],
         size: Callable[[Kept], int] = lambda _: 1,
-    ) -> Waiting | Done[Kept]:
-        """An answer that takes many passes of a model; callers poll until it is `Done`.
+    ) -> Kept:
+        """An answer that takes many passes of a model; callers ask again while it is `Unfinished`.
 
         Args:
             model: as `model` gives it.
@@ -179,14 +179,14 @@ class Session:
         """
         key = self._key((model,), question)
         if (known := self._answers.get(key)) is not None:
-            return Done(known)
+            return known
 
         def compute(report: Report) -> Kept:
             answer = work(report)
             self._answers.keep(key, answer, size(answer))
             return answer
 
-        return self._working.wait(key, compute)
+        return self._working.result(key, compute)
 
     def _sharing(self, model: MaskedLM) -> MaskedLM:
         """The model of a call; predictions of several visitors may share a batch."""

@@ -13,7 +13,7 @@ from fillmask_ui.filling.prompt import encode_masked, mask_positions, normalise_
 from fillmask_ui.models import load_model
 from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.ui.components import answered
-from fillmask_ui.ui.evaluate.view import linked
+from fillmask_ui.ui.evaluate.tab import linked_runs
 from fillmask_ui.ui.explore import explore_modes
 from fillmask_ui.ui.learn import learn_figures as learn
 from fillmask_ui.ui.learn.learn_figures import FIGURES
@@ -55,7 +55,7 @@ ACTION = st.fixed_dictionaries(
 def test_a_model_reference_and_an_address_are_read_or_refused(text, address):
     with suppress(FillmaskError):
         assert parse_reference(text).kind in ("embedded", "folder", "file", "hub")
-    assert linked(address).run == address.get("run", "")
+    assert linked_runs(address).run == address.get("run", "")
 
 
 @pytest.fixture(scope="module", params=["bert", "roberta"])

@@ -169,9 +169,9 @@ def test_what_a_run_was_made_with_asks_for_it_again(tmp_path, choices):
     plan = plan_of(form(**choices), tmp_path / "runs")
     # What another run left in the controls does not matter.
     other = form(metric="suffix", samples=3, baseline="letters", probability=0.9, where="upload")
-    found = set_by(plan, tmp_path)
-    assert (found.missing, found.note) == ((), "")
-    again = plan_of(other | found.values, tmp_path / "runs")
+    found, note = set_by(plan, tmp_path)
+    assert note == ""
+    again = plan_of(other | found, tmp_path / "runs")
     resolved = replace(plan.config, max_tokens=plan.config.max_tokens or 64)
     assert again == replace(plan, config=resolved)
 
@@ -180,12 +180,12 @@ def test_an_upload_comes_back_under_its_name(tmp_path):
     """The page shows no file outside of its own folders, so it is a copy; the run is the same."""
     choices = {"where": "upload", "upload": upload(tmp_path), "by": "paragraph"}
     plan = plan_of(form(**choices), tmp_path / "runs")
-    found = set_by(plan, tmp_path)
-    assert Path(found.values["upload"]).name == "texts.txt"
-    assert Path(found.values["upload"]).parent == tmp_path / "fresh0"
-    again = plan_of(form(**found.values), tmp_path / "runs")
+    found, _ = set_by(plan, tmp_path)
+    assert Path(found["upload"]).name == "texts.txt"
+    assert Path(found["upload"]).parent == tmp_path / "fresh0"
+    again = plan_of(form(**found), tmp_path / "runs")
     assert again.source == plan.source
     Path(plan.source.where).unlink()
-    gone = set_by(plan, tmp_path)
-    assert gone.values["upload"] is None
-    assert "texts.txt, is gone: upload it again" in gone.note
+    gone, note = set_by(plan, tmp_path)
+    assert gone["upload"] is None
+    assert "texts.txt, is gone: upload it again" in note

@@ -8,7 +8,7 @@ from table_model import TableModel, sample_texts
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.show import charts as plots
-from fillmask_ui.ui.evaluate.tokens import TokenFilter, find_tokens
+from fillmask_ui.ui.evaluate.result_view import TokenFilter, find_tokens
 
 TEXTS = sample_texts(120, seed=3)
 PSEUDO = EvaluationConfig("pseudo-perplexity")

@@ -10,6 +10,14 @@ from evaluate_page import (
     evaluate_rows,
     rows_of,
 )
+from fillmask_ui.ui.evaluate.tokens import (
+    DIFFERENT,
+    FLIPPED,
+    WORST,
+    TokenFilter,
+    find_tokens,
+    tokens_html,
+)
 from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
@@ -24,14 +32,6 @@ from fillmask_ui.show.sentences import conclusion_text, story_text
 from fillmask_ui.show.words import TokenNames
 from fillmask_ui.ui.evaluate import result_view, tokens, view
 from fillmask_ui.ui.evaluate.evaluation_jobs import Listing
-from fillmask_ui.ui.evaluate.tokens import (
-    DIFFERENT,
-    FLIPPED,
-    WORST,
-    TokenFilter,
-    find_tokens,
-    tokens_html,
-)
 from fillmask_ui.ui.job import Status
 from fillmask_ui.ui.session import Session
 

@@ -9,7 +9,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
-from fillmask_ui.ui.evaluate.tokens import side_by_side_html
+from fillmask_ui.ui.evaluate.result_view import side_by_side_html
 from fillmask_ui.ui.explore import explore_modes
 from fillmask_ui.ui.run_tokens import (
     compared_readings,

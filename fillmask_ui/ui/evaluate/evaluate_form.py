@@ -1,22 +1,29 @@
-"""Check the values of the Evaluate tab's controls and make a `Plan` of them."""
+"""The form of the Evaluate tab: its fields as a table, read as a `Plan`, set again by a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.cluster import LOCAL, EngineChoice
+import gradio as gr
+
+from fillmask_ui.cluster import LOCAL, RAY, EngineChoice, ray_installed
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import METRICS, EvaluationConfig
 from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
+from fillmask_ui.masking import DEFAULT_SHARES
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.options import options_of
+from fillmask_ui.options import Option, configured, own_options
 from fillmask_ui.runs import Plan, RunInfo
+from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextChoice, TextSource
 from fillmask_ui.texts.reading import files_of
+from fillmask_ui.ui import components
+from fillmask_ui.ui.components import QUIET, notice_html
 from fillmask_ui.ui.evaluate.uploads import (
     check_public_upload,
     keep_pasted,
@@ -26,41 +33,248 @@ from fillmask_ui.ui.evaluate.uploads import (
     uploaded_name,
 )
 
+if TYPE_CHECKING:
+    from fillmask_ui.ui.session import Session
+
 EMBEDDED, UPLOAD, PASTE, DATASET = "embedded", "upload", "paste", "dataset"
+PLACES = {EMBEDDED: "Embedded", PASTE: "Paste", UPLOAD: "Upload", DATASET: "Data set"}
+FILES = (".txt", ".csv", ".tsv", ".jsonl", ".json", ".log", ".gz")
+_METRIC = next(iter(METRICS))
 # Options of a mask recipe that share one box, such as "0.8 0.1 0.1".
 SHARES = ("mask_share", "random_share", "unchanged_share")
 # Limits of a public page: about a minute of one processor.
 PUBLIC_TEXTS = 200
 PUBLIC_TEXTS_ONE_BY_ONE = 40
 PUBLIC_TOKENS = 128
-
-Made = TypeVar("Made")
-# Name of a control in `controls.build` -> its value.
+# The one click of an empty page; the other fields keep their values.
+QUICK = {
+    "where": EMBEDDED,
+    "metric": _METRIC,
+    "model": "embedded:int8",
+    "baseline": "embedded",
+    "samples": 100,
+}
+# Components and values by the names of the fields.
+Controls = dict[str, Any]
 Values = Mapping[str, Any]
 
 
-def metric_options(owner: type) -> dict[str, type]:
-    """Options of a metric, nested ones included, each with the dataclass that holds it.
+def build(session: Session, run: gr.Button | None = None) -> Controls:
+    """Create the form's components, and `run` among them; those that do not apply are hidden."""
+    controls: Controls = {}
+    _build_models(controls, session)
+    with gr.Row(elem_id="evaluate-what"):
+        places = [name for name in PLACES if not session.public or name != DATASET]
+        controls["where"] = gr.Radio(
+            [(PLACES[name], name) for name in places],
+            value=EMBEDDED,
+            label="Texts",
+            elem_id="evaluate-where",
+        )
+        controls["metric"] = gr.Radio(
+            [(metric.label, name) for name, metric in METRICS.items()],
+            value=_METRIC,
+            label="Metric",
+            elem_id="evaluate-metric",
+        )
+        for name, label in (("fm-all-metrics", "More"), ("fm-advanced", "Advanced")):
+            components.html_block(render("page/evaluate/toggle.html", name=name, label=label))
+        if run is not None:
+            run.render()
+    _build_texts(controls, session.public)
+    with gr.Column(elem_id="evaluate-advanced"):
+        note = components.html_block(_note_of(_METRIC))
+        with gr.Row():
+            controls["samples"] = gr.Number(
+                PUBLIC_TEXTS_ONE_BY_ONE if session.public else 100,
+                label="Number of texts",
+                info="0 for all",
+                min_width=90,
+                elem_id="evaluate-samples",
+            )
+            controls["seed"] = option_control(
+                EvaluationConfig, "seed", info="of masks and order", min_width=90
+            )
+            controls["max_tokens"] = gr.Number(
+                PUBLIC_TOKENS if session.public else 0,
+                label="Max tokens",
+                info="longer texts are cut; 0 for the model's own limit",
+            )
+            for name, label in (("pass_below", "Pass below"), ("risk_below", "At risk below")):
+                percent = 100 * getattr(Limits(), name)
+                controls[name] = gr.Number(
+                    percent, label=label, info="% change", min_width=90, step=0.5
+                )
+        controls["shuffle"] = gr.Checkbox(value=True, label="Draw the texts at random")
+        with gr.Row():
+            own = _metric_controls()
+        controls |= own
+        if ray_installed() and not session.public:
+            controls |= _engine_controls()
+    controls["metric"].change(
+        lambda metric: shown_for_metric(metric or _METRIC, list(own)),
+        controls["metric"],
+        [note, *own.values()],
+        **QUIET,
+    )
+    return controls
 
-    >>> list(metric_options(METRICS["suffix"]))
-    ['suffix_tokens']
-    """
-    found: dict[str, type] = {}
-    for name, kind in get_type_hints(owner).items():
-        if name in options_of(owner):
-            found[name] = owner
-        elif isinstance(kind, type) and is_dataclass(kind):
-            found |= metric_options(kind)
+
+def _build_texts(controls: Controls, public: bool) -> None:
+    """What a place of texts asks for; a public page reads no parquet."""
+    with gr.Column(visible=False) as of_upload:
+        label, kinds = "Text, CSV, TSV or JSON lines", [*FILES]
+        if not public:
+            label, kinds = "Text, CSV, TSV, JSON lines or parquet", [*FILES, ".parquet"]
+        controls["upload"] = gr.File(label=label, file_types=kinds, height=110)
+    with gr.Column(visible=False) as of_paste:
+        controls["pasted"] = gr.Textbox(
+            label="Texts to paste",
+            info="one a line, or with blank lines between paragraphs",
+            lines=5,
+            max_lines=12,
+            elem_id="evaluate-pasted",
+        )
+    text = functools.partial(option_control, TextChoice)
+    with gr.Column(visible=False) as of_dataset:
+        controls["dataset"] = text(
+            "dataset",
+            value=None,
+            info="id of a Hugging Face data set, or the path of a file or a folder of files",
+            placeholder="Salesforce/wikitext",
+        )
+        with gr.Row():
+            controls["dataset_name"] = text(
+                "dataset_name", info=None, placeholder="wikitext-2-raw-v1", min_width=120
+            )
+            controls["split"] = text("split", value="test", info=None, min_width=80)
+        controls["revision"] = text("revision", info=None, placeholder="main")
+        controls["streaming"] = text("streaming", label="Stream it, without storing it", info=None)
+    with gr.Row(visible=False) as of_rows:
+        controls["column"] = text("column", info="blank: text, or the only one", min_width=120)
+        controls["by"] = text(
+            "by", value="line", label="A plain text is a", info=None, min_width=120
+        )
+    controls["where"].change(
+        lambda where: [
+            *(gr.update(visible=where == own) for own in (UPLOAD, PASTE, DATASET)),
+            gr.update(visible=where != EMBEDDED),
+            gr.update(visible=where != PASTE),
+        ],
+        controls["where"],
+        [of_upload, of_paste, of_dataset, of_rows, controls["column"]],
+        **QUIET,
+    )
+
+
+def _engine_controls() -> Controls:
+    """Where to measure; the options of Ray are hidden until it is chosen."""
+    found: Controls = {
+        "engine": gr.Radio(
+            [("This process", LOCAL), ("Ray", RAY)],
+            value=LOCAL,
+            label="Engine",
+            info="Ray: several processes, on one machine or many; the same digits.",
+            elem_id="evaluate-engine",
+        )
+    }
+    own = functools.partial(option_control, EngineChoice)
+    with gr.Column(visible=False) as of_ray:
+        found["address"] = own(
+            "address", info="of a cluster; blank for this machine", placeholder="127.0.0.1:6379"
+        )
+        with gr.Row():
+            found["workers"] = own("workers", info="0 for all cores", min_width=120)
+            found["threads_per_worker"] = own("threads_per_worker", info="0 for one", min_width=120)
+    found["engine"].change(
+        lambda engine: gr.update(visible=engine == RAY), found["engine"], of_ray, **QUIET
+    )
     return found
+
+
+def _build_models(controls: Controls, session: Session) -> None:
+    """The reference, then the candidate; both of `QUICK` where the page opens with its model."""
+    default = session.default_model
+    both = (QUICK["baseline"], QUICK["model"]) if default == QUICK["baseline"] else ("", default)
+    with gr.Row(elem_id="evaluate-models"):
+        controls["baseline"] = gr.Dropdown(
+            [("none", ""), *components.model_choices(session)],
+            value=both[0],
+            label="Reference",
+            info="on identical masks; none to measure one model alone",
+            allow_custom_value=True,
+            filterable=True,
+            elem_id="evaluate-baseline",
+        )
+        controls["model"] = components.model_picker(session, elem_id="evaluate-model")
+        controls["model"].label, controls["model"].value = "Candidate", both[1]
+
+
+def _note_of(metric: str) -> str:
+    return notice_html("hint", METRICS[metric].note)
+
+
+def option_control(owner: type, name: str, **shown: Any) -> Any:
+    """The component of an option of a configuration; `shown` overrides its settings.
+
+    It has no bounds, as `gr.Number` would refuse or round a value silently, and cannot be blank: 0
+    stands for a number not given.
+    """
+    option = next(own for own in own_options(owner) if own.name == name)
+    kind, default = option.kind, option.default
+    own = {"value": default, "label": option.label, "info": option.help}
+    if kind in (int, float) and default is None:
+        own |= {"value": 0, "info": f"{option.help} 0: not given."}
+    shown = own | shown
+    if kind is bool:
+        return gr.Checkbox(**shown)
+    if option.choices:
+        return gr.Radio(list(option.choices), **shown)
+    return gr.Number(**shown) if kind in (int, float) else gr.Textbox(max_lines=1, **shown)
+
+
+def controls_of(metric: str) -> list[str]:
+    """Names of the fields for a metric's own options; a recipe's shares have one box.
+
+    >>> controls_of("cross-entropy")
+    ['probability', 'shares', 'whole_word', 'mask_stream']
+    """
+    names = (own.name for own in own_options(METRICS[metric]))
+    return list(dict.fromkeys("shares" if name in SHARES else name for name in names))
+
+
+def _metric_controls() -> Controls:
+    """A component for each option of any metric; those of the first metric are visible."""
+    found: Controls = {}
+    for metric, owner in METRICS.items():
+        shown: dict[str, Any] = {"visible": metric == _METRIC}
+        for name in controls_of(metric):
+            if name == "shares" and name not in found:
+                found[name] = gr.Textbox(
+                    " ".join(f"{share:g}" for share in DEFAULT_SHARES),
+                    label="Shares",
+                    info="shown as mask, as a random token, unchanged",
+                    max_lines=1,
+                    **shown,
+                )
+            elif name not in found:
+                found[name] = option_control(owner, name, **shown)
+    return found
+
+
+def shown_for_metric(metric: str, names: Sequence[str]) -> list[Any]:
+    """What a metric measures, and updates of the fields `names` for it."""
+    shown = controls_of(metric)
+    return [_note_of(metric), *(gr.update(visible=name in shown) for name in names)]
 
 
 def plan_of(
     values: Values, root: Path, *, default_model: str = "embedded", public: bool = False
 ) -> Plan:
-    """The plan that the controls describe.
+    """The plan that the form describes.
 
     Args:
-        values: of the controls.
+        values: of the fields.
         root: where runs are kept; an upload is copied there, so that its run can be resumed later.
         default_model: what a blank model means.
         public: allow only the page's own texts and uploads, within limits.
@@ -69,12 +283,15 @@ def plan_of(
         OptionError: for invalid values, or those not offered on a public page.
         DataError: if the uploaded file is gone or cannot be kept, or a folder has no texts.
     """
-    config = _config(values)
-    limits = Limits(
-        _number("the border of PASS", values["pass_below"]) / 100,
-        _number("the border of AT_RISK", values["risk_below"]) / 100,
+    metric = METRICS.get(values["metric"])
+    config = EvaluationConfig(
+        values["metric"] if metric is None else configured(metric, _chosen(metric, values)),
+        seed=_number("seed", values["seed"], whole=True),
+        max_tokens=_number("max tokens", values["max_tokens"], whole=True) or None,
     )
-    samples = _whole("the number of texts", values["samples"]) or None
+    percents = (_number(name.replace("_", " "), values[name]) for name in vars(Limits()))
+    limits = Limits(*(percent / 100 for percent in percents))
+    samples = _number("number of texts", values["samples"], whole=True) or None
     if public:
         _check_public(samples, config)
     baseline = (values["baseline"] or "").strip()
@@ -89,49 +306,31 @@ def plan_of(
 
 
 def engine_of(values: Values) -> EngineChoice:
-    """Where the controls say to measure; in this process if they offer no choice.
+    """Where the form says to measure; in this process if it offers no choice.
 
     Raises:
         OptionError: for numbers out of range.
     """
     if values.get("engine", LOCAL) == LOCAL:
         return EngineChoice()  # the boxes for Ray are hidden
-    return _made(EngineChoice, {**values, "address": (values["address"] or "").strip() or None})
+    return configured(EngineChoice, _chosen(EngineChoice, values))
 
 
-def _config(values: Values) -> EvaluationConfig:
-    metric = METRICS.get(values["metric"])
-    if metric is not None and set(SHARES) <= metric_options(metric).keys():
+def _chosen(owner: type, values: Values) -> dict[str, Any]:
+    """The options of a configuration by name; None for a blank one that need not be given."""
+    options = {own.name: own for own in own_options(owner)}
+    if set(SHARES) <= options.keys():
         values = {**values, **_shares(values)}
-    return EvaluationConfig(
-        values["metric"] if metric is None else _made(metric, values),
-        seed=_whole("the seed", values["seed"]),
-        max_tokens=_whole("max tokens", values["max_tokens"]) or None,
-    )
+    return {name: _option(own, values[name]) for name, own in options.items()}
 
 
-def _made(owner: type[Made], values: Values) -> Made:
-    """A configuration, or one nested in it, from the values of the controls."""
-    kinds, chosen = get_type_hints(owner), {}
-    for entry in fields(owner):  # type: ignore[arg-type]
-        name = entry.name
-        if name in options_of(owner):
-            chosen[name] = _option(owner, name, values[name], blank=entry.default is None)
-        elif is_dataclass(kinds[name]):
-            chosen[name] = _made(kinds[name], values)
-    return owner(**chosen)
-
-
-def _option(owner: type, name: str, value: Any, *, blank: bool) -> Any:
-    """One option, checked; None if blank and `blank` is allowed."""
+def _option(own: Option, value: Any) -> Any:
     # Its own box shows 0 for blank; shares have one box for all, and one of them may be 0.
-    if blank and (value is None or (value == 0 and name not in SHARES)):
+    if own.default is None and not (value or (own.name in SHARES and value is not None)):
         return None
-    option = options_of(owner)[name]
-    kind, what = option.kind, f"the {option.label.lower()}"
-    if kind is int:
-        return _whole(what, value, least=int(option.least or 0))
-    return _number(what, value) if kind is float else kind(value)
+    if own.kind in (int, float):
+        return _number(own.label.lower(), value, whole=own.kind is int)
+    return value.strip() if isinstance(value, str) else value
 
 
 def _shares(values: Values) -> dict[str, float | None]:
@@ -149,16 +348,22 @@ def _shares(values: Values) -> dict[str, float | None]:
 
 
 def _source(values: Values, samples: int | None, root: Path, *, public: bool) -> TextSource:
+    where = values["where"]
+    text = {name: (values[name] or "").strip() or None for name in ("dataset", *_FETCHED, "column")}
     choice = TextChoice(
         _dataset(values, root, public=public),
-        **(_fetched(values) if values["where"] == DATASET else {}),
-        column=None if values["where"] == PASTE else (values["column"] or "").strip() or None,
+        column=None if where == PASTE else text["column"],
         samples=samples,
         shuffle=bool(values["shuffle"]),
         seed=int(values["seed"]),
     )
+    if where == DATASET:
+        # Options of data sets alone: any of them makes a folder a data set.
+        split = None if text["split"] == "test" else text["split"]  # the box's initial value
+        fetched = {name: text[name] for name in _FETCHED} | {"split": split}
+        choice = replace(choice, **fetched, streaming=bool(values["streaming"]))
     source = choice.source()
-    if values["where"] == EMBEDDED:
+    if where == EMBEDDED:
         # The box is hidden, but its value is still checked.
         return replace(source, column=None)
     if source.kind == "dataset" or files_of(source)[0].layout != "txt":
@@ -166,36 +371,26 @@ def _source(values: Values, samples: int | None, root: Path, *, public: bool) ->
     return replace(source, by=values["by"])
 
 
-def _fetched(values: Values) -> dict[str, Any]:
-    """Options of `TextChoice` for data sets alone; any of them makes a folder a data set."""
-    split = (values["split"] or "").strip()
-    return {
-        "dataset_name": (values["dataset_name"] or "").strip() or None,
-        "split": None if split == "test" else split or None,  # the box's initial value
-        "revision": (values["revision"] or "").strip() or None,
-        "streaming": bool(values["streaming"]),
-    }
+_FETCHED = ("dataset_name", "split", "revision")
 
 
 def _dataset(values: Values, root: Path, *, public: bool) -> str:
     """`TextChoice.dataset` for the chosen place; an upload is kept first."""
     where, upload, named = values["where"], values["upload"], (values["dataset"] or "").strip()
-    if where == PASTE:
-        return str(keep_pasted(values["pasted"] or "", root, public=public))
     if where == EMBEDDED:
         return EMBEDDED
+    if where == PASTE:
+        return str(keep_pasted(values["pasted"] or "", root, public=public))
     if where == UPLOAD:
         if not upload:
             raise OptionError("no file was uploaded: choose one, or pick the embedded texts")
         if public:
             check_public_upload(Path(upload))
         return str(keep_upload(Path(upload), root))
-    if where != DATASET or public:
+    if public:
         raise OptionError(
             "this public page evaluates its own texts, and what is pasted or uploaded; "
             "it fetches no data sets"
-            if public
-            else f"unknown place of texts {where!r}"
         )
     if not named or named == "-":
         raise OptionError(
@@ -205,20 +400,11 @@ def _dataset(values: Values, root: Path, *, public: bool) -> str:
     return named
 
 
-def _number(what: str, value: Any) -> float:
-    if value is None:
-        raise OptionError(f"{what} is missing: write a number")
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise OptionError(f"{what} must be a number; it was {str(value)[:100]!r}") from None
-
-
-def _whole(what: str, value: float | None, *, least: int = 0) -> int:
-    number = _number(what, value)
-    if not number.is_integer() or number < least:
-        raise OptionError(f"{what} must be a whole number, {least} or more; it was {number:g}")
-    return int(number)
+def _number(name: str, value: Any, *, whole: bool = False) -> Any:
+    if type(value) not in (int, float) or (whole and value % 1):
+        wanted = "a whole number" if whole else "a number"
+        raise OptionError(f"{name} must be {wanted}; it was {str(value)[:100]!r}")
+    return int(value) if whole else float(value)
 
 
 def _check_public(samples: int | None, config: EvaluationConfig) -> None:
@@ -237,30 +423,10 @@ def _check_public(samples: int | None, config: EvaluationConfig) -> None:
         )
 
 
-@dataclass(frozen=True)
-class SetControls:
-    """Values to put into the controls."""
-
-    values: Mapping[str, Any]  # by name, as `plan_of` reads them; others stay
-    missing: tuple[str, ...] = ()  # what cannot be set, as clauses
-
-    @property
-    def note(self) -> str:
-        """A message about controls that could not be set; blank if all were."""
-        if not self.missing:
-            return ""
-        said = (
-            "The controls are set to what this run was made with, as far as they can be"
-            if self.values
-            else "The controls stay as they are"
-        )
-        return f"{said}: {'; '.join(self.missing)}."
-
-
 def controls_of_run(
     info: RunInfo, root: Path, fresh_folder: Callable[[], Path], *, public: bool = False
-) -> SetControls:
-    """The values of the controls for a run, and what they cannot be set to.
+) -> tuple[dict[str, Any], str]:
+    """The values of the fields for a run, and a note of what they cannot be set to; often blank.
 
     Args:
         info: of the run.
@@ -271,13 +437,13 @@ def controls_of_run(
     try:
         plan = Plan.of(info)
     except DataError:
-        return SetControls({}, ("this run was made from Python",))
+        return {}, "The controls stay as they are: this run was made from Python."
     config, source, missing = plan.config, plan.source, []
     values: dict[str, Any] = {
         "metric": config.metric.name,
         "seed": config.seed,
         "max_tokens": config.max_tokens or 0,
-        **dict(_own(config.metric)),
+        **_held(config.metric),
         "pass_below": round(100 * plan.limits.pass_below, 9),
         "risk_below": round(100 * plan.limits.risk_below, 9),
         "samples": source.samples or 0,
@@ -285,8 +451,14 @@ def controls_of_run(
         "model": plan.model.reference,
         "baseline": plan.baseline.reference if plan.baseline else "",
     }
+    shares = [values.pop(name, None) for name in SHARES]
+    if None not in shares and not values["whole_word"]:
+        values["shares"] = " ".join(map(str, shares))
     for role, choice in (("reference", plan.baseline), ("candidate", plan.model)):
-        missing += [f"the {role} was asked for with {given}" for given in _options(choice)]
+        # The number of threads changes no figure.
+        given = replace(choice, threads=None).given() if choice else {}
+        asked = [f"{name.replace('_', '-')} {value}" for name, value in given.items()]
+        missing += [f"the {role} was asked for with {option}" for option in asked]
     if source.shuffle and source.seed != config.seed:
         missing.append(f"its texts were drawn with the seed {source.seed}")
     try:
@@ -300,26 +472,20 @@ def controls_of_run(
             missing.append(f"its texts were read with the {name} {value}")
     # Browsers get UTF-8 only.
     sent = {name: printable(own) if type(own) is str else own for name, own in values.items()}
-    return SetControls(sent, tuple(missing))
+    said = "The controls are set to what this run was made with, as far as they can be"
+    return sent, f"{said}: {'; '.join(missing)}." if missing else ""
 
 
-def _own(owner: Any) -> Iterator[tuple[str, Any]]:
-    """The controls of a metric's own options, nested ones included."""
-    shares = [getattr(owner, name, None) for name in SHARES]
-    if None not in shares and not owner.whole_word:
-        yield "shares", " ".join(map(str, shares))
+def _held(owner: Any) -> dict[str, Any]:
+    """The options of a configuration, nested ones included, as their boxes hold them."""
+    values: dict[str, Any] = {}
     for entry in fields(owner):
         value = getattr(owner, entry.name)
         if is_dataclass(value):
-            yield from _own(value)
-        elif entry.name in options_of(owner) and entry.name not in SHARES:
-            yield entry.name, 0 if value is None else value  # 0: not given
-
-
-def _options(choice: ModelChoice | None) -> list[str]:
-    """Options the model was loaded with; the number of threads changes no figure."""
-    given = replace(choice, threads=None).given() if choice else {}
-    return [f"{name.replace('_', '-')} {value}" for name, value in given.items()]
+            values |= _held(value)
+        elif "option" in entry.metadata:
+            values[entry.name] = 0 if value is None and entry.name not in SHARES else value
+    return values
 
 
 def _texts(
@@ -328,32 +494,20 @@ def _texts(
     """Where the texts come from; a `DataError` with a clause if that cannot be set."""
     if source.kind == EMBEDDED:
         return {"where": EMBEDDED}
-    rows = {"column": source.column, "by": source.by}
-    if source.kind == "stdin":
-        raise DataError("its texts came from standard input: choose them again")
-    if source.kind == "file":
-        path, pasted = Path(source.where), pasted_text(source.where)
-        if pasted is not None:
-            return {"where": PASTE, "pasted": pasted, "by": source.by}
-        name, there = uploaded_name(path, root), path.exists()
-        if name and there:
-            return {
-                "where": UPLOAD,
-                "upload": str(link_or_copy(path, fresh_folder() / name)),
-                **rows,
-            }
-        if name or public or not there:
-            raise DataError(f"the file of its texts, {name or path.name}, is gone: upload it again")
-        return {"where": DATASET, "dataset": source.where, **rows}
-    if source.kind == "folder":
-        path = Path(source.where)
-        if public or not path.is_dir():
-            raise DataError(
-                f"the folder of its texts, {path.name}, is gone: choose its texts again"
-            )
-        return {"where": DATASET, "dataset": source.where, **rows}
-    if public:
-        raise DataError(f"this page cannot fetch its data set {source.where}")
-    named = {"dataset": source.where, "dataset_name": source.config, "split": source.split}
-    more = {"revision": source.revision, "streaming": source.streaming}
-    return {"where": DATASET, **named, **more, **rows}
+    rows, path = {"column": source.column, "by": source.by}, Path(source.where)
+    here = {"where": DATASET, "dataset": source.where, **rows}
+    if source.kind == "dataset":
+        if public:
+            raise DataError(f"this page cannot fetch its data set {source.where}")
+        more = {"dataset_name": source.config, "split": source.split, "revision": source.revision}
+        return here | more | {"streaming": source.streaming}
+    if source.kind == "file" and (pasted := pasted_text(source.where)) is not None:
+        return {"where": PASTE, "pasted": pasted, "by": source.by}
+    name = uploaded_name(path, root)
+    if name and path.exists():
+        copy = link_or_copy(path, fresh_folder() / name)
+        return {"where": UPLOAD, "upload": str(copy), **rows}
+    if name or public or source.kind == "stdin" or not path.exists():
+        gone = name or path.name or "standard input"
+        raise DataError(f"what held its texts, {gone}, is gone: upload it again")
+    return here

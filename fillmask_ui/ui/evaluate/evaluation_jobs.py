@@ -1,4 +1,8 @@
-"""The jobs and stored runs behind the Evaluate tab: `PageJobs` for each open page."""
+"""The evaluations behind the Evaluate tab, and stored runs: `PageJobs` for each open page.
+
+A job stores each row, so that what was measured can be resumed. Cancelling ends the run at once
+with the rows on disk; the current batch is finished and dropped.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +13,43 @@ import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.cluster import LOCAL, EngineChoice
+from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
 from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.files import user_folder
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.runs import Run, RunInfo, RunStore, export, perform, perform_rest
-from fillmask_ui.runs.compare import paired
-from fillmask_ui.runs.info import model_choice
-from fillmask_ui.show.report import write_report
-from fillmask_ui.ui.evaluate.evaluate_form import (
-    SetControls,
-    Values,
-    controls_of_run,
-    engine_of,
-    plan_of,
+from fillmask_ui.runs import (
+    Engine,
+    Progress,
+    Run,
+    RunInfo,
+    RunStore,
+    compare,
+    export,
+    perform,
+    perform_rest,
 )
-from fillmask_ui.ui.evaluate.measuring import Measure, Result, measuring, stored_result
-from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, find_tokens
+from fillmask_ui.runs.compare import compared_info, paired
+from fillmask_ui.runs.info import model_choice
+from fillmask_ui.runs.perform import Pace
+from fillmask_ui.show.numbers import duration
+from fillmask_ui.show.report import write_report
+from fillmask_ui.show.sentences import speed_text
+from fillmask_ui.ui.evaluate.evaluate_form import Values, controls_of_run, engine_of, plan_of
 from fillmask_ui.ui.evaluate.uploads import drop_upload
-from fillmask_ui.ui.job import Job, Jobs, Page
+from fillmask_ui.ui.job import Job, Jobs, Page, Waiting
 
 if TYPE_CHECKING:
-    from fillmask_ui.evaluation import Summary
+    from fillmask_ui.protocol import MaskedLM
+    from fillmask_ui.runs.perform import Load
     from fillmask_ui.ui.session import Session
-
 
 LISTED_RUNS = 200
 REPORT = "report"  # downloaded as an HTML page
@@ -45,6 +57,9 @@ _KEPT_RESULTS = 6
 # Jobs that run at a time; the others wait.
 SLOTS, PUBLIC_SLOTS = 2, 1
 LEFT_SECONDS = 4 * 3600
+FIGURES_SECONDS = 1.0  # between two sets of figures
+# `perform` or `perform_rest`, still to be given the model loader and the engine.
+Measure = Callable[["Load", Engine | None], Generator[Progress]]
 
 
 @dataclass(frozen=True)
@@ -55,13 +70,27 @@ class Selection:
     other: str = ""  # name of the run to compare with; blank for none
 
 
-@dataclass(frozen=True)
-class Listing:
-    """The stored runs."""
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A stored run, or two compared, or a run as it grows."""
 
-    runs: list[Run]  # newest first
-    # Name -> why it cannot be read, e.g. its version; newest first.
-    unreadable: dict[str, str]
+    info: RunInfo  # of two runs, with the second's model as baseline
+    summary: Summary | None  # the figures; None before there are any
+    history: tuple[MeanSoFar, ...] = ()  # of the mean; empty where two are compared
+    done: bool = True  # whether all texts are in it
+    expected: int | None = None  # texts in all; None if unknown
+
+
+def stored_result(
+    folder: Path, _rows: int, other: Path | None = None, _other_rows: int = 0
+) -> Result:
+    """The figures of a run, or of two; the row counts are cache keys for growing runs."""
+    run = Run(folder)
+    if other is not None:
+        second = Run(other)
+        return Result(compared_info(run, second), compare(run, second))
+    running = run.running()
+    return Result(run.info, running.summary(), running.history())
 
 
 class EvaluationJobs(Jobs["PageJobs"]):
@@ -97,11 +126,8 @@ class EvaluationJobs(Jobs["PageJobs"]):
 
     def sweep(self) -> None:
         """Remove visitors' folders after some hours, so that strangers cannot fill the disk."""
-        if not self.root.is_dir():
-            return
-        now = time.time()
-        for folder in self.root.iterdir():
-            if now - folder.stat().st_mtime > LEFT_SECONDS:
+        for folder in self.root.iterdir() if self.root.is_dir() else ():
+            if time.time() - folder.stat().st_mtime > LEFT_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -113,7 +139,7 @@ class PageJobs(Page):
         self.session = jobs.session
         self.drawn: Summary | None = None  # the figures on the page, while they grow
         self.taken_up = False  # whether its job was begun by the page before a reload
-        self._downloads = Downloads(jobs.scratch)
+        self._downloads: dict[str, Path] = {}  # purpose -> folder
 
     @property
     def store(self) -> RunStore:
@@ -125,7 +151,7 @@ class PageJobs(Page):
         return self.jobs.store(self.visitor)
 
     def begin(self, values: Values) -> Job:
-        """Start the evaluation that the controls describe; stops the page's running job.
+        """Start the evaluation that the form describes; stops the page's running job.
 
         Raises:
             FillmaskError: for invalid values.
@@ -139,7 +165,7 @@ class PageJobs(Page):
         return self._measure(partial(perform, plan, store), engine, reads=plan.source.where)
 
     def resume(self, name: str, values: Values | None = None) -> Job:
-        """Resume a stopped run on the engine that the controls name.
+        """Resume a stopped run on the engine that the form names.
 
         Raises:
             OptionError: for invalid values.
@@ -152,10 +178,30 @@ class PageJobs(Page):
         return self._measure(measure, engine_of(values or {}))
 
     def _measure(self, measure: Measure, engine: EngineChoice, reads: str = "") -> Job:
-        self.taken_up = False
-        jobs: EvaluationJobs = self.jobs
-        slots = [jobs.slots] if engine.engine == LOCAL else [jobs.ray_slot, jobs.slots]
-        return self.start(measuring(self.session, self.store, measure, engine), slots, reads=reads)
+        """Start a job; `so_far` of its steps is a `Result`, once the run has begun."""
+        self.taken_up, store = False, self.store
+
+        def work(job: Job) -> Generator[Waiting]:
+            def load(choice: ModelChoice) -> MaskedLM:
+                job.report(Waiting("Loading the model…"))
+                model = self.session.model(choice, job.report)
+                job.report(Waiting("Reading the texts…"))  # an unwanted job makes no run
+                return model
+
+            if engine.engine != LOCAL:
+                yield Waiting("Starting Ray…")
+            with open_engine(engine) as opened:
+                yield Waiting("Reading the texts…")
+                with closing(measure(load, opened)) as steps:
+                    last = yield from _followed(job, steps)
+            run, running = store.open(last.info.name), last.running
+            summary = running.summary() if running.texts else None
+            yield Waiting(so_far=Result(run.info, summary, running.history(), run.state == "done"))
+
+        slots = (
+            [self.jobs.slots] if engine.engine == LOCAL else [self.jobs.ray_slot, self.jobs.slots]
+        )
+        return self.start(work, slots, reads=reads)
 
     def take_up(self) -> Job | None:
         self.drawn, job = None, super().take_up()
@@ -164,17 +210,29 @@ class PageJobs(Page):
 
     def close(self) -> None:
         """Remove the downloads."""
-        self._downloads.clear()
+        while self._downloads:
+            shutil.rmtree(self._downloads.popitem()[1], ignore_errors=True)
 
-    def runs(self) -> Listing:
-        """Stored runs, newest first; a `DataError` if they cannot be listed."""
+    def fresh_folder(self, purpose: str) -> Path:
+        """A new folder for a file to download; removes the last one of this purpose."""
+        if purpose in self._downloads:
+            shutil.rmtree(self._downloads[purpose], ignore_errors=True)
+        self._downloads[purpose] = Path(tempfile.mkdtemp(dir=self.jobs.scratch))
+        return self._downloads[purpose]
+
+    def runs(self) -> dict[str, Run | DataError]:
+        """Stored runs by name, newest first; those that cannot be read have the reason.
+
+        Raises:
+            DataError: if they cannot be listed.
+        """
         store = self.store
-        names = reversed(store.names()[-LISTED_RUNS:])
-        found = {name: _opened(store, name) for name in names}
-        return Listing(
-            [run for run in found.values() if isinstance(run, Run)],
-            {name: str(error) for name, error in found.items() if isinstance(error, DataError)},
-        )
+        return {name: _opened(store, name) for name in reversed(store.names()[-LISTED_RUNS:])}
+
+    def opened(self, selection: Selection) -> list[Run]:
+        """The shown run, and the one to compare with if there is one."""
+        names = [selection.run, selection.other] if selection.other else [selection.run]
+        return [self.store.open(name) for name in names]
 
     def result(self, selection: Selection) -> Result:
         """The figures of a stored run, or of two compared.
@@ -182,22 +240,17 @@ class PageJobs(Page):
         Raises:
             DataError: if a run is missing, nothing was measured, or the two cannot be compared.
         """
-        run, other = self.store.open(selection.run), self._other(selection)
-        if other is None:
-            found = self.jobs.result(run.folder, run.row_count)
-        else:
-            found = self.jobs.result(run.folder, run.row_count, other.folder, other.row_count)
-        both = [run] if other is None else [run, other]
+        both = self.opened(selection)
         return replace(
-            found,
+            self.jobs.result(*(own for run in both for own in (run.folder, run.row_count))),
             done=all(run.state == "done" for run in both),
             expected=min((run.expected for run in both if run.expected), default=None),
         )
 
-    def tokens(self, selection: Selection, wanted: TokenFilter) -> FoundTokens:
-        """The tokens of the shown run that fit the filter; a `DataError` if it cannot be read."""
-        run, other = self.store.open(selection.run), self._other(selection)
-        return find_tokens(run.rows() if other is None else paired(run, other), wanted)
+    def rows(self, selection: Selection) -> Any:
+        """The rows of the shown run, or pairs of two; a `DataError` if it cannot be read."""
+        run, *other = self.opened(selection)
+        return paired(run, *other) if other else run.rows()
 
     def models(self, selection: Selection) -> list[ModelChoice]:
         """The models of the shown run: the candidate, and the reference if there is one.
@@ -205,11 +258,9 @@ class PageJobs(Page):
         Raises:
             DataError: if a run does not name its model.
         """
-        run, other = self.store.open(selection.run), self._other(selection)
-        models = [model_choice(run.info, "model")]
-        if other is not None:
-            models.append(model_choice(other.info, "model"))
-        elif run.info.baseline is not None:
+        run, *other = self.opened(selection)
+        models = [model_choice(own.info, "model") for own in (run, *other)]
+        if not other and run.info.baseline is not None:
             models.append(model_choice(run.info, "baseline"))
         return models
 
@@ -236,23 +287,19 @@ class PageJobs(Page):
         Raises:
             DataError: if it is unknown, or the disk is full.
         """
-        run = self.store.open(selection.run)
-        folder = self._downloads.fresh_folder(file_format)
+        run, *other = self.opened(selection)
+        ending = "html" if file_format == REPORT else file_format
+        target = self.fresh_folder(file_format) / f"{run.info.name}.{ending}"
         if file_format == REPORT:
-            target = folder / f"{run.info.name}.html"
-            write_report(run, target, self._other(selection))
+            write_report(run, target, *other)
         else:
-            target = folder / f"{run.info.name}.{file_format}"
             export(run, target, file_format)
         return target
 
-    def controls(self, info: RunInfo) -> SetControls:
-        """The values of the controls for a run."""
-        fresh_folder = partial(self._downloads.fresh_folder, "upload")
-        return controls_of_run(info, self.store.root, fresh_folder, public=self.session.public)
-
-    def _other(self, selection: Selection) -> Run | None:
-        return self.store.open(selection.other) if selection.other else None
+    def controls(self, info: RunInfo) -> tuple[dict[str, Any], str]:
+        """The values of the form for a run, and a note of what is missing."""
+        folder = partial(self.fresh_folder, "upload")
+        return controls_of_run(info, self.store.root, folder, public=self.session.public)
 
 
 def _opened(store: RunStore, name: str) -> Run | DataError:
@@ -264,25 +311,31 @@ def _opened(store: RunStore, name: str) -> Run | DataError:
     return run
 
 
-class Downloads:
-    """Folders of one page, made in `scratch`."""
+def _followed(job: Job, steps: Generator[Progress]) -> Generator[Waiting, None, Progress]:
+    """Measure to the end; returns the last step."""
+    step = next(steps)
+    job.on_cancel(step.stop)
+    pace, told_at = Pace(step), time.monotonic()
+    result = Result(step.info, None, done=False, expected=step.expected)
+    yield _progress(step, pace, result)
+    for step in steps:
+        result = replace(result, info=step.info, expected=step.expected)
+        if step.through is not None:
+            pace.add(step)
+            if step.running.texts and time.monotonic() - told_at >= FIGURES_SECONDS:
+                summary = step.running.summary(quick=True)
+                result = replace(result, summary=summary, history=step.running.history())
+                told_at = time.monotonic()  # however long they took
+        yield _progress(step, pace, result)
+    return step
 
-    def __init__(self, scratch: Path) -> None:
-        self._scratch = scratch
-        self._folders: dict[str, Path] = {}
 
-    def fresh_folder(self, purpose: str) -> Path:
-        """A new folder for a file; removes the last one of this purpose."""
-        self._drop(purpose)
-        self._folders[purpose] = Path(tempfile.mkdtemp(dir=self._scratch))
-        return self._folders[purpose]
-
-    def clear(self) -> None:
-        """Remove all folders."""
-        for purpose in [*self._folders]:
-            self._drop(purpose)
-
-    def _drop(self, purpose: str) -> None:
-        folder = self._folders.pop(purpose, None)
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+def _progress(step: Progress, pace: Pace, result: Result) -> Waiting:
+    """A step in words: texts, speed and the time left."""
+    # An engine measures whole blocks before it returns their rows.
+    through = max(float(step.running.seen), step.through or 0.0)
+    total = f" of {step.expected:,}" if step.expected else ""
+    speed = speed_text(step.info, step.workers, pace.tokens_per_second)
+    left = "" if pace.seconds_left is None else f"{duration(pace.seconds_left)} left"
+    text = ", ".join(filter(None, (f"{int(through):,}{total} texts", speed, left)))
+    return Waiting(text, min(1.0, through / step.expected) if step.expected else 0.0, result)

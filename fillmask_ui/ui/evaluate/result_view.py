@@ -1,14 +1,24 @@
-"""The figures, the worst tokens and the progress of an evaluation, as HTML."""
+"""What an evaluation has measured, as HTML: its figures, and its tokens in their sentences."""
 
+from __future__ import annotations
+
+import itertools
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.evaluation import Summary, TokenExample
+import numpy as np
+
+from fillmask_ui.evaluation import EvaluatedText, Summary, TokenExample
+from fillmask_ui.evaluation.running_sums import LargestTokens
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, GroupFigures
 from fillmask_ui.intervals import Interval
+from fillmask_ui.masking import KINDS
+from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Run, RunInfo
 from fillmask_ui.runs.compare import ONE_RUN_ONLY
+from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.figures import (
     ROLES,
     comparison_table,
@@ -25,19 +35,89 @@ from fillmask_ui.show.sentences import (
     outlook_text,
     story_text,
 )
+from fillmask_ui.show.words import TokenNames, candidate_names
 from fillmask_ui.ui.components import notice_html
-from fillmask_ui.ui.evaluate.tokens import (
-    DIFFERENT,
-    FoundTokens,
-    TokenFilter,
-    caption_of,
-    token_names,
-)
 from fillmask_ui.ui.job import Status
+from fillmask_ui.ui.run_tokens import reading_values, replayed
 
+if TYPE_CHECKING:
+    from fillmask_ui.models.loading_progress import ProgressCallback
+    from fillmask_ui.ui.session import Session
+
+WORST, DIFFERENT, FLIPPED = "largest loss", "largest difference", "best guess flipped"
+CAPTIONS = {
+    WORST: "Tokens with the largest loss",
+    DIFFERENT: "Tokens with the largest difference",
+    FLIPPED: "Tokens whose best guess flipped",
+}
+# What the model saw in place of the hidden token -> its name on the page.
+SAW = {
+    "": "all",
+    "mask": "hidden as mask",
+    "random": "replaced by a random word",
+    "unchanged": "left unchanged",
+}
+SHOWN = 100
+# Texts searched while somebody waits.
+MAX_TEXTS = 20_000
+TOP_K = 10
 # Tokens beside the chart: of two models so many each way, of one twice as many.
 WORST_SHOWN = 3
-_CONTEXT = 14  # characters on each side
+_EXCERPT = 14  # characters on each side of those
+_CONTEXT = 90  # characters of the text on each side of a token
+_TOKENS_AROUND = 60  # the same in tokens, above the models' predictions
+
+
+@dataclass(frozen=True)
+class TokenFilter:
+    """Which tokens to show."""
+
+    order: str = WORST  # `WORST`, `DIFFERENT` or `FLIPPED`
+    low: float = 0.0  # smallest loss under the model, or the candidate, in nats
+    high: float = math.inf  # largest loss, exclusive
+    saw: str = ""  # a kind of `masking.KINDS`; blank for any
+
+
+@dataclass(frozen=True)
+class FoundTokens:
+    """Tokens that fit a filter."""
+
+    tokens: tuple[TokenExample, ...] = ()  # the first `SHOWN`
+    count: int = 0  # how many fit
+    texts: int = 0  # searched
+    all_texts: bool = True  # whether all were searched
+
+
+def find_tokens(rows: Iterable[EvaluatedText | SkippedText], wanted: TokenFilter) -> FoundTokens:
+    """The first tokens by a filter, ties in the order of the texts.
+
+    `rows` are of a run or pairs of two; orders other than `WORST` need tokens that two models saw.
+    """
+    largest = LargestTokens(SHOWN)
+    count = texts = 0
+    measured = (row for row in rows if isinstance(row, EvaluatedText))
+    for row in itertools.islice(measured, MAX_TEXTS):
+        values = _values(row, wanted)
+        texts += 1
+        count += int((values > -np.inf).sum())
+        largest.add(row, values)
+    more = next(measured, None) is not None
+    return FoundTokens(largest.examples(), count, texts, not more)
+
+
+def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:
+    """float64 [M], larger first; -inf for tokens that do not fit."""
+    values = nll = row.scores.nll_nats
+    fits = (nll >= wanted.low) & (nll < wanted.high)
+    if wanted.saw:
+        fits &= row.kinds == KINDS.index(wanted.saw)
+    if wanted.order != WORST:
+        if row.baseline is None:
+            return np.full(len(nll), -np.inf)
+        values = np.abs(nll - row.baseline.nll_nats)
+        if wanted.order == FLIPPED:
+            fits &= row.scores.top_ids != row.baseline.top_ids
+    return np.where(fits & ~np.isnan(values), values, -np.inf)
 
 
 def figures_html(
@@ -135,34 +215,48 @@ def all_figures_html(summary: Summary, info: RunInfo) -> str:
     )
 
 
-def worst_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
-    """A few of the tokens `found` by the filter `wanted`, in their sentences.
+def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> dict[str, str]:
+    """The tokens of a filter as a table, `tokens`, and a few of them as sentences, `worst`.
 
-    Of two models those whose loss grew most, then those whose loss shrank most.
+    A click on a token opens Explore, one on a row shows more. Of two models the few are those whose
+    loss grew most, then those whose loss shrank most.
+
+    Args:
+        found: the tokens.
+        wanted: the filter that found them.
+        pair: whether two models saw them.
     """
     numbered = [*enumerate(found.tokens)]
     each_way = pair and wanted.order == DIFFERENT
+    few = numbered[: 2 * WORST_SHOWN]
     if each_way:
-        rise = [token for token in numbered if (token[1].difference_nats or 0) > 0]
-        fall = [token for token in numbered if (token[1].difference_nats or 0) < 0]
-        shown = [*rise[:WORST_SHOWN], *fall[:WORST_SHOWN]]
-    else:
-        shown = numbered[: 2 * WORST_SHOWN]
-    return render(
-        "page/evaluate/worst.html",
-        tokens=[(number, token, excerpt(token)) for number, token in shown],
-        each_way=each_way,
-        count=found.count,
-        caption=caption_of(wanted),
-        narrowed=wanted.low > 0 or wanted.high < math.inf,
-        low=wanted.low,
-        high=f"{wanted.high:g}" if wanted.high < math.inf else "any",
-        pair=pair,
-        names=token_names(found),
-    )
+        rise = [own for own in numbered if (own[1].difference_nats or 0) > 0]
+        fall = [own for own in numbered if (own[1].difference_nats or 0) < 0]
+        few = [*rise[:WORST_SHOWN], *fall[:WORST_SHOWN]]
+    values = {
+        "caption": CAPTIONS[wanted.order] + (f", {SAW[wanted.saw]}" if wanted.saw else ""),
+        "narrowed": wanted.low > 0 or wanted.high < math.inf,
+        "low": wanted.low,
+        "high": f"{wanted.high:g}" if wanted.high < math.inf else "any",
+        "pair": pair,
+        "names": TokenNames(name for own in found.tokens for name in (own.token, own.top_token)),
+    }
+    worst = [(number, token, excerpt(token)) for number, token in few]
+    return {
+        "tokens": render(
+            "page/evaluate/tokens.html", found=found, saw=SAW, around=_CONTEXT, **values
+        ),
+        "worst": render(
+            "page/evaluate/worst.html",
+            tokens=worst,
+            each_way=each_way,
+            count=found.count,
+            **values,
+        ),
+    }
 
 
-def excerpt(token: TokenExample, around: int = _CONTEXT) -> tuple[str, str]:
+def excerpt(token: TokenExample, around: int = _EXCERPT) -> tuple[str, str]:
     """About `around` characters before and after a token, cut between words."""
     before, after = token.text[: token.start], token.text[token.end :]
     if len(before) > around:
@@ -181,3 +275,42 @@ def sentence(message: str) -> str:
     ('See ../a.csv.', 'It failed.')
     """
     return f"{message[:1].upper()}{message[1:]}".rstrip(".") + "."
+
+
+def side_by_side_html(
+    session: Session, tokens: Sequence[MeasuredToken], on_progress: ProgressCallback | None = None
+) -> str:
+    """Each model's best words for one token, side by side, with the run's options.
+
+    `tokens` holds that of the candidate, and of the reference if there is one.
+
+    Raises:
+        FillmaskError: if a model of the run is no longer available.
+    """
+    panels: list[dict[str, Any]] = []
+    roles = ROLES if len(tokens) > 1 else ("model",)
+    for role, token in zip(roles, reversed(tokens), strict=True):
+        again = replayed(session, token, top_k=TOP_K, on_progress=on_progress)
+        true, names = (
+            again.mask.scored[0],
+            candidate_names(again.mask.candidates, again.model.vocabulary),
+        )
+        reading = reading_values(again, _TOKENS_AROUND)
+        read = [token.token for token in reading["tokens"]]
+        loss = f"Loss in the run: {true.nll_nats:.4f} nats, rank {true.rank:,}."
+        chosen = reading["chosen"]
+        if chosen.step:
+            loss = f"Step {chosen.step} wrote “{chosen.written}”. {loss}"
+        panels.append(
+            {
+                **reading,
+                # Models with the same tokenizer read the same input.
+                "reads_otherwise": read not in [panel["read"] for panel in panels],
+                "read": read,
+                "caption": f"{role.capitalize()}: {again.model.signature.name}",
+                "note": f"{loss} {again.changed}",
+                "candidates": [*zip(names, again.mask.candidates, strict=True)],
+                "true": true,
+            }
+        )
+    return render("page/evaluate/sides.html", panels=panels)

@@ -9,24 +9,22 @@ import gradio as gr
 from fillmask_ui.cluster import EngineChoice
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.options import options_of
-from fillmask_ui.show.charts import CHARTS, Chart
+from fillmask_ui.runs.tokens import measured_tokens
+from fillmask_ui.show.charts import CHARTS
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import components, job
+from fillmask_ui.ui import components
 from fillmask_ui.ui.components import QUIET, link, link_to, notice_html, noticing, on_link
-from fillmask_ui.ui.evaluate import controls, view
-from fillmask_ui.ui.evaluate.evaluate_form import SetControls
+from fillmask_ui.ui.evaluate import evaluate_form, view
 from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs, PageJobs, Selection
-from fillmask_ui.ui.evaluate.tokens import CAPTIONS, SAW, WORST
-from fillmask_ui.ui.evaluate.view import Update
+from fillmask_ui.ui.evaluate.result_view import CAPTIONS, SAW, WORST, side_by_side_html
+from fillmask_ui.ui.evaluate.view import Parts
+from fillmask_ui.ui.job import Job, Waiting
 from fillmask_ui.ui.session import Session
 
 _CONFIRM = "(name) => name && confirm('Delete the run ' + name + '?') ? name : null"
 _REVEAL = "() => window.fillmask.reveal(document.querySelector('#evaluate .fm-result'))"
 _COPY = "() => window.fillmask.copy_link()"
 _SAVE = "() => { setTimeout(() => document.querySelector('#run-file')?.click(), 50); }"
-
-
-Parts = dict[str, Any]
 
 
 def build(session: Session, root: Path | None = None) -> None:
@@ -36,7 +34,7 @@ def build(session: Session, root: Path | None = None) -> None:
     run = gr.Button("Run", elem_id="evaluate-run", render=False)
     with gr.Column(elem_id="evaluate"):
         with gr.Column(elem_id="evaluate-form"):
-            inputs = controls.build(session, run)
+            inputs = evaluate_form.build(session, run)
         with gr.Column(elem_id="evaluate-hero", elem_classes="fm-card fm-welcome"):
             components.html_block(render("page/evaluate/question.html"))
             begin = gr.Button(_QUICK, variant="primary", elem_id="evaluate-begin")
@@ -45,28 +43,31 @@ def build(session: Session, root: Path | None = None) -> None:
         parts = {"run": run, **build_result()}
         with gr.Row(elem_id="evaluate-folds"):
             parts |= build_tokens() | build_charts() | build_runs() | build_files()
-    parts |= {control(name): component for name, component in inputs.items()}
+    parts |= view.set_controls(inputs)
     _wire_jobs(all_jobs, inputs, parts, begin)
     _wire_tokens(all_jobs, parts)
     _wire_runs(all_jobs, inputs, parts)
 
 
-def _wire_jobs(
-    all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts, begin: gr.Button
-) -> None:
+def changes(parts: Parts, values: Parts) -> dict[Any, Any]:
+    """New values of parts for Gradio, which needs at least one."""
+    return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}
+
+
+def _wire_jobs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts, begin: gr.Button) -> None:
     def run(page_jobs: PageJobs, **values: Any) -> None:
         page_jobs.begin(values)
 
     def run_quick(page_jobs: PageJobs, **values: Any) -> Any:
-        page_jobs.begin(values | controls.QUICK)
-        return changes(parts, Update(controls=SetControls(controls.QUICK)))
+        page_jobs.begin(values | evaluate_form.QUICK)
+        return changes(parts, view.set_controls(evaluate_form.QUICK))
 
     def resume(page_jobs: PageJobs, name: str | None, **values: Any) -> None:
         page_jobs.resume(name or "", values)
 
-    # A run keeps its choices; the controls choose only the engine.
+    # A run keeps its choices; the form chooses only the engine.
     engine = {name: inputs[name] for name in options_of(EngineChoice) if name in inputs}
-    job.wire(
+    components.wire(
         all_jobs,
         [
             (parts["run"].click, run, inputs),
@@ -74,30 +75,22 @@ def _wire_jobs(
             (parts["resume"].click, resume, {"name": parts["picked"], **engine}),
         ],
         lambda page_jobs, status: changes(parts, view.told(page_jobs, status)),
-        lambda notice: changes(parts, Update(notice=notice, busy=False)),
+        lambda notice: changes(parts, view.said(notice) | view.busy(False)),
         [*parts.values()],
         cancel=parts["cancel"],
-        arrived=lambda page_jobs: changes(parts, Update(runs=view.run_list(page_jobs))),
+        arrived=lambda page_jobs: changes(parts, view.run_list(page_jobs)),
         listed=[parts[name] for name in ("runs", "picked", "other")],
     )
 
 
 def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
-    def choose(
-        request: gr.Request,
-        selection: Selection,
-        order: str,
-        low: float | None,
-        high: float | None,
-        saw: str,
-    ) -> Any:
-        update = view.chosen_tokens(_page_jobs(all_jobs, request), selection, order, low, high, saw)
-        # Setting the filters again would trigger this event again.
-        return changes(parts, update, filters=False)
+    def choose(request: gr.Request, *wanted: Any) -> Any:
+        return changes(parts, view.chosen_tokens(_page_jobs(all_jobs, request), *wanted))
 
     def clicked_in(side: gr.HTML) -> Callable[..., Iterator[Any]]:
         """The handler of clicks in a list of tokens, which reports into `side`."""
 
+        @noticing(lambda notice: {side: notice})
         def click(
             event: gr.EventData, request: gr.Request, selection: Selection, found: tuple
         ) -> Iterator[Any]:
@@ -106,11 +99,21 @@ def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
             if not place.isdecimal() or int(place) >= len(found):
                 return
             token = found[int(place)]
-            if action == "show":
-                for html in view.side_by_side(page_jobs, selection, token):
-                    yield {side: html}
+            if action != "show":
+                state = view.explore_state(page_jobs, selection, token)
+                yield {opened: link_to("explore", **state)}
                 return
-            yield {opened: link_to("explore", **view.explore_state(page_jobs, selection, token))}
+
+            def ask(job: Job) -> str:
+                met = measured_tokens(page_jobs.store, view.place_of(selection, token))
+                own = [one for one in met if one]
+                return side_by_side_html(page_jobs.session, own, job.report)
+
+            job = Job(ask).begin()
+            while isinstance(html := job.wait(), Waiting):
+                said = html.message or "Asking the models…"
+                yield {side: notice_html("busy", said, html.fraction)}
+            yield {side: html}
 
         return click
 
@@ -152,28 +155,29 @@ def _nats(value: Any) -> float | None:
         return None
 
 
-def _wire_runs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts) -> None:
-    def stored(request: gr.Request, run: str | None, other: str | None = None) -> Any:
-        selection = Selection(run or "", other or "")
+def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
+    def show(request: gr.Request, selection: Selection) -> Any:
         return changes(parts, view.stored(_page_jobs(all_jobs, request), selection))
 
+    def picked_ones(request: gr.Request, run: str | None, other: str | None = None) -> Any:
+        return show(request, Selection(run or "", other or ""))
+
     def row(event: gr.EventData, request: gr.Request) -> Any:
-        return stored(request, str(event.key))
+        return show(request, Selection(str(event.key)))
 
     def take(link: Mapping[str, str]) -> list[Any]:
         models = [link.get(f"evaluate_{name}") for name in ("model", "baseline")]
         if models[0] and not models[1]:
             models[1] = ""  # this one alone
-        return [view.linked(link), *(gr.skip() if name is None else name for name in models)]
+        return [linked_runs(link), *(gr.skip() if name is None else name for name in models)]
 
     def delete(request: gr.Request, name: str | None) -> Any:
         page_jobs = _page_jobs(all_jobs, request)
-        return changes(parts, view.deleted(page_jobs, name) if name else Update())
+        return changes(parts, view.deleted(page_jobs, name) if name else {})
 
     def follow(request: gr.Request, selection: Selection) -> Any:
-        if not selection.run:  # an opening page sets none, which Gradio calls a change
-            return changes(parts, Update())
-        return changes(parts, view.stored(_page_jobs(all_jobs, request), selection))
+        # An opening page names no run, which Gradio calls a change.
+        return show(request, selection) if selection.run else changes(parts, {})
 
     def file_of(file_format: str) -> Callable[..., Any]:
         @noticing(lambda notice: (gr.skip(), notice))
@@ -185,9 +189,9 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts
 
     every, picked = [*parts.values()], parts["picked"]
     for shown in (
-        parts["show"].click(stored, picked, every, **QUIET),
+        parts["show"].click(picked_ones, picked, every, **QUIET),
         parts["runs"].row(row, None, every, **QUIET),
-        parts["compare"].click(stored, [picked, parts["other"]], every, **QUIET),
+        parts["compare"].click(picked_ones, [picked, parts["other"]], every, **QUIET),
     ):
         shown.then(None, js=_REVEAL)
     parts["delete"].click(delete, picked, every, js=_CONFIRM, **QUIET)
@@ -204,13 +208,16 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts
     linked.change(follow, linked, every, **QUIET)
 
 
+def linked_runs(link: Mapping[str, str]) -> Selection:
+    """The runs named in an address."""
+    return Selection(link.get("run", ""), link.get("other", ""))
+
+
 def _page_jobs(all_jobs: EvaluationJobs, request: gr.Request) -> PageJobs:
     """The state of the requesting page."""
     return all_jobs.page(request.session_hash or "")
 
 
-# The first chart present stands with the story; the others are folded.
-MAIN_CHARTS = ("differences", "loss-histogram")
 # Actions on the chosen run: name of the button -> its label.
 RUN_BUTTONS = {
     "show": "Show",
@@ -223,8 +230,6 @@ FILE_BUTTONS = {"csv": "CSV", "json": "JSON", "report": "Report"}
 _QUICK = "int8 against full precision, 100 texts"
 
 
-# By name; a chart is the parts `plot NAME`, `head NAME` above, `table NAME` below it and `box NAME`
-# around all; `main` is the chart of the story.
 def build_result() -> Parts:
     """Create the message, what was measured, a chart and the tokens that prove it."""
     reveal = components.static("reveal.js")
@@ -324,57 +329,3 @@ def build_runs() -> Parts:
                     variant="stop" if name == "delete" else "secondary",
                 )
     return parts
-
-
-def control(name: str) -> str:
-    """The name of a control among the parts."""
-    return f"control {name}"
-
-
-def changes(parts: Parts, update: Update, *, filters: bool = True) -> dict[Any, Any]:
-    """An update as new values of components; `filters` sets the token filters too."""
-    plain = {name: getattr(update, name) for name in ("notice", "figures", "selection", "side")}
-    values: Parts = {name: value for name, value in plain.items() if value is not None}
-    if update.busy is not None:
-        values["run"] = gr.Button(interactive=not update.busy)
-        values["cancel"] = gr.Button(visible=update.busy)
-    if update.side is not None:
-        values["token side"] = update.side
-    if update.selection is not None:
-        values["files"] = gr.Row(visible=bool(update.selection.run))
-    if update.every is not None:
-        values |= {"every": update.every, "every box": gr.Accordion(visible=bool(update.every))}
-    if update.charts is not None:
-        main = next((name for name in MAIN_CHARTS if name in update.charts), None)
-        values |= _chart_values("main", update.charts.get(main or ""))
-        for name in CHARTS:
-            values |= _chart_values(name, update.charts.get(name) if name != main else None)
-        values["more box"] = gr.Accordion(visible=len(update.charts) > 1)
-    if update.tokens is not None:
-        table = update.tokens
-        values |= {"tokens": table.html, "worst": table.worst, "found": table.found}
-        values["token box"] = gr.Accordion(visible=bool(table.html))
-        if filters:
-            order = gr.Radio(list(CAPTIONS), value=table.order, visible=table.pair)
-            saw = gr.Radio(value="", visible=table.kinds)
-            values |= {"order": order, "saw": saw, "low": None, "high": None}
-    if update.controls is not None:
-        values |= {control(name): value for name, value in update.controls.values.items()}
-    if update.runs is not None:
-        names = list(update.runs.names)
-        values["runs"] = update.runs.html
-        values["picked"] = gr.Dropdown(names, value=update.runs.chosen or None)
-        values["other"] = gr.Dropdown(names)
-    # Gradio needs at least one update.
-    return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}
-
-
-def _chart_values(place: str, chart: Chart | None) -> Parts:
-    """A chart in its place, hidden without one."""
-    values: Parts = {f"box {place}": gr.Column(visible=chart is not None)}
-    if chart is not None:
-        values[f"plot {place}"] = chart.figure
-        for part in ("head", "table"):
-            template = f"page/evaluate/chart_{part}.html"
-            values[f"{part} {place}"] = render(template, chart=chart)
-    return values

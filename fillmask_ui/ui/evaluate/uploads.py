@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import DataError, OptionError, opening
+from fillmask_ui.files import finished_file
 from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.store import RUN_FILE
 from fillmask_ui.texts import TextSource
@@ -64,13 +65,8 @@ def keep_pasted(text: str, root: Path, *, public: bool = False) -> Path:
     if public:
         _check_size(len(content), content.count(b"\n"), "what was pasted")
     kept = _kept(root, hashlib.sha256(content).hexdigest(), _PASTED)
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        half = kept.with_suffix(kept.suffix + ".new")
+    with finished_file(kept) as half:
         half.write_bytes(content)
-        half.replace(kept)
-    except OSError as error:
-        raise DataError(f"the pasted texts cannot be kept ({error.strerror})") from error
     return kept
 
 
@@ -90,38 +86,19 @@ def pasted_text(where: str) -> str | None:
 
 
 def _kept(root: Path, digest: str, name: str) -> Path:
+    (root / _UPLOADS).mkdir(parents=True, exist_ok=True)
     return root / _UPLOADS / f"{digest[:_DIGITS]}-{name}"
 
 
 def keep_upload(path: Path, root: Path) -> Path:
-    """Copy an uploaded file to a name made from its hash.
-
-    Raises:
-        DataError: if it is gone or cannot be kept.
-    """
-    try:
-        digest = _sha256(path)
-        kept = _kept(root, digest, path.name)
-        if not kept.exists():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            link_or_copy(path, kept)
-    except OSError as error:
-        raise _gone(path, error) from error
-    return kept
-
-
-def _gone(path: Path, error: OSError) -> DataError:
-    return DataError(
-        f"the uploaded file {path.name} cannot be kept ({error.strerror}): upload it again"
-    )
-
-
-def _sha256(path: Path) -> str:
+    """Copy an uploaded file to a name made from its hash; a `DataError` if it is gone."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+    with opening("texts", path.name):
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        kept = _kept(root, digest.hexdigest(), path.name)
+        return kept if kept.exists() else link_or_copy(path, kept)
 
 
 def link_or_copy(path: Path, target: Path) -> Path:
@@ -129,9 +106,8 @@ def link_or_copy(path: Path, target: Path) -> Path:
     try:
         os.link(path, target)
     except OSError:  # another disk, or no hard links
-        half = target.with_suffix(target.suffix + ".new")
-        shutil.copyfile(path, half)
-        half.replace(target)
+        with finished_file(target) as half:
+            shutil.copyfile(path, half)
     return target
 
 
@@ -145,17 +121,13 @@ def drop_upload(texts: Mapping[str, Any], store: RunStore, used: Collection[str]
 
     `texts` is from the deleted run's run.json; `used` holds paths of jobs that may have no run yet.
     """
-    where = texts.get("where") or ""
-    kept = Path(where)
-    if not uploaded_name(kept, store.root) or where in used:
+    kept = Path(texts.get("where") or "")
+    if not uploaded_name(kept, store.root) or str(kept) in used:
         return
-    if not any(_may_name(store.folder(name), kept.name[:_DIGITS]) for name in store.names()):
-        kept.unlink(missing_ok=True)
-
-
-def _may_name(folder: Path, digest: str) -> bool:
-    """Whether run.json, of any version, names an upload; True if it cannot be read."""
-    try:
-        return digest.encode() in (folder / RUN_FILE).read_bytes()
+    digest = kept.name[:_DIGITS].encode()
+    infos = (store.folder(name) / RUN_FILE for name in store.names())
+    try:  # run.json of any version may name it
+        if not any(digest in info.read_bytes() for info in infos):
+            kept.unlink(missing_ok=True)
     except OSError:
-        return True
+        return  # a run that cannot be read may need it

@@ -1,45 +1,47 @@
-"""What the Evaluate tab shows at each moment: plain functions, no Gradio events."""
+"""What the Evaluate tab shows at each moment: functions that return new values of its parts.
+
+Values are by the names that `tab.py` gives the parts; what is not named stays as it is.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.evaluation import MeanSoFar, Summary, TokenExample
-from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
-from fillmask_ui.show.charts import Chart, charts
+from fillmask_ui.evaluation import TokenExample
+from fillmask_ui.runs import Run
+from fillmask_ui.runs.tokens import TokenPlace
+from fillmask_ui.show.charts import CHARTS, Chart, charts
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.background import Done, run_in_background
 from fillmask_ui.ui.components import link_to, notice_html, noticing
-from fillmask_ui.ui.evaluate.evaluate_form import SetControls
-from fillmask_ui.ui.evaluate.evaluation_jobs import PageJobs, Selection
-from fillmask_ui.ui.evaluate.measuring import Result
+from fillmask_ui.ui.evaluate.evaluation_jobs import PageJobs, Result, Selection
 from fillmask_ui.ui.evaluate.result_view import (
-    all_figures_html,
-    ending_html,
-    figures_html,
-    so_far_text,
-    worst_html,
-)
-from fillmask_ui.ui.evaluate.tokens import (
+    CAPTIONS,
     DIFFERENT,
     SHOWN,
     WORST,
     FoundTokens,
     TokenFilter,
-    side_by_side_html,
+    all_figures_html,
+    ending_html,
+    figures_html,
+    find_tokens,
+    so_far_text,
     tokens_html,
 )
 from fillmask_ui.ui.job import Status
 from fillmask_ui.ui.run_tokens import link_of
 
-if TYPE_CHECKING:
-    from fillmask_ui.models.loading_progress import ProgressCallback
+Parts = dict[str, Any]
 
+# The first chart present stands with the story; the others are folded.
+MAIN_CHARTS = ("differences", "loss-histogram")
 _OF_STATE = {
     "stopped": "This run was stopped: these are the figures of the texts measured so far.",
     "failed": "This run failed: {error}",
@@ -47,83 +49,50 @@ _OF_STATE = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class TokenTable:
-    """A table of tokens."""
-
-    html: str = ""  # blank to remove the table
-    worst: str = ""  # HTML of its first few tokens in their sentences
-    found: tuple[TokenExample, ...] = ()  # the tokens of its rows, for clicks
-    order: str = WORST  # see `TokenFilter`
-    pair: bool = False  # whether two models saw the tokens
-    kinds: bool = False  # whether the model saw hidden tokens in several ways
+def said(notice: str) -> Parts:
+    """A message alone."""
+    return {"notice": notice}
 
 
-@dataclass(frozen=True)
-class RunList:
-    """The stored runs, as a table and by name for the menus; the chosen one may be blank."""
-
-    html: str
-    names: tuple[str, ...]
-    chosen: str
+def busy(going: bool) -> Parts:
+    """The buttons while a job runs, or not."""
+    return {"run": gr.update(interactive=not going), "cancel": gr.update(visible=going)}
 
 
-@dataclass(frozen=True, eq=False)
-class Update:
-    """A change of the page; None leaves a part as it stands."""
-
-    notice: str | None = None  # HTML of the message
-    busy: bool | None = None  # whether a job runs
-    figures: str | None = None  # HTML of the story of what was measured
-    every: str | None = None  # HTML of all figures; blank to remove it
-    # by name; missing ones are removed
-    charts: Mapping[str, Chart] | None = None
-    tokens: TokenTable | None = None  # the table of tokens
-    selection: Selection | None = None  # the run shown
-    side: str | None = None  # HTML of the models' predictions of one token
-    runs: RunList | None = None  # the list of runs
-    controls: SetControls | None = None  # values for the controls
-
-
-def _said(notice: str) -> Update:
-    return Update(notice=notice)
-
-
-def told(page_jobs: PageJobs, status: Status) -> Update:
+def told(page_jobs: PageJobs, status: Status) -> Parts:
     """The page for a new status of its job."""
     result: Result | None = status.so_far
     if status.ended:
         page_jobs.drawn = None
-        return _ended(page_jobs, status, result)
-    page = Update(notice=notice_html("busy", status.message, status.fraction), busy=True)
+        return _ended(page_jobs, status, result) | busy(False)
+    page = said(notice_html("busy", status.message, status.fraction)) | busy(True)
     if result is None:
         return page
     if page_jobs.taken_up:
         page_jobs.taken_up = False
-        page = replace(page, controls=page_jobs.controls(result.info))
+        page |= set_controls(page_jobs.controls(result.info)[0])
     summary = result.summary
     # Sending the same charts again would close an opened table and end a drag.
     if summary is None or summary is page_jobs.drawn:
         return page
     page_jobs.drawn = summary
     so_far = so_far_text(summary, result.expected)
-    return replace(
-        page,
+    # Requests must not be answered from the previous run.
+    return page | _result(
+        Selection(),
         figures=figures_html(summary, result.info, final=False, so_far=so_far),
         every="",
-        charts=_charts(summary, result.history, live=True),
-        tokens=TokenTable(),
-        # Requests must not be answered from the previous run.
-        selection=Selection(),
-        side="",
+        drawn=charts(summary, history=result.history, live=True),
+        tokens={"tokens": "", "worst": "", "found": ()},
+        filters=_filters(),
     )
 
 
-def _ended(page_jobs: PageJobs, status: Status, result: Result | None) -> Update:
+def _ended(page_jobs: PageJobs, status: Status, result: Result | None) -> Parts:
     """The page once a job has ended, as far as its run is stored."""
     if result is None:
-        return Update(notice=ending_html(status, None), busy=False)
-    selection, page, run = Selection(result.info.name), Update(), None
+        return said(ending_html(status, None))
+    selection, page, run = Selection(result.info.name), Parts(), None
     with contextlib.suppress(FillmaskError):  # deleted meanwhile, or nothing was measured
         run = page_jobs.store.open(selection.run)
         if status.state == "stopped" and run.state == "done":
@@ -132,78 +101,105 @@ def _ended(page_jobs: PageJobs, status: Status, result: Result | None) -> Update
             result = page_jobs.result(selection)
         page = _page(page_jobs, result, selection)
     notice = ending_html(status, run, result.expected)
-    return replace(page, notice=notice, busy=False, runs=run_list(page_jobs, selection.run))
+    return page | said(notice) | run_list(page_jobs, selection.run)
 
 
-@noticing(_said)
-def stored(page_jobs: PageJobs, selection: Selection) -> Update:
+@noticing(said)
+def stored(page_jobs: PageJobs, selection: Selection) -> Parts:
     """The page for a stored run, or for two compared."""
     if not selection.run:
         words = "Pick a run first: press Run above, or choose one in the list."
-        return Update(notice=notice_html("hint", words))
+        return said(notice_html("hint", words))
     result = page_jobs.result(selection)
     run = page_jobs.store.open(selection.run)
-    said = [_OF_STATE.get(run.state, "").format(error=run.info.error)]
-    controls = None
+    notes = [_OF_STATE.get(run.state, "").format(error=run.info.error)]
+    page = _page(page_jobs, result, selection) | run_list(page_jobs, selection.run)
     if not selection.other:
-        controls = page_jobs.controls(run.info)
-        said.append(controls.note)
-    text = " ".join(filter(None, said))
-    return replace(
-        _page(page_jobs, result, selection),
-        notice=notice_html("hint" if text else "none", text),
-        controls=controls,
-        runs=run_list(page_jobs, selection.run),
-    )
+        values, note = page_jobs.controls(run.info)
+        page |= set_controls(values)
+        notes.append(note)
+    text = " ".join(filter(None, notes))
+    return page | said(notice_html("hint" if text else "none", text))
 
 
-def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Update:
+def set_controls(values: Mapping[str, Any]) -> Parts:
+    """Values for the form."""
+    return {f"control {name}": value for name, value in values.items()}
+
+
+def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Parts:
     summary = result.summary
     if summary is None:
-        return Update()
-    pair, so_far = bool(summary.most_different), ""
-    if not result.done:
-        so_far = so_far_text(summary, result.expected)
+        return {}
+    pair = bool(summary.most_different)
+    so_far = "" if result.done else so_far_text(summary, result.expected)
     wanted = TokenFilter(DIFFERENT if pair else WORST)
     first = summary.most_different if pair else summary.worst
     found = FoundTokens(first[:SHOWN], summary.model.tokens, summary.texts)
-    table = replace(_token_table(found, wanted, pair=pair), kinds=len(summary.model.by_kind) > 1)
-    return Update(
-        figures=figures_html(summary, result.info, so_far=so_far, link=_link(page_jobs, selection)),
+    link = ""  # the runs of a public page are private
+    if not page_jobs.session.public:
+        other = {"other": selection.other} if selection.other else {}
+        link = link_to("evaluate", run=selection.run, **other)
+    return _result(
+        selection,
+        figures=figures_html(summary, result.info, so_far=so_far, link=link),
         every=all_figures_html(summary, result.info),
-        charts=_charts(summary, result.history),
-        tokens=table,
-        selection=selection,
-        side="",
+        drawn=charts(summary, history=result.history),
+        tokens=tokens_html(found, wanted, pair=pair) | {"found": found.tokens},
+        filters=_filters(wanted.order, pair=pair, kinds=len(summary.model.by_kind) > 1),
     )
 
 
-def _link(page_jobs: PageJobs, selection: Selection) -> str:
-    """Opens the page with this result; blank on a public page, whose runs are private."""
-    if page_jobs.session.public:
-        return ""
-    other = {"other": selection.other} if selection.other else {}
-    return link_to("evaluate", run=selection.run, **other)
+def _result(
+    selection: Selection,
+    *,
+    figures: str,
+    every: str,
+    drawn: Sequence[Chart],
+    tokens: Parts,
+    filters: Parts,
+) -> Parts:
+    """All that stands below the form; a blank piece is hidden."""
+    by_name = {chart.name: chart for chart in drawn}
+    main = next((name for name in MAIN_CHARTS if name in by_name), None)
+    values = _chart("main", by_name.get(main or ""))
+    for name in CHARTS:
+        values |= _chart(name, by_name.get(name) if name != main else None)
+    return {
+        **values,
+        **tokens,
+        **filters,
+        "more box": gr.update(visible=len(by_name) > 1),
+        "token box": gr.update(visible=bool(tokens["tokens"])),
+        "figures": figures,
+        "every": every,
+        "every box": gr.update(visible=bool(every)),
+        "selection": selection,
+        "files": gr.update(visible=bool(selection.run)),
+        "side": "",
+        "token side": "",
+    }
 
 
-def linked(link: Mapping[str, str]) -> Selection:
-    """The runs named in an address."""
-    return Selection(link.get("run", ""), link.get("other", ""))
+def _filters(order: str = WORST, *, pair: bool = False, kinds: bool = False) -> Parts:
+    """The filters as a result comes; `pair`: of two models, `kinds`: hidden in several ways."""
+    shown_order = gr.update(choices=[*CAPTIONS], value=order, visible=pair)
+    shown_saw = gr.update(value="", visible=kinds)
+    return {"order": shown_order, "saw": shown_saw, "low": None, "high": None}
 
 
-def _charts(
-    summary: Summary, history: Sequence[MeanSoFar], *, live: bool = False
-) -> dict[str, Chart]:
-    found = charts(summary, history=history, live=live)
-    return {chart.name: chart for chart in found}
+def _chart(place: str, chart: Chart | None) -> Parts:
+    """A chart in its place, hidden without one."""
+    values: Parts = {f"box {place}": gr.update(visible=chart is not None)}
+    if chart is not None:
+        values[f"plot {place}"] = chart.figure
+        for part in ("head", "table"):
+            template = f"page/evaluate/chart_{part}.html"
+            values[f"{part} {place}"] = render(template, chart=chart)
+    return values
 
 
-def _token_table(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> TokenTable:
-    html, worst = tokens_html(found, wanted, pair=pair), worst_html(found, wanted, pair=pair)
-    return TokenTable(html, worst, found.tokens, wanted.order, pair)
-
-
-@noticing(_said)
+@noticing(said)
 def chosen_tokens(
     page_jobs: PageJobs,
     selection: Selection,
@@ -211,7 +207,7 @@ def chosen_tokens(
     low: float | None,
     high: float | None,
     saw: str = "",
-) -> Update:
+) -> Parts:
     """The table of tokens for a filter.
 
     Args:
@@ -223,14 +219,16 @@ def chosen_tokens(
         saw: see `TokenFilter`.
     """
     if not selection.run:
-        return Update()
+        return {}
     # No loss is below 0.
     high = math.inf if high is None else max(0.0, high)
     wanted = TokenFilter(order, max(0.0, low or 0.0), high, saw)
-    found = page_jobs.tokens(selection, wanted)
+    found = find_tokens(page_jobs.rows(selection), wanted)
     pair = len(page_jobs.models(selection)) > 1
     pair = pair and (not found.tokens or found.tokens[0].baseline_nll_nats is not None)
-    return Update(tokens=_token_table(found, wanted, pair=pair), side="")
+    # Setting the filters again would ask for the table again.
+    table = tokens_html(found, wanted, pair=pair) | {"found": found.tokens}
+    return {**table, "token box": gr.update(visible=True), "side": "", "token side": ""}
 
 
 def explore_state(page_jobs: PageJobs, selection: Selection, token: TokenExample) -> dict[str, str]:
@@ -251,33 +249,29 @@ def place_of(selection: Selection, token: TokenExample) -> TokenPlace:
     return TokenPlace(selection.run, token.id, token.position, selection.other)
 
 
-@noticing(str)
-def side_by_side(page_jobs: PageJobs, selection: Selection, token: TokenExample) -> Iterator[str]:
-    """HTML of the models' predictions of a token; a notice while one is loading."""
-
-    def ask(report: ProgressCallback) -> str:
-        met = measured_tokens(page_jobs.store, place_of(selection, token))
-        return side_by_side_html(page_jobs.session, [own for own in met if own], report)
-
-    for state in run_in_background(ask):
-        if isinstance(state, Done):
-            yield state.result
-        else:
-            yield notice_html("busy", state.message or "Asking the models…", state.fraction)
-
-
-@noticing(lambda notice: RunList(notice, (), ""))
-def run_list(page_jobs: PageJobs, chosen: str = "") -> RunList:
-    """The stored runs, with the shown one marked."""
-    listing = page_jobs.runs()
-    # Includes unreadable runs, so that they can be deleted.
-    names = (*(run.info.name for run in listing.runs), *listing.unreadable)
-    html = render("page/evaluate/runs.html", listing=listing, chosen=chosen)
-    return RunList(html, names, chosen if chosen in names else "")
+@noticing(lambda notice: {"runs": notice, **_menus([])})
+def run_list(page_jobs: PageJobs, chosen: str = "") -> Parts:
+    """The stored runs as a table, with the shown one marked, and in the menus."""
+    runs = page_jobs.runs()
+    # The menus offer unreadable runs too, so that they can be deleted.
+    html = render(
+        "page/evaluate/runs.html",
+        runs=[own for own in runs.values() if isinstance(own, Run)],
+        unreadable=[own for own in runs.values() if not isinstance(own, Run)],
+        chosen=chosen,
+    )
+    return {"runs": html, **_menus([*runs], chosen if chosen in runs else None)}
 
 
-@noticing(_said)
-def deleted(page_jobs: PageJobs, name: str) -> Update:
+def _menus(names: list[str], chosen: str | None = None) -> Parts:
+    return {
+        "picked": gr.update(choices=names, value=chosen),
+        "other": gr.update(choices=names),
+    }
+
+
+@noticing(said)
+def deleted(page_jobs: PageJobs, name: str) -> Parts:
     """The page after a run was deleted."""
     gone = page_jobs.delete(name)
-    return Update(notice=notice_html("hint", f"Run {gone} was deleted."), runs=run_list(page_jobs))
+    return said(notice_html("hint", f"Run {gone} was deleted.")) | run_list(page_jobs)

@@ -34,7 +34,6 @@ from fillmask_ui.ui.explore.charts import Axis, Cell, Column, Columns, Row, shor
 from fillmask_ui.ui.explore.explore_state import Asked, Json
 from fillmask_ui.ui.explore.prediction_view import model_name
 from fillmask_ui.ui.explore.sentence_strip import version_of
-from fillmask_ui.ui.figure import finished
 from fillmask_ui.ui.session import MAX_WORK, Session
 
 # Words with a column each; the table has them all.
@@ -199,7 +198,7 @@ def _measured(
 def contrast_words(session: Session, values: Mapping[str, Any]) -> Json:
     """A sentence without a mask under two models, some words at a time."""
     asked = Asked.read(session, values)
-    models = asked.model, finished(session.model_soon(asked.question.compare))
+    models = asked.model, session.model_soon(asked.question.compare)
     unit, tint = asked.question.unit, asked.question.tint
     alignment = align_text(*models, asked.text)
     words: tuple[ComparedWord, ...] = ()

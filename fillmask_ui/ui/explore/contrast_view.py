@@ -19,7 +19,6 @@ from fillmask_ui.ui.explore.charts import Axis, Cell, Mark, Row
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.prediction_view import model_name
 from fillmask_ui.ui.explore.sentence_strip import version_of
-from fillmask_ui.ui.figure import finished
 from fillmask_ui.ui.session import Session, check_text
 
 # Words with bars, and those asked about; the table has them all.
@@ -152,7 +151,7 @@ class Pair(NamedTuple):
 
 def contrast_models(session: Session, values: Mapping[str, Any]) -> Json:
     """The chosen mask under both models as `html`; `Unfinished` while the candidate loads."""
-    finished(session.model_soon(Question.read(values).compare))
+    session.model_soon(Question.read(values).compare)
     pair = Pair.read(session, values)
     words = dict.fromkeys([*([pair.hidden] if pair.hidden else []), *pair.words])
     top_k = pair.asked.question.top_k

@@ -29,7 +29,6 @@ from fillmask_ui.show.words import candidate_names
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.explore.charts import Axis, Cell, Row
 from fillmask_ui.ui.explore.explore_state import Json, Question
-from fillmask_ui.ui.figure import finished
 from fillmask_ui.ui.session import Session, check_text
 
 MAX_SENTENCES = 200  # looked at in one search
@@ -62,7 +61,7 @@ def divergent(session: Session, values: Mapping[str, Any]) -> Json:
     if not question.compare:
         raise OptionError("there is one model: pick a second one to compare it with")
     names = (question.model, question.compare)
-    first, second = (finished(session.model_soon(name)) for name in names)
+    first, second = (session.model_soon(name) for name in names)
     asked = _asked(question)
 
     def grow(_: MaskedLM, known: Searched | None) -> Searched:

@@ -20,7 +20,6 @@ from fillmask_ui.ui.explore import sentence_strip as strip
 from fillmask_ui.ui.explore.attribution_view import contrast_words, occlusion, surprisal
 from fillmask_ui.ui.explore.divergence_view import divergent
 from fillmask_ui.ui.explore.explore_state import Action, Asked, Json, Question
-from fillmask_ui.ui.figure import finished
 from fillmask_ui.ui.session import Session
 
 # Masks in a file of whole vocabularies; each is tens of thousands of lines.
@@ -74,7 +73,7 @@ def answer(session: Session, values: Mapping[str, Any]) -> Json:
         return replay_view.answer(session, question, question.run)
     if question.text.strip():
         try:
-            finished(session.model_soon(question.model))
+            session.model_soon(question.model)
             if question.action is not None:
                 question = _acted(Asked.read(session, question), question.action)
         except FillmaskError as error:

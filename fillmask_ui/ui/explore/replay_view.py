@@ -26,7 +26,6 @@ from fillmask_ui.ui.explore.contrast_view import Pair, shown
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.prediction_view import Answer
 from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft
-from fillmask_ui.ui.figure import finished
 from fillmask_ui.ui.run_tokens import (
     BY_NAME,
     Replayed,
@@ -56,7 +55,7 @@ def answer(session: Session, question: Question, place: TokenPlace) -> Json:
         _loaded(session, token)
         reference = token.choice.reference.strip() or session.default_model
         if question.alone:
-            finished(session.model_soon(reference))
+            session.model_soon(reference)
         found = _answer(session, replace(question, model=reference), met, place.side, token)
     except FillmaskError as error:
         plain = prediction_view.answer(session, replace(question, run=None)).to_dict()
@@ -199,6 +198,6 @@ def compared(session: Session, question: Question, place: TokenPlace) -> Json:
 def _loaded(session: Session, token: MeasuredToken) -> MaskedLM:
     """The model of its run; `Unfinished` while it loads."""
     try:
-        return finished(session.model_soon(token.choice))
+        return session.model_soon(token.choice)
     except FillmaskError as error:
         raise cannot_be_had(token, error) from error

@@ -18,7 +18,7 @@ from fillmask_ui.ui import components
 from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS, QUIET
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 from fillmask_ui.ui.explore.explore_modes import DOWNLOADS, MODES, SERVED, answer
-from fillmask_ui.ui.figure import Unfinished
+from fillmask_ui.ui.job import Unfinished
 from fillmask_ui.ui.session import Session
 
 

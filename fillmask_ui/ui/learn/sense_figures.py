@@ -22,8 +22,8 @@ from fillmask_ui.lessons.word_vectors import (
 )
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.figure import Asked, Control, around, control, figure
+from fillmask_ui.ui.job import Report, Waiting
 
 # Of the embedded texts, beside the reader's own: some thousand tokens in less than a second.
 _BACKGROUND_TEXTS = 40

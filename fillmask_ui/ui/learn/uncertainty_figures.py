@@ -15,7 +15,7 @@ from fillmask_ui.models import available_models
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.figure import Asked, Control, Result, control, figure, finished
+from fillmask_ui.ui.figure import Asked, Control, Result, control, figure
 
 TEMPERATURE_TEXTS = 40
 SEED_TEXTS = 20
@@ -50,7 +50,7 @@ def _second_model(asked: Asked, reference: str) -> MaskedLM:
     """
     if reference == _SAME:
         return asked.model
-    second = finished(asked.session.model_soon(reference))
+    second = asked.session.model_soon(reference)
     if not same_tokenizer(asked.model.vocabulary, second.vocabulary):
         raise ModelError(
             f"{second.signature.name} cuts texts into other tokens than "

@@ -20,9 +20,9 @@ from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.components import link_to
 from fillmask_ui.ui.figure import Asked, Request, Shown, answer
+from fillmask_ui.ui.job import Report, Unfinished, Waiting
 from fillmask_ui.ui.session import Session
 
 TEXTS, MOST_TEXTS = 60, 240
@@ -30,7 +30,7 @@ PARTS, MOST_PARTS = 8, 40
 BARS = 12
 
 
-def show(asked: Asked) -> Shown | Waiting:
+def show(asked: Asked) -> Shown:
     """The diagnosis of the variant of the chosen row, so far."""
     reference, baseline = asked.text("variant"), asked.text("baseline")
     name = asked.text("name") or reference
@@ -55,27 +55,28 @@ def show(asked: Asked) -> Shown | Waiting:
         return known
 
     question = ("diagnose", reference, baseline, most, samples)
-    state = asked.session.slowly(asked.model, question, work, lambda own: 10 * len(own.parts))
-    if isinstance(state, Waiting):
-        return state if state.so_far is None else Shown(pieces(state.so_far, name), waiting=state)
-    known = state.result
+    try:
+        known = asked.session.slowly(asked.model, question, work, lambda own: 10 * len(own.parts))
+    except Unfinished as going:
+        if going.state.so_far is None:
+            raise
+        return Shown(pieces(going.state.so_far, name), waiting=going.state)
     if known.greedy:
         known = replace(known, greedy=known.greedy.within(budget, known.relative_change))
     made = ""
     if asked.pressed("make") and known.greedy and known.greedy.names:
         names = known.greedy.names
-        kept = asked.session.slowly(
-            asked.model,
-            ("mixed", reference, baseline, names),
-            lambda _: _make(reference, baseline, names),
-        )
-        if isinstance(kept, Waiting):
-            return Waiting("Making this variant…")
-        path = str(kept.result.path)
+
+        def make(report: Report) -> StoredVariant:
+            report(Waiting("Making this variant…"))
+            return _make(reference, baseline, names)
+
+        kept = asked.slowly(("mixed", reference, baseline, names), make)
+        path = str(kept.path)
         made = render(
             "page/quantize/diagnose_made.html",
-            variant=kept.result,
-            size=shown.bytes_text(kept.result.size_bytes),
+            variant=kept,
+            size=shown.bytes_text(kept.size_bytes),
             explore=link_to("explore", model=baseline, compare=path),
             evaluate=link_to("evaluate", evaluate_model=path, evaluate_baseline=baseline),
         )

@@ -27,7 +27,7 @@ from fillmask_ui.quantizing.variant_store import (
 )
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
-from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.job import Waiting
 
 EMBEDDED, UPLOAD = "embedded", "upload"
 PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload"}

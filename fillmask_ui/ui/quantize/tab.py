@@ -165,7 +165,7 @@ def _wire(
     model.change(show, model, every, **QUIET)
     components.page().load(show, model, every, **QUIET)
     components.linked_picker(runs.session, model, "quantize")
-    job.wire(
+    components.wire(
         runs,
         [(parts["run"].click, run, inputs), (place.made, measure, inputs)],
         lambda page, status: changes(variant_view.told(page, status)),

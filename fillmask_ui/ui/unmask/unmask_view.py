@@ -16,8 +16,8 @@ from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import token_name
 from fillmask_ui.ui import figure
-from fillmask_ui.ui.background import Done, Report, Waiting
 from fillmask_ui.ui.figure import Asked, Shown
+from fillmask_ui.ui.job import Report, Unfinished, Waiting
 from fillmask_ui.ui.session import Session, check_text
 from fillmask_ui.unmasking import (
     CONFIDENCES,
@@ -118,7 +118,7 @@ def text_of(values: Mapping[str, str], model: MaskedLM) -> str:
 Json = dict[str, Any]
 
 
-def show(asked: Asked) -> Shown | Waiting:
+def show(asked: Asked) -> Shown:
     """Both decodings, or one."""
     model, text = asked.model, text_of(asked.values, asked.model)
     check_text(text)
@@ -130,10 +130,8 @@ def show(asked: Asked) -> Shown | Waiting:
         )
     results: dict[str, Unmasked] = {}
     for side in SIDES if asked.pressed("both") else SIDES[:1]:
-        state = decoded(asked.session, model, text, config_of(asked.values, side))
-        if isinstance(state, Waiting):
-            return state
-        results[side] = state.result
+        config = config_of(asked.values, side)
+        results[side] = decoded(asked.session, model, text, config)
     drawn = {"strips": "", "sides": ""}
     for side, result in results.items():
         pieces = side_pieces(result, config_of(asked.values, side), side, model)
@@ -142,10 +140,8 @@ def show(asked: Asked) -> Shown | Waiting:
     return Shown({**drawn, "comparison": comparison})
 
 
-def decoded(
-    session: Session, model: MaskedLM, text: str, config: UnmaskingConfig
-) -> Waiting | Done[Unmasked]:
-    """A cached decoding, or its progress."""
+def decoded(session: Session, model: MaskedLM, text: str, config: UnmaskingConfig) -> Unmasked:
+    """A cached decoding; `Unfinished` while it goes on."""
 
     def work(report: Report) -> Unmasked:
         def on_step(step: Step) -> None:
@@ -174,8 +170,10 @@ def _known(session: Session, asked: Request) -> tuple[MaskedLM, Unmasked] | None
     model = session.model(asked.model)
     text = text_of(asked.values, model)
     check_text(text)
-    state = decoded(session, model, text, config_of(asked.values, asked.side))
-    return (model, state.result) if isinstance(state, Done) else None
+    try:
+        return model, decoded(session, model, text, config_of(asked.values, asked.side))
+    except Unfinished:
+        return None
 
 
 def cell(session: Session, request: Mapping[str, Any]) -> Json:

@@ -1,0 +1,105 @@
+"""Work that visitors share: told about while it runs, its answers in the order of the questions."""
+
+import threading
+import time
+
+import pytest
+
+from fillmask_ui.models import LoadProgress
+from fillmask_ui.ui.job import SharedJobs, Unfinished, Waiting
+
+
+def in_turn(**options):
+    return SharedJobs([threading.Semaphore()], **options)
+
+
+def finished(jobs, question, work):
+    try:
+        return jobs.result(question, work)
+    except Unfinished:
+        return finished(jobs, question, work)
+
+
+def state(jobs, question, work):
+    with pytest.raises(Unfinished) as unfinished:
+        jobs.result(question, work)
+    return unfinished.value.state
+
+
+def test_slow_work_says_what_it_does():
+    gate, jobs = threading.Event(), SharedJobs()
+
+    def work(tell):
+        tell(LoadProgress("download", "fetching", 1, 4))
+        assert gate.wait(30)
+        return "done"
+
+    told = state(jobs, "a", work)
+    assert (told.message, told.fraction) == ("fetching", 0.25)
+    gate.set()
+    assert finished(jobs, "a", work) == "done"
+
+
+def test_one_job_runs_at_a_time_and_each_gives_its_own():
+    jobs, running, most = in_turn(), [], []
+
+    def work(number):
+        def run(report):
+            running.append(number)
+            most.append(len(running))
+            time.sleep(0.05)
+            running.remove(number)
+            return number
+
+        return run
+
+    threads = [
+        threading.Thread(target=lambda n=n: results.append(finished(jobs, n, work(n))))
+        for n in range(4)
+    ]
+    results = []
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [0, 1, 2, 3]
+    assert set(most) == {1}
+
+
+def test_what_nobody_asks_about_ends_and_is_begun_anew_for_whoever_comes():
+    jobs, ended = in_turn(patience_seconds=0.6), threading.Event()
+
+    def endless(report):
+        try:
+            while True:
+                report(Waiting("on"))
+                time.sleep(0.02)
+        finally:
+            ended.set()
+
+    assert state(jobs, "a", endless).message == "on"
+    assert ended.wait(30)
+    assert finished(jobs, "a", lambda report: "anew") == "anew"
+
+
+def test_what_fails_is_told_to_whoever_asks_and_begun_anew():
+    jobs = SharedJobs()
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            finished(jobs, "a", lambda report: 1 / 0)
+    assert finished(jobs, "a", lambda report: 2) == 2
+
+
+def test_whoever_comes_when_too_many_wait_is_asked_to_come_again():
+    jobs, gate = in_turn(most=1), threading.Event()
+
+    def held(report):
+        gate.wait(60)
+        return 1
+
+    assert state(jobs, "a", held).message == ""
+    refused = state(jobs, "b", lambda report: 2)
+    assert refused == Waiting("Many are computing at the moment; yours begins soon…")
+    gate.set()
+    assert finished(jobs, "a", held) == 1
+    assert finished(jobs, "b", lambda report: 2) == 2
