@@ -163,16 +163,15 @@ def model_choices(session: Session) -> list[tuple[str, str]]:
 
 def model_picker(session: Session, **options: Any) -> gr.Dropdown:
     """A choice of the models at hand that also takes any reference typed in."""
-    return gr.Dropdown(
-        model_choices(session),
-        value=session.default_model,
-        label="Model",
-        info="at hand" if session.public else "or type org/name, folder, .onnx file",
-        allow_custom_value=True,  # the session checks it
-        filterable=True,
-        elem_classes="fm-model",
-        **options,
-    )
+    plain = {
+        "choices": model_choices(session),
+        "value": session.default_model,
+        "label": "Model",
+        "info": "at hand" if session.public else "or type org/name, folder, .onnx file",
+        "elem_classes": "fm-model",
+    }
+    # The session checks what is typed.
+    return gr.Dropdown(**(plain | options), allow_custom_value=True, filterable=True)
 
 
 def refresh_pickers(session: Session, elem_id: str) -> None:

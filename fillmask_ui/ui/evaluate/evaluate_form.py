@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.options import Option, configured, own_options
+from fillmask_ui.options import configured, own_options
 from fillmask_ui.runs import Plan, RunInfo
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextChoice, TextSource
@@ -43,8 +43,7 @@ _METRIC = next(iter(METRICS))
 # Options of a mask recipe that share one box, such as "0.8 0.1 0.1".
 SHARES = ("mask_share", "random_share", "unchanged_share")
 # Limits of a public page: about a minute of one processor.
-PUBLIC_TEXTS = 200
-PUBLIC_TEXTS_ONE_BY_ONE = 40
+PUBLIC_TEXTS, PUBLIC_TEXTS_ONE_BY_ONE = 200, 40
 PUBLIC_TOKENS = 128
 # The one click of an empty page; the other fields keep their values.
 QUICK = {
@@ -54,15 +53,13 @@ QUICK = {
     "baseline": "embedded",
     "samples": 100,
 }
-# Components and values by the names of the fields.
-Controls = dict[str, Any]
+Controls = dict[str, Any]  # components by the names of the fields
 Values = Mapping[str, Any]
 
 
 def build(session: Session, run: gr.Button | None = None) -> Controls:
     """Create the form's components, and `run` among them; those that do not apply are hidden."""
-    controls: Controls = {}
-    _build_models(controls, session)
+    _build_models(controls := Controls(), session)
     with gr.Row(elem_id="evaluate-what"):
         places = [name for name in PLACES if not session.public or name != DATASET]
         controls["where"] = gr.Radio(
@@ -70,12 +67,14 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
             value=EMBEDDED,
             label="Texts",
             elem_id="evaluate-where",
+            elem_classes="fm-radio",
         )
         controls["metric"] = gr.Radio(
             [(metric.label, name) for name, metric in METRICS.items()],
             value=_METRIC,
             label="Metric",
             elem_id="evaluate-metric",
+            elem_classes="fm-radio",
         )
         for name, label in (("fm-all-metrics", "More"), ("fm-advanced", "Advanced")):
             components.html_block(render("page/evaluate/toggle.html", name=name, label=label))
@@ -83,7 +82,7 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
             run.render()
     _build_texts(controls, session.public)
     with gr.Column(elem_id="evaluate-advanced"):
-        note = components.html_block(_note_of(_METRIC))
+        note = components.html_block(notice_html("hint", METRICS[_METRIC].note))
         with gr.Row():
             controls["samples"] = gr.Number(
                 PUBLIC_TEXTS_ONE_BY_ONE if session.public else 100,
@@ -112,7 +111,10 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
         if ray_installed() and not session.public:
             controls |= _engine_controls()
     controls["metric"].change(
-        lambda metric: shown_for_metric(metric or _METRIC, list(own)),
+        lambda metric: [
+            notice_html("hint", METRICS[metric].note),
+            *(gr.update(visible=name in controls_of(metric)) for name in own),
+        ],
         controls["metric"],
         [note, *own.values()],
         **QUIET,
@@ -197,21 +199,17 @@ def _build_models(controls: Controls, session: Session) -> None:
     default = session.default_model
     both = (QUICK["baseline"], QUICK["model"]) if default == QUICK["baseline"] else ("", default)
     with gr.Row(elem_id="evaluate-models"):
-        controls["baseline"] = gr.Dropdown(
-            [("none", ""), *components.model_choices(session)],
+        controls["baseline"] = components.model_picker(
+            session,
+            choices=[("none", ""), *components.model_choices(session)],
             value=both[0],
             label="Reference",
             info="on identical masks; none to measure one model alone",
-            allow_custom_value=True,
-            filterable=True,
             elem_id="evaluate-baseline",
         )
-        controls["model"] = components.model_picker(session, elem_id="evaluate-model")
-        controls["model"].label, controls["model"].value = "Candidate", both[1]
-
-
-def _note_of(metric: str) -> str:
-    return notice_html("hint", METRICS[metric].note)
+        controls["model"] = components.model_picker(
+            session, value=both[1], label="Candidate", elem_id="evaluate-model"
+        )
 
 
 def option_control(owner: type, name: str, **shown: Any) -> Any:
@@ -262,26 +260,15 @@ def _metric_controls() -> Controls:
     return found
 
 
-def shown_for_metric(metric: str, names: Sequence[str]) -> list[Any]:
-    """What a metric measures, and updates of the fields `names` for it."""
-    shown = controls_of(metric)
-    return [_note_of(metric), *(gr.update(visible=name in shown) for name in names)]
-
-
 def plan_of(
     values: Values, root: Path, *, default_model: str = "embedded", public: bool = False
 ) -> Plan:
-    """The plan that the form describes.
+    """The plan that the form describes; a public page takes its own texts and uploads, in limits.
 
-    Args:
-        values: of the fields.
-        root: where runs are kept; an upload is copied there, so that its run can be resumed later.
-        default_model: what a blank model means.
-        public: allow only the page's own texts and uploads, within limits.
+    Runs are kept in `root`, and an upload beside them, so that its run can be resumed later.
 
     Raises:
-        OptionError: for invalid values, or those not offered on a public page.
-        DataError: if the uploaded file is gone or cannot be kept, or a folder has no texts.
+        FillmaskError: for invalid values, an upload that is gone, or a folder without texts.
     """
     metric = METRICS.get(values["metric"])
     config = EvaluationConfig(
@@ -321,16 +308,17 @@ def _chosen(owner: type, values: Values) -> dict[str, Any]:
     options = {own.name: own for own in own_options(owner)}
     if set(SHARES) <= options.keys():
         values = {**values, **_shares(values)}
-    return {name: _option(own, values[name]) for name, own in options.items()}
-
-
-def _option(own: Option, value: Any) -> Any:
-    # Its own box shows 0 for blank; shares have one box for all, and one of them may be 0.
-    if own.default is None and not (value or (own.name in SHARES and value is not None)):
-        return None
-    if own.kind in (int, float):
-        return _number(own.label.lower(), value, whole=own.kind is int)
-    return value.strip() if isinstance(value, str) else value
+    chosen = {}
+    for name, own in options.items():
+        value = values[name].strip() if isinstance(values[name], str) else values[name]
+        # Its own box shows 0 for blank; shares have one box for all, and one of them may be 0.
+        blank = value is None or (not value and name not in SHARES)
+        if own.default is None and blank:
+            value = None
+        elif own.kind in (int, float):
+            value = _number(own.label.lower(), value, whole=own.kind is int)
+        chosen[name] = value
+    return chosen
 
 
 def _shares(values: Values) -> dict[str, float | None]:
@@ -349,19 +337,25 @@ def _shares(values: Values) -> dict[str, float | None]:
 
 def _source(values: Values, samples: int | None, root: Path, *, public: bool) -> TextSource:
     where = values["where"]
-    text = {name: (values[name] or "").strip() or None for name in ("dataset", *_FETCHED, "column")}
+    column, *fetched = (
+        (values[name] or "").strip() or None
+        for name in ("column", "dataset_name", "split", "revision")
+    )
     choice = TextChoice(
         _dataset(values, root, public=public),
-        column=None if where == PASTE else text["column"],
+        column=None if where == PASTE else column,
         samples=samples,
         shuffle=bool(values["shuffle"]),
         seed=int(values["seed"]),
     )
     if where == DATASET:
         # Options of data sets alone: any of them makes a folder a data set.
-        split = None if text["split"] == "test" else text["split"]  # the box's initial value
-        fetched = {name: text[name] for name in _FETCHED} | {"split": split}
-        choice = replace(choice, **fetched, streaming=bool(values["streaming"]))
+        name, split, revision = fetched
+        split = None if split == "test" else split  # the box's initial value
+        streaming = bool(values["streaming"])
+        choice = replace(
+            choice, dataset_name=name, split=split, revision=revision, streaming=streaming
+        )
     source = choice.source()
     if where == EMBEDDED:
         # The box is hidden, but its value is still checked.
@@ -369,9 +363,6 @@ def _source(values: Values, samples: int | None, root: Path, *, public: bool) ->
     if source.kind == "dataset" or files_of(source)[0].layout != "txt":
         return source
     return replace(source, by=values["by"])
-
-
-_FETCHED = ("dataset_name", "split", "revision")
 
 
 def _dataset(values: Values, root: Path, *, public: bool) -> str:
@@ -428,11 +419,7 @@ def controls_of_run(
 ) -> tuple[dict[str, Any], str]:
     """The values of the fields for a run, and a note of what they cannot be set to; often blank.
 
-    Args:
-        info: of the run.
-        root: where runs are kept, and uploads beside them.
-        fresh_folder: makes a folder for a copy of the upload; the page may show no other file.
-        public: whether the page offers no data sets.
+    The page may show no file but its own: `fresh_folder` makes a folder for a copy of the upload.
     """
     try:
         plan = Plan.of(info)
@@ -472,8 +459,8 @@ def controls_of_run(
             missing.append(f"its texts were read with the {name} {value}")
     # Browsers get UTF-8 only.
     sent = {name: printable(own) if type(own) is str else own for name, own in values.items()}
-    said = "The controls are set to what this run was made with, as far as they can be"
-    return sent, f"{said}: {'; '.join(missing)}." if missing else ""
+    note = "The controls are set to what this run was made with, as far as they can be: "
+    return sent, note + "; ".join(missing) + "." if missing else ""
 
 
 def _held(owner: Any) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def test_an_engineer_measures_the_embedded_texts(visit, served):
     page.get_by_label("Ray", exact=True).check()
     workers.fill("-1")
     bench.run()
-    expect(bench.notice).to_contain_text("The workers must be a whole number, 1 or more")
+    expect(bench.notice).to_contain_text("Workers must be at least 1; it was -1")
     page.get_by_label("This process").check()
     page.get_by_label("Number of texts").fill("40")
     bench.measure()
