@@ -27,7 +27,8 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import prepare_info, start
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import job as jobs
-from fillmask_ui.ui.evaluate import controls, measuring
+from fillmask_ui.ui.evaluate import evaluate_form
+from fillmask_ui.ui.evaluate import evaluation_jobs as evaluation
 
 PSEUDO = {"metric": "pseudo-perplexity"}
 PUBLIC = {"samples": 20, "max_tokens": 64}
@@ -54,7 +55,7 @@ def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digit
     page_jobs.cancel()
     last = finish(job)  # a model that hung to its end would make the job fail
     assert last.state == "stopped"
-    (run,) = page_jobs.runs().runs
+    (run,) = page_jobs.runs().values()
     assert run.row_count < len(TEXTS)
     # The old job still hangs in its last batch: the new one waits for it.
     job = page_jobs.resume(run.info.name)
@@ -74,7 +75,7 @@ def test_on_a_public_page_a_job_that_nobody_watches_stops_by_itself(tmp_path, kn
     until(lambda: known["table"].reached.is_set() or job.poll().ended)
     time.sleep(0.1)
     known["table"].open.set()
-    (run,) = page_jobs.runs().runs
+    (run,) = page_jobs.runs().values()
     until(lambda: run.state == "stopped")
     assert page_jobs.store.open(run.info.name).info.state == "stopped"
 
@@ -88,7 +89,7 @@ def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path, known):
     until(lambda: "Waiting" in second.status.message)
     two.cancel()
     assert finish(second).state == "stopped"
-    assert two.runs().runs == []
+    assert two.runs() == {}
     go_on(known)
     assert finish(first).state == "done"
 
@@ -126,7 +127,7 @@ def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatc
     last = finish(begun(page_jobs, tmp_path))
     assert last.state == "failed"
     assert "this is a bug of fillmask-ui: ZeroDivisionError" in last.message
-    assert [run.state for run in page_jobs.runs().runs] == ["stopped"]
+    assert [run.state for run in page_jobs.runs().values()] == ["stopped"]
 
 
 NAMES = {"engine", "address", "workers", "threads_per_worker"}
@@ -136,19 +137,19 @@ TWO = {"engine": "ray", "workers": 2}
 @pytest.fixture
 def engine(monkeypatch):
     made = BlockEngine()
-    monkeypatch.setattr(measuring, "open_engine", made)
+    monkeypatch.setattr(evaluation, "open_engine", made)
     return made
 
 
 def built(*, public=False):
     with gr.Blocks():
-        return controls.build(evaluation_jobs(None, public=public).session).keys()
+        return evaluate_form.build(evaluation_jobs(None, public=public).session).keys()
 
 
 def test_the_choice_is_offered_where_ray_is_and_not_to_strangers(monkeypatch):
     assert built() >= NAMES
     assert not built(public=True) & NAMES
-    monkeypatch.setattr(controls, "ray_installed", lambda: False)
+    monkeypatch.setattr(evaluate_form, "ray_installed", lambda: False)
     assert not built() & NAMES
 
 
@@ -164,7 +165,7 @@ def test_cancel_while_ray_starts_leaves_nothing_behind(tmp_path, engine):
     go_on.set()
     until(lambda: job.ended)
     assert engine.open == 0
-    assert page_jobs.runs().runs == []
+    assert page_jobs.runs() == {}
 
 
 def test_a_new_page_takes_up_what_no_page_shows(tmp_path, known, monkeypatch):
@@ -188,11 +189,11 @@ def test_on_a_public_page_a_stranger_finds_nothing(tmp_path, known, monkeypatch)
     for page in ("tab1", "tab2", ""):
         bob = all_jobs.arrive(f"bob {page}", "bob", page)
         assert bob.take_up() is None
-        assert bob.runs().runs == []
+        assert bob.runs() == {}
         bob.cancel()
     assert not job.cancelled
     ann_later = all_jobs.arrive("ann2", "ann", "tab9")
     assert ann_later.take_up() is job
-    assert len(ann_later.runs().runs) == 1
+    assert len(ann_later.runs()) == 1
     go_on(known)
     assert finish(job).state == "done"

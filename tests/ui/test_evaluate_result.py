@@ -10,14 +10,6 @@ from evaluate_page import (
     evaluate_rows,
     rows_of,
 )
-from fillmask_ui.ui.evaluate.tokens import (
-    DIFFERENT,
-    FLIPPED,
-    WORST,
-    TokenFilter,
-    find_tokens,
-    tokens_html,
-)
 from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
@@ -27,11 +19,19 @@ from fillmask_ui.masking import KINDS
 from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import prepare_info
 from fillmask_ui.runs.tokens import MeasuredToken
+from fillmask_ui.show.charts import charts
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import conclusion_text, story_text
 from fillmask_ui.show.words import TokenNames
-from fillmask_ui.ui.evaluate import result_view, tokens, view
-from fillmask_ui.ui.evaluate.evaluation_jobs import Listing
+from fillmask_ui.ui.evaluate import result_view, view
+from fillmask_ui.ui.evaluate.result_view import (
+    DIFFERENT,
+    FLIPPED,
+    WORST,
+    TokenFilter,
+    find_tokens,
+    tokens_html,
+)
 from fillmask_ui.ui.job import Status
 from fillmask_ui.ui.session import Session
 
@@ -64,14 +64,13 @@ def test_text_of_others_is_never_markup():
     sources = [
         result_view.figures_html(summary, info),
         result_view.all_figures_html(summary, info),
-        tokens.tokens_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
-        result_view.worst_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
-        tokens.side_by_side_html(session, [evil_token(model, rows[0])]),
+        *tokens_html(replace(found, tokens=(token,)), TokenFilter(), pair=True).values(),
+        result_view.side_by_side_html(session, [evil_token(model, rows[0])]),
         result_view.ending_html(Status(EVIL, state="failed"), None),
-        view.told(SimpleNamespace(taken_up=False), Status(EVIL)).notice,
-        render("page/evaluate/runs.html", listing=Listing([], {EVIL: EVIL}), chosen=""),
+        view.told(SimpleNamespace(taken_up=False), Status(EVIL))["notice"],
+        render("page/evaluate/runs.html", runs=[], unreadable=[EVIL], chosen=""),
     ]
-    for chart in view._charts(summary, ()).values():
+    for chart in charts(summary):
         sources += [
             render("page/evaluate/chart_head.html", chart=replace(chart, title=EVIL, note=EVIL)),
             render("page/evaluate/chart_table.html", chart=chart),
@@ -125,10 +124,9 @@ def test_endings_have_one_name_and_show_their_token():
     token = find_tokens(rows_of(), TokenFilter()).tokens[0]
     ending = replace(token, text="freezes", start=5, end=7, token="##es", top_token="##ing")
     found = replace(find_tokens(rows_of(), TokenFilter()), tokens=(ending,))
-    table = tokens_html(found, TokenFilter(), pair=False)
+    table, worst = tokens_html(found, TokenFilter(), pair=False).values()
     assert ">…es</button>" in table
     assert ">…ing " in table
-    worst = result_view.worst_html(found, TokenFilter(), pair=False)
     assert ">“…ing”" in worst
     for source in (table, worst):
         assert "##" not in re.sub(r'title="[^"]*"', "", source)
@@ -148,7 +146,7 @@ def flat(rows):
 def test_the_worst_tokens_are_those_of_a_plain_sort(pair, choice):
     found = find_tokens(pair, choice)
     fitting = [t for t in flat(pair) if choice.low <= t[0] < choice.high]
-    expected = sorted(fitting, key=lambda t: (-t[0], t[4], t[5]))[: tokens.SHOWN]
+    expected = sorted(fitting, key=lambda t: (-t[0], t[4], t[5]))[: result_view.SHOWN]
     assert found.count == len(fitting)
     assert [(t.id, t.position, t.nll_nats) for t in found.tokens] == [
         (t[4], t[5], t[0]) for t in expected
@@ -166,8 +164,8 @@ def test_tokens_are_chosen_by_what_the_model_saw(pair, saw):
     ]
     assert 0 < found.count == len(expected)
     shown = [(token.nll_nats, token.kind) for token in found.tokens]
-    assert shown == sorted(expected, key=lambda token: -token[0])[: tokens.SHOWN]
-    html = tokens.tokens_html(found, TokenFilter(saw=saw), pair=True)
+    assert shown == sorted(expected, key=lambda token: -token[0])[: result_view.SHOWN]
+    html = tokens_html(found, TokenFilter(saw=saw), pair=True)["tokens"]
     assert (", left unchanged" in html) == (saw == "unchanged")
 
 

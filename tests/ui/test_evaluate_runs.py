@@ -44,7 +44,7 @@ def test_deleting_a_run_takes_its_upload_and_not_that_of_another(tmp_path):
     assert len(list(uploads.iterdir())) == 1
     page_jobs.delete(second)
     assert not list(uploads.iterdir())
-    assert page_jobs.runs().runs == []
+    assert page_jobs.runs() == {}
 
 
 def test_an_upload_stays_for_a_job_that_has_no_run_yet(tmp_path, monkeypatch):
@@ -81,8 +81,8 @@ def test_visitors_of_a_public_page_do_not_see_each_other(tmp_path):
     all_jobs = evaluation_jobs(tmp_path / "runs", public=True)
     choices = uploaded(tmp_path, samples=10, max_tokens=PUBLIC_TOKENS // 2)
     name = finish(arrived(all_jobs, "one").begin(choices)).so_far.info.name
-    assert [run.info.name for run in arrived(all_jobs, "one").runs().runs] == [name]
-    assert arrived(all_jobs, "two").runs().runs == []
+    assert [*arrived(all_jobs, "one").runs()] == [name]
+    assert arrived(all_jobs, "two").runs() == {}
     with pytest.raises(DataError):
         arrived(all_jobs, "two").result(Selection(name))
     for strange in ("", "../one", "a/b"):
@@ -98,5 +98,5 @@ def test_what_visitors_left_hours_ago_is_removed(tmp_path):
     long_ago = time.time() - LEFT_SECONDS - 60
     os.utime(arrived(all_jobs, "old").store.root, (long_ago, long_ago))
     finish(arrived(all_jobs, "new").begin(choices))
-    assert arrived(all_jobs, "old").runs().runs == []
-    assert len(arrived(all_jobs, "new").runs().runs) == 2
+    assert arrived(all_jobs, "old").runs() == {}
+    assert len(arrived(all_jobs, "new").runs()) == 2
