@@ -258,7 +258,7 @@ Event = Callable[..., Dependency]
 
 
 def wire(
-    jobs: Jobs[Any],
+    jobs: Jobs,
     starts: Sequence[tuple[Event, Callable[..., Updates | None], Mapping[str, Any]]],
     show: Callable[[Any, Status], Updates],
     failed: Callable[[str], Updates],

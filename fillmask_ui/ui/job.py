@@ -31,7 +31,7 @@ import traceback
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from fillmask_ui.errors import FillmaskError, explain
 
@@ -233,6 +233,7 @@ class Page:
         self.jobs: Any = jobs
         self.job: Job | None = None
         self.visitor = self.name = ""  # unknown until the browser sends them
+        self.drawn: Any = None  # what it shows of the job, which is not drawn again
         self._told: Status | None = None
         self._lock = threading.Lock()
 
@@ -259,7 +260,7 @@ class Page:
 
     def take_up(self) -> Job | None:
         """The job that the page showed before a reload, or one that no page follows."""
-        job = self.jobs.news(self._owner, self.name)
+        self.drawn, job = None, self.jobs.news(self._owner, self.name)
         if job is not None:
             job.page, self.job = self.name, job
         return job
@@ -287,10 +288,9 @@ class Page:
 
 
 Result = TypeVar("Result")
-OwnPage = TypeVar("OwnPage", bound=Page)
 
 
-class Jobs(Generic[OwnPage]):
+class Jobs:
     """The jobs and open pages of one tab.
 
     Args:
@@ -305,18 +305,18 @@ class Jobs(Generic[OwnPage]):
         self.public = public
         self.slots = threading.Semaphore(slots)
         self._new_page = new_page
-        self._pages: dict[str, OwnPage] = {}
+        self._pages: dict[str, Any] = {}
         self._jobs: list[Job] = []  # running or recently ended, the newest last
         self._lock = threading.Lock()
 
-    def page(self, opened: str) -> OwnPage:
+    def page(self, opened: str) -> Any:
         """The state of an open page, by its session of Gradio."""
         with self._lock:
             if opened not in self._pages:
                 self._pages[opened] = self._new_page(self)
             return self._pages[opened]
 
-    def arrive(self, opened: str, visitor: str, name: str) -> OwnPage:
+    def arrive(self, opened: str, visitor: str, name: str) -> Any:
         """Register an opened page under the ids of its visitor and page."""
         page = self.page(opened)
         page.visitor, page.name = visitor, name

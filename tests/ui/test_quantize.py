@@ -84,9 +84,9 @@ def test_variants_are_kept_and_offered_as_models(visited, folder, kept, monkeypa
         assert visited.model(row.reference).signature.sha256 == row.stamp.sha256
     # The row of a run is that of the page when it is opened again; random weights are an alarm.
     again = variant_view.stored(kept, folder)
-    assert f'data-value="{row.mean_nll_nats}"' in again.rows
-    assert "is near chance" in again.rows and 'role="alert"' in again.rows
-    assert [chart.name for chart in again.charts] == ["variants-by-size", "variants-by-speed"]
+    assert f'data-value="{row.mean_nll_nats}"' in again["rows"]
+    assert "is near chance" in again["rows"] and 'role="alert"' in again["rows"]
+    assert [chart.name for chart in again["charts"]] == ["variants-by-size", "variants-by-speed"]
     monkeypatch.setenv("FILLMASK_UI_VARIANTS", str(kept.root))
     path = str(home.variant("int8", Recipe()).path)
     assert (f"int8 of {folder} · made here", path) in components.model_choices(visited)
@@ -108,8 +108,10 @@ def test_an_existing_variant_is_measured_on_other_texts_and_not_made(visited, fo
     assert int8.explore.startswith("tab=explore&model=") and "compare=" in int8.explore
     assert "evaluate_model=" in int8.evaluate and "evaluate_baseline=" in int8.evaluate
     update = variant_view.shown([base, int8, fp16])
-    assert "measured on other texts" in update.rows and "graph optimization all" in update.rows
-    assert [row[0] for row in update.charts[0].table.rows] == [folder, "int8"]
+    assert (
+        "measured on other texts" in update["rows"] and "graph optimization all" in update["rows"]
+    )
+    assert [row[0] for row in update["charts"][0].table.rows] == [folder, "int8"]
 
 
 def test_a_static_scheme_is_calibrated_on_texts_that_are_not_measured(visited, folder, tmp_path):
@@ -134,7 +136,7 @@ def test_a_scheme_that_fails_says_why_and_the_others_go_on(visited, folder, stor
     monkeypatch.setitem(SCHEMES, "qdq", replace(SCHEMES["qdq"], package="no_such_package"))
     order = order_of(model=folder, schemes=["qdq", "fp16"])
     *_, last = perform(order, store, visited.model)
-    rows = variant_view.shown(variant_view.lines_of(last.so_far.home, last.so_far.failures)).rows
+    rows = variant_view.shown(variant_view.lines_of(last.so_far.home, last.so_far.failures))["rows"]
     assert "needs the package no-such-package" in rows
     assert "fm-variant-failure" in rows and 'data-scheme="fp16"' in rows
     path = store.find(folder).variant("int8", Recipe()).path
@@ -158,12 +160,12 @@ def test_one_speed_is_told_everywhere_and_fastest_is_faster_than_the_model(folde
         return variant_view.shown(made)
 
     update = shown(1.25, 1.5)
-    assert "fastest" in update.story and "1.50 times the speed" in update.story
-    assert "1.50 ×" in update.rows and "1.25 ×" in update.rows
-    speeds = [point for trace in update.charts[1].figure.data for point in (trace.x or ())]
+    assert "fastest" in update["story"] and "1.50 times the speed" in update["story"]
+    assert "1.50 ×" in update["rows"] and "1.25 ×" in update["rows"]
+    speeds = [point for trace in update["charts"][1].figure.data for point in (trace.x or ())]
     assert {1.25, 1.5} <= {round(speed, 6) for speed in speeds}
     slow = shown(0.7, 0.9)
-    assert "is the fastest" not in slow.story and "None that passes is faster" in slow.story
+    assert "is the fastest" not in slow["story"] and "None that passes is faster" in slow["story"]
 
 
 def ended(job):
@@ -194,15 +196,16 @@ def test_a_run_is_found_again_by_its_page_and_stopped_at_its_next_step(
     second = runs.arrive("second", "me", "page")
     assert second.take_up() is job
     update = variant_view.told(second, second.news())
-    assert update.busy and update.rows.count('<tr class="fm-variant') == 1
-    assert variant_view.told(second, job.poll()).rows is None  # it is drawn already
+    assert update["busy"] and update["rows"].count('<tr class="fm-variant') == 1
+    assert "rows" not in variant_view.told(second, job.poll())  # it is drawn already
     # What was made by the panel below the table is measured by the run itself.
     assert runs.begin(second, make=False, **VALUES) is None
     second.cancel()
     opened.set()
     last = ended(job)
     assert (
-        last.state == "stopped" and variant_view.STOPPED in variant_view.told(second, last).notice
+        last.state == "stopped"
+        and variant_view.STOPPED in variant_view.told(second, last)["notice"]
     )
     home = VariantStore(tmp_path).find(folder)
     assert home.baseline is not None and home.variants() == []

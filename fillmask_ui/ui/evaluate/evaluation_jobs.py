@@ -93,7 +93,7 @@ def stored_result(
     return Result(run.info, running.summary(), running.history())
 
 
-class EvaluationJobs(Jobs["PageJobs"]):
+class EvaluationJobs(Jobs):
     """State shared by all visitors of a page.
 
     Args:
@@ -137,7 +137,6 @@ class PageJobs(Page):
     def __init__(self, jobs: EvaluationJobs) -> None:
         super().__init__(jobs)
         self.session = jobs.session
-        self.drawn: Summary | None = None  # the figures on the page, while they grow
         self.taken_up = False  # whether its job was begun by the page before a reload
         self._downloads: dict[str, Path] = {}  # purpose -> folder
 
@@ -204,7 +203,7 @@ class PageJobs(Page):
         return self.start(work, slots, reads=reads)
 
     def take_up(self) -> Job | None:
-        self.drawn, job = None, super().take_up()
+        job = super().take_up()
         self.taken_up = job is not None
         return job
 

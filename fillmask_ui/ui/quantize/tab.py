@@ -16,22 +16,22 @@ from fillmask_ui.show.render import render
 from fillmask_ui.ui import components, job
 from fillmask_ui.ui.components import QUIET, notice_html
 from fillmask_ui.ui.quantize import diagnosis_view, variant_view
-from fillmask_ui.ui.quantize.variant_view import QuantizePage, Update
+from fillmask_ui.ui.quantize.variant_view import Update
 from fillmask_ui.ui.session import Session
 
 CHARTS = ("size", "speed")
 _FILES = [".txt", ".csv", ".tsv", ".jsonl", ".json", ".log", ".gz", ".parquet"]
 
 
-class QuantizeRuns(job.Jobs[QuantizePage]):
+class QuantizeRuns(job.Jobs):
     """The runs of the tab, one at a time: two would slow each other's clocks."""
 
     def __init__(self, session: Session, root: Path | None = None) -> None:
-        super().__init__(new_page=QuantizePage)
+        super().__init__()
         self.session = session
         self.store = VariantStore(root or user_folder("variants"))
 
-    def begin(self, page: QuantizePage, *, make: bool = True, **values: Any) -> job.Job | None:
+    def begin(self, page: job.Page, *, make: bool = True, **values: Any) -> job.Job | None:
         """Make and measure what the controls hold.
 
         Without `make`, measure what was never measured; a run that goes on does that by itself.
@@ -64,7 +64,7 @@ def build(session: Session, root: Path | None = None) -> None:
             "run": run,
             "cancel": cancel,
             "notice": components.html_block(notice_html("none"), elem_id="quantize-notice"),
-            "story": components.html_block(variant_view.welcome(), elem_id="quantize-story"),
+            "story": components.html_block(render(variant_view.WELCOME), elem_id="quantize-story"),
         }
         with gr.Row(elem_id="quantize-charts"):
             for name in CHARTS:
@@ -146,10 +146,10 @@ def _wire(
     every, model = [*parts.values()], inputs["model"]
     changes = partial(_changes, parts)
 
-    def run(page: QuantizePage, **values: Any) -> None:
+    def run(page: job.Page, **values: Any) -> None:
         runs.begin(page, **values)
 
-    def measure(page: QuantizePage, **values: Any) -> dict[Any, Any]:
+    def measure(page: job.Page, **values: Any) -> dict[Any, Any]:
         runs.begin(page, make=False, **values)
         return show(values["model"])
 
@@ -157,7 +157,7 @@ def _wire(
         reference = (reference or "").strip() or runs.session.default_model
         return changes(variant_view.stored(runs.store, reference))
 
-    def arrived(page: QuantizePage) -> dict[Any, Any]:
+    def arrived(page: job.Page) -> dict[Any, Any]:
         """The menu names the model of the run that the page has found."""
         known = page.job.status.so_far if page.job else None
         return {model: known.reference} if known else {}
@@ -169,7 +169,7 @@ def _wire(
         runs,
         [(parts["run"].click, run, inputs), (place.made, measure, inputs)],
         lambda page, status: changes(variant_view.told(page, status)),
-        lambda notice: changes(Update(notice, busy=False)),
+        lambda notice: changes({"notice": notice, "busy": False}),
         every,
         cancel=parts["cancel"],
         arrived=arrived,
@@ -179,15 +179,14 @@ def _wire(
 
 def _changes(parts: dict[str, Any], update: Update) -> dict[Any, Any]:
     """An update as new values of components."""
-    names = ("notice", "rows", "story")
-    values = {name: html for name in names if (html := getattr(update, name)) is not None}
-    if update.busy is not None:
-        values["run"] = gr.Button(interactive=not update.busy)
-        values["cancel"] = gr.Button(interactive=update.busy)
-    if update.charts is not None:
-        drawn: dict[str, Chart] = dict(zip(CHARTS, update.charts, strict=False))
+    values = {name: value for name, value in update.items() if name in parts}
+    if "busy" in update:
+        values["run"] = gr.update(interactive=not update["busy"])
+        values["cancel"] = gr.update(interactive=update["busy"])
+    if "charts" in update:
+        drawn: dict[str, Chart] = dict(zip(CHARTS, update["charts"], strict=False))
         for name in CHARTS:
-            values[f"box {name}"] = gr.Column(visible=name in drawn)
+            values[f"box {name}"] = gr.update(visible=name in drawn)
             if name in drawn:
                 chart = drawn[name] if name == CHARTS[0] else replace(drawn[name], note="")
                 head = render("page/evaluate/chart_head.html", chart=chart)

@@ -10,12 +10,11 @@ from fillmask_ui.errors import FillmaskError
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
 from fillmask_ui.quantizing.variant_store import Home, VariantStore
-from fillmask_ui.show.charts.chart import Chart
 from fillmask_ui.show.charts.run_charts import Named, by_size, by_speed
 from fillmask_ui.show.diagnosis import stamp_line
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import error_message, link_to, notice_html
-from fillmask_ui.ui.job import Job, Page, Status
+from fillmask_ui.ui.job import Page, Status
 from fillmask_ui.ui.quantize.quantize_job import Failed, Known, name_of
 
 # Less than this is the same size, or within the noise of a clock.
@@ -25,6 +24,10 @@ _ELSEWHERE = (
     "schemes and press Run to compare them again."
 )
 EIGHT_BITS = ("int8", "int8-channel", "int8-tensor", "qdq")
+# What changes, by name: HTML of the `notice`, the `rows` of the table and the `story` to take from
+# them, the `charts`, and whether a run goes on (`busy`).
+Update = dict[str, Any]
+WELCOME = "page/quantize/welcome.html"  # in the place of a result
 STOPPED = "Stopped. What was made and measured until then is kept."
 
 
@@ -49,42 +52,15 @@ class Line:
         return self.scheme == BASELINE
 
 
-@dataclass(frozen=True, eq=False)
-class Update:
-    """What changes on the page; None for what stays."""
-
-    notice: str | None = None  # HTML of the message
-    busy: bool | None = None  # whether a run goes on
-    rows: str | None = None  # HTML of the table and what is said below it
-    story: str | None = None  # HTML of what to take from it
-    charts: tuple[Chart, ...] | None = None  # none where nothing was measured
-
-
-def welcome() -> str:
-    """What stands in the place of a result."""
-    return render("page/quantize/welcome.html")
-
-
 def stored(store: VariantStore, reference: str) -> Update:
     """What there is of a model already."""
     home = store.find(reference)
     if home is None:
-        return Update(rows="", story=welcome(), charts=())
+        return {"rows": "", "story": render(WELCOME), "charts": ()}
     return shown(lines_of(home))
 
 
-class QuantizePage(Page):
-    """An open page of the tab."""
-
-    drawn: Any = None  # what its table and charts show of the job: a `Known`
-
-    def take_up(self) -> Job | None:
-        """The job that a reload or a closed page has left."""
-        self.drawn = None
-        return super().take_up()
-
-
-def told(page: QuantizePage, status: Status) -> Update:
+def told(page: Page, status: Status) -> Update:
     """The page while a run goes on, and at its end; charts are drawn only where they change."""
     known, update = status.so_far, Update()
     if isinstance(known, Known) and known is not page.drawn and known.home is not None:
@@ -99,7 +75,7 @@ def told(page: QuantizePage, status: Status) -> Update:
         notice = notice_html("hint" if notes else "none", notes)
     else:
         notice = notice_html("busy", status.message, status.fraction)
-    return replace(update, notice=notice, busy=not status.ended)
+    return update | {"notice": notice, "busy": not status.ended}
 
 
 def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
@@ -171,7 +147,7 @@ def shown(lines: Sequence[Line]) -> Update:
         texts=next((own.texts for own in measured), 0),
         alarms=[(name, _sentence(alarm)) for name, own in alarms.items() for alarm in own],
     )
-    return Update(rows=rows, story=_story(lines), charts=drawn)
+    return {"rows": rows, "story": _story(lines), "charts": drawn}
 
 
 def _story(lines: Sequence[Line]) -> str:
