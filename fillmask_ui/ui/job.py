@@ -23,7 +23,6 @@ share is a job of `SharedJobs`, found by its question.
 
 from __future__ import annotations
 
-import inspect
 import math
 import threading
 import time
@@ -31,6 +30,7 @@ import traceback
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from types import GeneratorType
 from typing import Any, Protocol, TypeVar
 
 from fillmask_ui.errors import FillmaskError, explain
@@ -210,7 +210,7 @@ class Job:
                         self.report(Waiting("Waiting for another run to end…"))
                     taken.callback(slot.release)
                 self._result = self._work(self)
-                if inspect.isgenerator(self._result):
+                if isinstance(self._result, GeneratorType):
                     with closing(self._result) as steps:
                         for step in steps:
                             self.report(step)
