@@ -327,6 +327,8 @@
       button.setAttribute("aria-checked", String(here));
       button.setAttribute("aria-disabled", String(!possible(button)));
       button.tabIndex = here ? 0 : -1;
+      // On a phone the row scrolls: the mode shown is in sight.
+      if (here) byId("modes").scrollLeft = button.offsetLeft - byId("modes").offsetLeft - 40;
     }
     for (const pane of stage.querySelectorAll("[data-pane]")) pane.hidden = pane.dataset.pane !== mode;
     document.dispatchEvent(new CustomEvent("fillmask:mode", { detail: mode }));
