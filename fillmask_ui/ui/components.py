@@ -294,19 +294,14 @@ def wire(
         status = page.news()
         if status is None:
             return {}
-        try:
-            updates = show(page, status)
-        except Exception as error:  # noqa: BLE001 - the page must go on
-            updates = failed(error_html(error))
+        updates = noticing(failed)(show)(page, status)
         return updates | ({timer: gr.Timer(active=False)} if status.ended else {})
 
     def starting(begin: Callable[..., Updates | None]) -> Callable[..., Updates]:
+        @noticing(failed)
         def start(request: gr.Request, **values: Any) -> Updates:
             page = page_of(request)
-            try:
-                own = begin(page, **values) or {}
-            except Exception as error:  # noqa: BLE001 - the page must go on
-                return failed(error_html(error))
+            own = begin(page, **values) or {}
             return {timer: gr.Timer(active=True)} | own | shown(page)
 
         return start
