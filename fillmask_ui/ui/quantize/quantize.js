@@ -24,22 +24,13 @@
     for (const [control, value] of Object.entries({ variant, baseline, name })) {
       for (const own of place().querySelectorAll(`form [name="${control}"]`)) own.value = value;
     }
-    try {
-      sessionStorage.setItem(KEPT, variant);
-    } catch {
-      // storage can be forbidden; a reload then forgets what was diagnosed
-    }
+    page.keep(KEPT, variant, "sessionStorage");
     page.figures.refresh(host);
   }
 
   // A page that is loaded anew goes on with its diagnosis once the rows are there.
   function go_on() {
-    let variant = null;
-    try {
-      variant = sessionStorage.getItem(KEPT);
-    } catch {
-      return;
-    }
+    const variant = page.recall(KEPT, "sessionStorage");
     const rows = document.getElementById("quantize-rows");
     const found = () => rows.querySelector(`[data-diagnose="${CSS.escape(variant)}"]`);
     const watcher = new MutationObserver(() => {

@@ -258,5 +258,5 @@ def test_strangers_on_a_public_page(visit, tmp_path, monkeypatch):
         explore = Explore(other.page)
         explore.pick("Model", "/etc/passwd")
         expect(explore.notice).to_contain_text("not offered on this public page")
-        for opened in (page, other.page):
+        for opened in (page, asked, other.page):
             opened.context.close()

@@ -4,17 +4,10 @@
     [...crypto.getRandomValues(new Uint8Array(16))]
       .map((byte) => byte.toString(16).padStart(2, "0"))
       .join("");
-  const kept = (storage, name) => {
-    try {
-      const id = storage().getItem(name) ?? fresh();
-      storage().setItem(name, id);
-      return id;
-    } catch {
-      return fresh(); // storage can be forbidden; the ids then last as long as the page
-    }
+  const kept = (name, storage) => {
+    const id = window.fillmask.recall(name, storage) ?? fresh();
+    window.fillmask.keep(name, id, storage); // where that is forbidden it lasts as long as the page
+    return id;
   };
-  return [
-    kept(() => localStorage, "fillmask-visitor"),
-    kept(() => sessionStorage, "fillmask-page"),
-  ];
+  return [kept("fillmask-visitor", "localStorage"), kept("fillmask-page", "sessionStorage")];
 };
