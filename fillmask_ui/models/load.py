@@ -3,18 +3,19 @@
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import fillmask_ui.models.model_files as layout
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback, silent
 from fillmask_ui.models.model_choice import ModelChoice, Reference, parse_reference
-from fillmask_ui.models.runtimes import RUNTIMES, WEIGHTS
+from fillmask_ui.models.runtimes import LIVE, RUNTIMES, WEIGHTS, kinds_of, open_live
 from fillmask_ui.protocol import MaskedLM
 
 
 def load_model(
-    reference: str | Path | None = None,
+    reference: str | Path | Any | None = None,
     *,
     runtime: str = "auto",
     provider: str | None = None,
@@ -22,7 +23,7 @@ def load_model(
     dtype: str | None = None,
     device: str | None = None,
     onnx_file: str | None = None,
-    tokenizer: str | Path | None = None,
+    tokenizer: str | Path | Any | None = None,
     graph_optimization: str = "all",
     x64_quant_precision: str = "auto",
     on_progress: ProgressCallback | None = None,
@@ -31,6 +32,10 @@ def load_model(
 
     The options are those of `ModelChoice`, and `on_progress` that of `load_choice`. The model has
     run a probe: its logits are as wide as the vocabulary and not NaN.
+
+    A model of transformers that is in memory is used as it is, and so is that of a `Trainer` or a
+    fill-mask pipeline. Its tokenizer is `tokenizer` (live, a folder or a hub id), else that of the
+    trainer or pipeline, else that of the place the model was loaded from.
 
     Raises:
         ModelError: if it cannot be found, read or run, or is not a masked language model.
@@ -41,9 +46,16 @@ def load_model(
     >>> model.signature.architecture, model.vocabulary.mask_token
     ('bert', '[MASK]')
     """
+    named = reference is None or isinstance(reference, str | Path)
+    given_tokenizer = not (tokenizer is None or isinstance(tokenizer, str | Path))
+    if named and given_tokenizer:
+        raise OptionError(
+            f"the tokenizer was a {type(tokenizer).__name__}, which goes with a model in memory: "
+            "for an .onnx file name the folder or hub id of its tokenizer"
+        )
     choice = ModelChoice(
-        "embedded" if reference is None else str(reference),
-        tokenizer=None if tokenizer is None else str(tokenizer),
+        str(reference) if named and reference is not None else "embedded",
+        tokenizer=None if tokenizer is None or given_tokenizer else str(tokenizer),
         onnx_file=onnx_file,
         runtime=runtime,
         provider=provider,
@@ -53,7 +65,51 @@ def load_model(
         graph_optimization=graph_optimization,
         x64_quant_precision=x64_quant_precision,
     )
-    return load_choice(choice, on_progress)
+    if named:
+        return load_choice(choice, on_progress)
+    return _load_live(reference, tokenizer, choice, on_progress or silent)
+
+
+def _load_live(given: Any, tokenizer: Any, choice: ModelChoice, report: ProgressCallback) -> Any:
+    """A model in memory, or what holds one; errors as of `load_model`."""
+    from fillmask_ui.models.runtime_model import check_threads
+    from fillmask_ui.models.vocabulary import load_vocabulary
+
+    if unfit := set(choice.given()).difference({"threads", "tokenizer"}):
+        raise OptionError(
+            f"{', '.join(sorted(unfit))}: for models that are read from files; one in memory is "
+            "used as it is"
+        )
+    check_threads(choice.threads)
+    place = next((LIVE[kind] for kind in kinds_of(given) if kind in LIVE), None)
+    module = getattr(given, place.model, None) if place and place.model else given
+    name = type(module).__name__
+    if place is None or "PreTrainedModel" not in kinds_of(module):
+        raise ModelError(
+            f"no model can be loaded from an object of the type {name}: give a name or a folder, "
+            "a model of transformers (AutoModelForMaskedLM) with tokenizer=, a Trainer or a "
+            "fill-mask pipeline"
+        )
+    source = tokenizer or getattr(given, place.tokenizer or "_", None) or module.name_or_path
+    if isinstance(source, str | Path) and str(source):
+        source = _tokenizer_folder(str(source), report)
+    if not isinstance(source, Path) and "PreTrainedTokenizerBase" not in kinds_of(source):
+        came = f"this is of the type {type(source).__name__}" if source else "none was found"
+        raise ModelError(
+            f"the {name} needs its tokenizer, and {came}: give one of transformers "
+            "(AutoTokenizer), a folder or a hub id as tokenizer="
+        )
+    return open_live(module, partial(load_vocabulary, source, name), choice)
+
+
+def _tokenizer_folder(reference: str, report: ProgressCallback) -> Path:
+    """The folder of a tokenizer that is named."""
+    named = parse_reference(reference)
+    if named.kind == "hub":
+        from fillmask_ui.models.hub_models import fetch_tokenizer
+
+        return fetch_tokenizer(named, report)
+    return named.path or asset("model")
 
 
 def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None) -> MaskedLM:
@@ -76,12 +132,7 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
                 "--model-id names the tokenizer of an .onnx file; "
                 "name the model itself with --model"
             )
-        named = parse_reference(choice.tokenizer)
-        folder = named.path or asset("model")
-        if named.kind == "hub":
-            from fillmask_ui.models.hub_models import fetch_tokenizer
-
-            folder = fetch_tokenizer(named, report)
+        folder = _tokenizer_folder(choice.tokenizer, report)
     if folder is None:
         raise ModelError(
             f"{name} has no tokenizer beside it: name its folder or hub id with "

@@ -87,6 +87,36 @@ RUNTIMES: dict[str, Runtime] = {
 }
 
 
+class Live(NamedTuple):
+    """Where an object of transformers has its model and its tokenizer."""
+
+    model: str = ""  # attribute; blank for the object itself
+    tokenizer: str = ""  # attribute; blank for none
+
+
+# By the name of its class, or of one that this inherits from: known without importing the library.
+LIVE: dict[str, Live] = {
+    "PreTrainedModel": Live(),
+    "Trainer": Live("model", "processing_class"),
+    "Pipeline": Live("model", "tokenizer"),
+}
+LIVE_MODEL = "fillmask_ui.models.torch_live:LiveMaskedLM"
+
+
+def kinds_of(given: Any) -> list[str]:
+    """Names of the class of an object and of all that it inherits from.
+
+    >>> kinds_of(True)
+    ['bool', 'int', 'object']
+    """
+    return [own.__name__ for own in type(given).__mro__]
+
+
+def open_live(*arguments: Any) -> Any:
+    """The `LiveMaskedLM` of a model in memory; the arguments are those of the class."""
+    return _imported(LIVE_MODEL)(*arguments)
+
+
 class Weights(NamedTuple):
     """Which file of a model is loaded, by which runtime."""
 

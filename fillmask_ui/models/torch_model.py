@@ -4,7 +4,7 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
 
 import threading
-from contextlib import suppress
+from contextlib import ContextDecorator, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,32 +50,41 @@ _SET = {
 class TorchMaskedLM(RuntimeModel):
     """`MaskedLM` over a transformers model."""
 
+    _without_gradients: type[ContextDecorator] = torch.inference_mode
+
     def _load(self, choice: ModelChoice) -> None:
         if choice.provider:
             raise OptionError("provider belongs to the runtime onnx, not to torch")
         dtype = choice.dtype or "float32"
         if dtype not in TOLERANCE:
             raise OptionError(unknown("dtype", dtype, TOLERANCE))
-        self._device = torch_device(choice.device)
+        device = torch_device(choice.device)
         self._hash(self.files.weights)
         stored = stored_precision(self.files.weights)
-        self._model = read_torch(self.files, getattr(torch, dtype), self._device)
+        self._use(
+            read_torch(self.files, getattr(torch, dtype), device),
+            # float32 holds every stored type exactly; anything else changes the numbers.
+            precision=stored if dtype == "float32" else f"{stored} computed in {dtype}",
+            size_bytes=total_bytes(self.files.weights),
+        )
+
+    def _use(self, model: Any, **signed: Any) -> None:
+        """Compute with a model of transformers where it is; `signed` are parts of the signature."""
+        self._model = model
         self.vocabulary = self._reading.result()
-        self._width = int(self._model.config.get_text_config().vocab_size)
+        self._width = int(model.config.get_text_config().vocab_size)
         width_note = self._width_note()
         # Of each thread: several may be inside the model at a time.
         self._asked = threading.local()
-        self._cut_head(TOLERANCE[dtype])
-        parameters = list(self._model.parameters())
+        self._cut_head(TOLERANCE.get(str(model.dtype).removeprefix("torch."), TOLERANCE["float32"]))
+        parameters = list(model.parameters())
         self.memory_bytes = sum(p.numel() * p.element_size() for p in parameters)
         self._sign(
-            device=str(self._device),
-            # float32 holds every stored type exactly; anything else changes the numbers.
-            precision=stored if dtype == "float32" else f"{stored} computed in {dtype}",
+            device=str(model.device),
             parameters=sum(p.numel() for p in parameters),
-            size_bytes=total_bytes(self.files.weights),
             packages=("torch", "transformers"),
             notes=(FULL_LOGITS if self._logit_bytes else "", width_note),
+            **signed,
         )
 
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
@@ -109,7 +118,8 @@ class TorchMaskedLM(RuntimeModel):
     @cached_property
     def _pretrained(self) -> Any:
         """The model with both heads: a copy of the weights, for few lessons."""
-        return read_torch(self.files, self._model.dtype, self._device, "AutoModelForPreTraining")
+        model = self._model
+        return read_torch(self.files, model.dtype, model.device, "AutoModelForPreTraining")
 
     def _run_pair(self, batch: PaddedBatch, segments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         output = self._output(self._pretrained, batch, token_type_ids=self._tensor(segments)[None])
@@ -123,7 +133,7 @@ class TorchMaskedLM(RuntimeModel):
         if torch.get_num_threads() != count:  # of the calling thread
             torch.set_num_threads(count)
         try:
-            with torch.inference_mode():
+            with self._without_gradients():
                 return module(
                     input_ids=self._tensor(batch.input_ids),
                     attention_mask=self._tensor(batch.attention_mask),
@@ -135,13 +145,14 @@ class TorchMaskedLM(RuntimeModel):
             raise ModelError(said) from error
 
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self._device)
+        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self._model.device)
 
     def _behind_base(self, _module: torch.nn.Module, _args: Any, output: Any) -> Any:
         """Hook between encoder and head: hidden states [B, T, H] -> [1, M, H]."""
         positions = getattr(self._asked, "positions", None)
         if positions is None:
             return None
+        self._asked.positions = None  # a second hook of the same kind changes nothing
         kept = output[0][positions].unsqueeze(0)
         if isinstance(output, tuple):
             return (kept, *output[1:])
@@ -154,13 +165,13 @@ class TorchMaskedLM(RuntimeModel):
         wanted, base = self.logits_at(*self._probe()), self._model.base_model
         if base is self._model:
             return
-        placed = base.register_forward_hook(self._behind_base)
+        self._placed = base.register_forward_hook(self._behind_base)
         self._logit_bytes = 0
         # Other kinds of heads fail in many ways.
         with suppress(ModelError, ValueError, TypeError, AttributeError):
             if not self._differs(wanted, tolerance):
                 return
-        placed.remove()
+        self._placed.remove()
         self._logit_bytes = 4
 
 

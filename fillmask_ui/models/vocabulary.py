@@ -1,5 +1,6 @@
 """Tokenizers, as the core needs them; texts are never cut or padded here."""
 
+import copy
 import json
 import re
 from collections import Counter
@@ -147,12 +148,14 @@ class TokenizerVocabulary:
         return token_id in self._tokens and token_id not in self.special_ids
 
 
-def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
-    """The tokenizer of a folder, as transformers reads it, for the model of this name.
+def load_vocabulary(source: Path | Any, name: str) -> TokenizerVocabulary:
+    """The tokenizer of a folder, as transformers reads it, or a live one, for the model `name`.
 
     A ModelError if it cannot be read, or has no words or no mask token of its own.
     """
-    tokenizer = read_tokenizer(source, name)
+    # Of a live one a copy: calls of its owner switch cutting and padding on.
+    live = not isinstance(source, Path)
+    tokenizer = without_dropout(copy.deepcopy(source)) if live else read_tokenizer(source, name)
     mask, mask_id = tokenizer.mask_token, tokenizer.mask_token_id
     if mask_id is None:
         raise ModelError(
@@ -198,9 +201,13 @@ def read_tokenizer(source: Path, name: str) -> Any:
         tokenizer: Any = AutoTokenizer.from_pretrained(
             source, local_files_only=True, trust_remote_code=False
         )
-        # Leaving merges of BPE out by chance is for training alone.
-        if tokenizer.is_fast and getattr(tokenizer.backend_tokenizer.model, "dropout", None):
-            tokenizer.backend_tokenizer.model.dropout = None
+        return without_dropout(tokenizer)
+
+
+def without_dropout(tokenizer: Any) -> Any:
+    """The same tokenizer; leaving merges of BPE out by chance is for training alone."""
+    if tokenizer.is_fast and getattr(tokenizer.backend_tokenizer.model, "dropout", None):
+        tokenizer.backend_tokenizer.model.dropout = None
     return tokenizer
 
 

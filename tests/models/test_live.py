@@ -1,0 +1,103 @@
+"""Models in memory: those of transformers, trainers and pipelines, as `load_model` takes them."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import EVERY_FAMILY, batch_of, quiet, texts_for
+
+from fillmask_ui import fill
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.models import load_model
+
+
+@pytest.fixture
+def live(tiny_models):
+    """`live(family)`: a model in training and its tokenizer, by transformers."""
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    def make(family: str = "bert", loader=AutoModelForMaskedLM):
+        folder = tiny_models.folder(family, onnx=False)
+        with quiet():
+            model = loader.from_pretrained(folder, dtype=torch.float32)
+            return model.train(), AutoTokenizer.from_pretrained(folder)
+
+    return make
+
+
+@pytest.mark.parametrize("family", EVERY_FAMILY)
+def test_equals_the_folder_and_leaves_the_model_as_it_was(family, live, loaded):
+    """Digit for digit; in training it has dropout, which is off for the time of a call."""
+    module, tokenizer = live(family)
+    module.base_model.eval()  # but not its head: each part keeps its own mode
+    modes = [part.training for part in module.modules()]
+    tokenizer.enable_padding = tokenizer(["a", "a a a"], padding=True)  # of its owner alone
+    own, other = load_model(module, tokenizer=tokenizer), loaded(family, "torch")
+    batch = batch_of(other.vocabulary, texts_for(family, other.vocabulary.mask_token))
+    np.testing.assert_array_equal(own.logits_at(*batch), other.logits_at(*batch))
+    assert own.max_tokens == other.max_tokens
+    assert [part.training for part in module.modules()] == modes
+    assert not any(part._forward_hooks for part in module.modules())
+    copy.deepcopy(module)
+
+
+def test_signed_anew_after_training(live):
+    module, tokenizer = live()
+    model = load_model(module, tokenizer=tokenizer)
+    same = load_model(copy.deepcopy(module), tokenizer=tokenizer)
+    before = fill(model, "the [MASK]")
+    assert before.signature.sha256 == same.signature.sha256
+    inputs = tokenizer("the cat", return_tensors="pt")
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    module(**inputs, labels=inputs["input_ids"]).loss.backward()
+    optimizer.step()
+    after = fill(model, "the [MASK]")
+    assert after.signature.sha256 not in (before.signature.sha256, same.signature.sha256)
+    assert after.masks != before.masks
+    assert after.signature == load_model(module, tokenizer=tokenizer).signature
+
+
+def test_trainers_pipelines_and_places(live, tiny_models):
+    from transformers import Trainer, pipeline
+
+    module, tokenizer = live()
+    trainer = object.__new__(Trainer)  # whose making needs one more library
+    trainer.model, trainer.processing_class = module, tokenizer
+    with quiet():
+        filled = pipeline("fill-mask", model=module, tokenizer=tokenizer)
+    folder = tiny_models.folder("bert")
+    given = (trainer, {}), (filled, {}), (module, {}), (module, {"tokenizer": folder})
+    results = [fill(load_model(one, **more), "the [MASK]") for one, more in given]
+    assert all(found == results[0] for found in results)
+
+
+def test_what_is_no_model_is_refused_in_one_line(live):
+    from transformers import (
+        AutoModel,
+        AutoModelForSequenceClassification,
+        BertConfig,
+        BertForMaskedLM,
+    )
+
+    module, tokenizer = live()
+    encoder, classifier = live(loader=AutoModel), live(loader=AutoModelForSequenceClassification)
+    for given, more, said in (
+        (torch.nn.Linear(2, 2), {}, "type Linear: give a name or a folder"),
+        (5, {}, "type int: give"),
+        (module, {"device": "cpu"}, "device: for models that are read from files"),
+        (module, {"tokenizer": 5}, "needs its tokenizer, and this is of the type int"),
+        (
+            BertForMaskedLM(BertConfig(num_hidden_layers=1)),
+            {},
+            "needs its tokenizer, and none was found",
+        ),
+        (encoder[0], {"tokenizer": tokenizer}, "BertModel gives no logits over its vocabulary"),
+        (classifier[0], {"tokenizer": tokenizer}, "Classification gives no logits"),
+        ("embedded", {"tokenizer": tokenizer}, "goes with a model in memory"),
+    ):
+        with pytest.raises(FillmaskError, match=said) as caught:
+            load_model(given, **more)
+        assert len(str(caught.value)) < 250 and "\n" not in str(caught.value)
