@@ -36,7 +36,7 @@ _COMMANDS = {
     "quantize": "Make quantized variants of a model in full precision, and measure them.",
     "package": "Make a folder to ship of a trained model.",
     "bench": "Measure this machine's speed, also of what is usually used instead.",
-    "runs": "Evaluation runs: list, show, compare, delete, export.",
+    "runs": "Evaluation runs: list, show, compare, delete, export, push.",
 }
 
 # The modules of those that stand beside a related one.

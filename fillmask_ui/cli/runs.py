@@ -23,7 +23,7 @@ RunName = Annotated[
 ]
 
 runs = typer.Typer(
-    help="Evaluation runs: list, show, compare, delete, export.", rich_markup_mode=None
+    help="Evaluation runs: list, show, compare, delete, export, push.", rich_markup_mode=None
 )
 
 
@@ -193,6 +193,24 @@ def export(
     if chosen == "parquet" or chosen not in FORMATS:
         raise OptionError(f"format {chosen!r} needs a file: give one with --output FILE")
     write_text(opened, sys.stdout, chosen)
+
+
+@runs.command()
+def push(
+    run: RunName,
+    to: Annotated[str, option("The tracker: trackio, wandb or mlflow.", metavar="TRACKER")],
+    project: Annotated[
+        str, option("Project (mlflow: experiment) of the tracker.", metavar="NAME")
+    ] = "fillmask-ui",
+) -> None:
+    """Write a run to an experiment tracker: figures, intervals, signature, a row per text."""
+    from fillmask_ui.runs.push import push as push_run
+
+    pushed = push_run(store().open(run), to, project)
+    say(
+        f"run {pushed.name} is in {to}, project {project}: {len(pushed.figures):,} figures, "
+        f"{len(pushed.rows):,} rows"
+    )
 
 
 @with_options
