@@ -25,7 +25,7 @@ _EXPORTS = {
     "comparing": "compare compare_sentence divergent_sentences pair_masks",
     "unmasking": "unmask UnmaskingConfig",
     "scoring": "nll_nats",
-    "evaluation": "EvaluationConfig evaluate summarize",
+    "evaluation": "EvaluationConfig evaluate pseudo_log_likelihoods summarize",
     "runs": "compare_runs",
     "errors": "FillmaskError",
 }

@@ -12,6 +12,7 @@ token of two tokenizers: losses per character do.
 """
 
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
+from fillmask_ui.evaluation.likelihood import pseudo_log_likelihoods
 from fillmask_ui.evaluation.measure import (
     BLOCK_TEXTS,
     Heartbeat,
@@ -44,5 +45,6 @@ __all__ = [
     "TokenScores",
     "check_models",
     "evaluate",
+    "pseudo_log_likelihoods",
     "summarize",
 ]

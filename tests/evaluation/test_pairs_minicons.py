@@ -1,0 +1,51 @@
+"""Pseudo-log-likelihoods of 200 pairs against minicons (Misra, arXiv:2203.13112), if installed."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+from transformers import PreTrainedTokenizerBase as Tokenizer
+
+from fillmask_ui import load_model, pseudo_log_likelihoods
+from fillmask_ui.files import asset
+
+pytestmark = pytest.mark.slow
+LISTED = map(json.loads, (asset("texts") / "pairs.jsonl").read_text().splitlines())
+NOUNS = ["keys", "windows", "unbelievers", "dogs", "teachers", "musicians", "neighbours"]
+VERBS = ["sing", "sleep", "disappear", "understand", "remember", "arrive", "hesitate"]
+MADE = [
+    (f"The {noun} {place} {verb}.", f"The {noun} {place} {verb}s.")
+    for noun, place, verb in itertools.product(NOUNS, ("here", "near the well", "of Oslo"), VERBS)
+]
+PAIRS = [(own["good"], own["bad"]) for own in LISTED] + MADE[:140]
+
+
+@pytest.mark.parametrize("within_word", [False, True], ids=["original", "within-word"])
+@pytest.mark.parametrize("kind", ["embedded", "bert", "roberta"])
+def test_equal_to_minicons(kind, within_word, request, monkeypatch):
+    scorer = pytest.importorskip("minicons.scorer")
+    if kind == "embedded":
+        folder, model = asset("model"), load_model()
+    else:
+        folder = request.getfixturevalue("tiny_models").folder(kind)
+        model = load_model(str(folder))
+    texts = [text for pair in PAIRS for text in pair]
+    # What minicons 0.3 calls is gone from transformers 5.
+    monkeypatch.setattr(Tokenizer, "batch_encode_plus", Tokenizer.__call__, raising=False)
+    weights = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32)
+    theirs = scorer.MaskedLMScorer(weights, "cpu", tokenizer=AutoTokenizer.from_pretrained(folder))
+    metric = "within_word_l2r" if within_word else "original"
+    # Which minicons scores, and we leave out.
+    encode, unknown = model.vocabulary.encode, model.vocabulary.unk_id
+    kept = [text for text in texts if unknown not in encode(text).ids]
+    assert kind != "embedded" or len(kept) == 400
+    wanted = []
+    for start in range(0, len(kept), 20):
+        part = kept[start : start + 20]
+        wanted += theirs.sequence_score(part, reduction=lambda own: own.sum(0), PLL_metric=metric)
+    found = pseudo_log_likelihoods(model, kept, within_word=within_word)
+    print(f"{kind} {metric}: {np.abs(found - wanted).max():.2e} of {len(kept)}")
+    assert found == pytest.approx(np.array(wanted), abs=1e-4)
