@@ -5,11 +5,13 @@ publishes a repository, `hub.environment(cache)` gives the variables under which
 huggingface_hub or datasets talks to it and to nothing else (both read them when imported).
 
 Served: repository information and file tree of a revision, information on paths, files by HEAD
-and GET with ranges, for models and data sets; errors with the codes that clients tell apart.
+and GET with ranges, for models and data sets; errors with the codes that clients tell apart. Who
+has the token `hub.token` may also make repositories of models below `me/` and upload to them.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -24,6 +26,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 _KINDS = {"models": "model", "datasets": "dataset"}
+_LFS_FROM = 10_000  # bytes above which an upload goes by LFS
 _XET_TOKEN = "xet-token"
 Files = Mapping[str, bytes]
 
@@ -37,6 +40,7 @@ class Repository:
     files: dict[str, Files] = field(default_factory=dict)  # of each commit
     revisions: dict[str, str] = field(default_factory=dict)  # branch or tag -> commit
     gated: bool = False  # whether files are refused
+    private: bool = False  # as it was made
 
 
 class LoopbackHub:
@@ -47,6 +51,8 @@ class LoopbackHub:
         self.requests: list[str] = []  # `GET /path`
         self.cut_after: int | None = None  # bytes of a file after which the connection drops
         self.silent = False  # whether to take requests and answer none
+        self.token = "hf_loopback"
+        self.uploaded: dict[str, bytes] = {}  # by LFS, by SHA-256
         self.xet_storage = ""  # where clients fetch content, as the real hub's Xet; "": from here
         self.stopped = threading.Event()
         self._handler = type("Handler", (_Handler,), {"hub": self})
@@ -153,6 +159,11 @@ class _Handler(BaseHTTPRequestHandler):
                 Xet_Access_Token="token",
                 Xet_Token_Expiration=expires,
             )
+        elif self.command in ("POST", "PUT") and "paths-info" not in parts:
+            if self.headers.get("Authorization") == f"Bearer {self.hub.token}" or parts[0] == "lfs":
+                self._write(parts, body)
+            else:
+                self._error(401, "", "Invalid username or password.")
         elif parts[0] == "api" and len(parts) > 1 and parts[1] in _KINDS:
             self._api(_KINDS[parts[1]], parts[2:], parse_qs(address.query), body)
         elif "resolve" in parts:
@@ -164,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._error(404, "EntryNotFound", f"nothing is served at {address.path}")
 
-    do_HEAD = do_POST = do_GET  # noqa: N815 - as the server calls them
+    do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815 - as the server calls them
 
     def _api(self, kind: str, parts: list[str], query: dict[str, list[str]], body: bytes) -> None:
         verbs = ("revision", "tree", "paths-info")
@@ -189,6 +200,51 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             value = _information(repository, commit, sized=asks("blobs"))
         self._send(200, json.dumps(value).encode(), "application/json")
+
+    def _write(self, parts: list[str], body: bytes) -> None:
+        """The steps of an upload: repository, how each file travels, LFS objects, commit."""
+        hub, name = self.hub, "/".join(parts[2:4])
+        value: dict[str, object] = {}
+        if parts[0] == "lfs":
+            hub.uploaded[parts[1]] = body
+        elif parts[:3] == ["api", "repos", "create"]:
+            asked = json.loads(body)
+            name = f"{asked['organization'] or 'me'}/{asked['name']}"
+            if not name.startswith("me/"):
+                return self._error(403, "", "You don't have the rights to create a model there")
+            if ("model", name) not in hub._repositories:
+                hub.add(name, {})
+                hub._repositories["model", name].private = asked.get("visibility") == "private"
+            value = {"url": f"{hub.endpoint}/{name}"}
+        elif "preupload" in parts:
+            value["files"] = [
+                {
+                    "path": own["path"],
+                    "uploadMode": "lfs" if own["size"] > _LFS_FROM else "regular",
+                    "shouldIgnore": False,
+                }
+                for own in json.loads(body)["files"]
+            ]
+        elif parts[-2:] == ["objects", "batch"]:
+            upload = f"{hub.endpoint}/lfs"
+            value["objects"] = [
+                {**own, "actions": {"upload": {"href": f"{upload}/{own['oid']}"}}}
+                for own in json.loads(body)["objects"]
+            ]
+        elif "commit" in parts:
+            repository = hub._repositories["model", name]
+            files = dict(repository.files[repository.revisions["main"]])
+            for line in body.splitlines():
+                operation = json.loads(line)
+                own = operation["value"]
+                if operation["key"] == "file":
+                    files[own["path"]] = base64.b64decode(own["content"])
+                elif operation["key"] == "lfsFile":
+                    files[own["path"]] = hub.uploaded[own["oid"]]
+            oid = hub.add(name, files)
+            value = {"commitOid": oid, "commitUrl": f"{hub.endpoint}/{name}/commit/{oid}"}
+        self._send(200, json.dumps(value).encode(), "application/json")
+        return None
 
     def _file(self, kind: str, name: str, revision: str, path: str) -> None:
         found = self._commit(kind, name, revision)

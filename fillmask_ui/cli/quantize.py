@@ -13,6 +13,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.quantizing import make_variants, measure_variants
 from fillmask_ui.quantizing.hub_folder import note_figures
+from fillmask_ui.quantizing.hub_push import HubTarget
 from fillmask_ui.quantizing.make_variants import MEASURED, Variant
 from fillmask_ui.quantizing.measure_variants import Progress, Subject, VariantFigures
 from fillmask_ui.records import Example
@@ -87,6 +88,7 @@ def quantize(
         bool, option("Measure size, speed and loss of each.", "--measure/--no-measure")
     ] = True,
     texts: TextChoice,
+    target: HubTarget,
     force: Force = False,
     choice: Annotated[ModelChoice, ("runtime", "onnx_file", "tokenizer", "threads")],
     as_json: Json = False,
@@ -131,6 +133,8 @@ def quantize(
         raise
     finally:
         _report(made, rows, as_json=as_json)
+    if address := target.push(output):
+        tell(f"pushed to {address}")
 
 
 def _measured(

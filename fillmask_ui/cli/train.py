@@ -16,6 +16,7 @@ from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.terminal import progress_bar, say, tell
 from fillmask_ui.errors import ModelError
 from fillmask_ui.files import check_target
+from fillmask_ui.quantizing.hub_push import HubTarget
 from fillmask_ui.training.training_recipe import LogRow, PackageRequest, RunRequest, TrainingRecipe
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def interruption() -> Iterator[Callable[[], bool]]:
 def package(
     *,
     request: PackageRequest,
+    target: HubTarget,
     compare: Annotated[
         str | None, option("Earlier spelling of --baseline.", metavar="REF", hidden=True)
     ] = None,
@@ -150,3 +152,5 @@ def package(
         if one.cloze is not None:
             parts.append(f"cloze top-1 {one.cloze.top1:.1%}, top-5 {one.cloze.top5:.1%}")
         say("; ".join(parts))
+    if address := target.push(made.folder):
+        tell(f"pushed to {address}")
