@@ -7,7 +7,7 @@ import pytest
 from table_model import TableModel, log_softmax_at
 
 from fillmask_ui import filling
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling.prompt import filled_text, mask_positions, normalise_masks
 
 MODEL = TableModel(seed=3)
@@ -131,3 +131,17 @@ def test_more_work_than_allowed_is_refused_before_the_model_runs():
     for mask, scored in enumerate(allowed):
         alone = [filling.score_candidate_at(model, text, word, mask) for word in words]
         assert alone == [*scored]
+
+
+def test_texts_together_are_each_as_alone():
+    texts = ["the [MASK] sat", "the [MASK] sat on the [MASK] .", "[MASK] ran", "the [MASK] sat"]
+    LONG.calls.clear()
+    found = filling.fill(LONG, (text for text in texts), candidates=["walking"], joint=2)
+    assert LONG.calls[0] == ((3, 9), 5)  # equal texts are read once
+    assert found == [filling.fill(LONG, t, candidates=["walking"], joint=2) for t in texts]
+    assert filling.fill(LONG, []) == []
+    for given, said in ((["a [MASK]", "a"], "text 1: the text has no"), ([None], "text 0 is None")):
+        with pytest.raises(TextError, match=said):
+            filling.fill(MODEL, given)
+    with pytest.raises(TextError, match="the type was int"):
+        filling.fill(MODEL, 5)

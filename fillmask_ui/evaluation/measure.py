@@ -8,7 +8,7 @@ measured one by one, anywhere, give the same digits.
 """
 
 import itertools
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
@@ -20,6 +20,7 @@ from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import DataError, OptionError, TextError
 from fillmask_ui.evaluation.batch_scoring import LOGIT_BYTES, Batch, Scorer
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
+from fillmask_ui.evaluation.given_texts import texts_of
 from fillmask_ui.evaluation.rows import (
     FIRST,
     LATER,
@@ -71,9 +72,10 @@ class SeededMasks:
 
 def evaluate(
     model: MaskedLM,
-    examples: Iterable[Example | str],
+    examples: Iterable[Example | str | Mapping[str, Any]],
     config: EvaluationConfig | None = None,
     *,
+    column: str | None = None,
     baseline: MaskedLM | None = None,
     masks: Masks | None = None,
     done: Collection[int] = (),
@@ -84,8 +86,10 @@ def evaluate(
     Args:
         model: from `load_model`.
         examples: texts with ids that are unique and the same in every run; plain strings are
-            numbered from 0. Read a window at a time.
+            numbered from 0. A data set of `datasets`, a data frame, or mappings. Read a window at a
+            time.
         config: what is measured; the cross-entropy by default.
+        column: that of the texts in a data set; by default `text`, or the only one.
         baseline: a second model. With the same tokenizer each row carries its scores and the
             difference of the logits, else its own row, where both hide the same text.
         masks: where hidden tokens come from; needed for the mask stream `collator`.
@@ -97,10 +101,10 @@ def evaluate(
 
     Raises:
         OptionError: if the config asks for what the models cannot give; at the first step.
+        DataError: for what holds no texts, or several columns of which none is named.
         ModelOutputError: if a model returns NaN.
     """
-    if isinstance(examples, str | Example):
-        raise OptionError("the examples were one text: give a list of texts, as in [text]")
+    texts = texts_of(examples, column)
     config = check_models(model, baseline, config or EvaluationConfig())
     if masks is None and config.mask_stream == "collator":
         raise OptionError(
@@ -113,7 +117,7 @@ def evaluate(
         config.metric.scorer(lane.models, batch_tokens, budget, config.seed) for lane in lanes
     ]
     workers = min(getattr(own, "concurrent_calls", 1) for lane in lanes for own in lane.models)
-    cut = _windows(_prepare_all(lanes, _numbered(examples), config))
+    cut = _windows(_prepare_all(lanes, _numbered(texts), config))
     others: dict[int, EvaluatedText] = {}
     tokens = 0
     with closing(in_order(_Step.perform, _steps(cut, scorers, known), workers)) as performed:

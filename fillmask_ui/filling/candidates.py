@@ -15,14 +15,16 @@ whole vocabulary. Three questions build on it:
   another order gives another value, so every factor is returned.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.batching import in_order, plan_batches
+from fillmask_ui.errors import FillmaskError, OptionError, TextError
 from fillmask_ui.filling.prompt import encode_masked, filled_text, mask_position, mask_positions
 from fillmask_ui.filling.words import (
     ROWS_PER_CALL,
@@ -50,39 +52,70 @@ MAX_JOINT_MASKS = 16  # beyond, a joint filling would take minutes on a CPU
 MAX_JOINT = 100  # fillings
 MAX_BEAM_WIDTH = 10_000
 BEAM_WIDTH = 16  # hypotheses kept while joint fillings are searched for
+BATCH_TOKENS = 512  # of texts filled together, padding counted
 
 
+@overload
+def fill(model: MaskedLM, text: str, **options: Any) -> Filling: ...
+@overload
+def fill(model: MaskedLM, text: Iterable[str], **options: Any) -> list[Filling]: ...
 def fill(
     model: MaskedLM,
-    text: str,
+    text: str | Iterable[str],
     *,
     top_k: int | None = 5,
     candidates: Sequence[str] = (),
     joint: int = 5,
     beam_width: int = BEAM_WIDTH,
     most_work: int | None = None,
-) -> Filling:
+) -> Filling | list[Filling]:
     """What the model puts at each mask of a text, from left to right.
+
+    Of several texts a list in their order, none for none. Those of similar length share a batch:
+    each is what it is alone, within the rounding of the model's own sums.
 
     Args:
         model: from `load_model`.
-        text: with one mask or more: `[MASK]`, `<mask>`, the model's own or `___`.
+        text: with one mask or more: `[MASK]`, `<mask>`, the model's own or `___`; or several.
         top_k: tokens listed for each mask, 1 to 100, best first; None for the whole vocabulary.
         candidates: words to score at each mask, of any number of sub-tokens.
         joint: joint fillings listed of 2 to 16 masks, up to 100; 0 for none.
         beam_width: hypotheses kept while searching for them, at least `joint`.
-        most_work: bound on the tokens that the model reads for candidates of several sub-tokens.
+        most_work: bound on the tokens that the model reads for candidates of several sub-tokens,
+            in each text.
 
     Raises:
-        TextError: if the text is blank, has no mask or is too long.
+        TextError: if a text is blank, has no mask or is too long; of several it is named.
         OptionError: for a number out of range, a candidate without tokens or too much work.
         ModelOutputError: if the model returns NaN.
     """
     check_choices(top_k, candidates, joint, beam_width)
-    prompt = read_prompt(model, text, candidates, most_work)
-    masks = tuple(found.mask for found in prompt.distributions(top_k))
-    fillings = best_joint(prompt, joint, beam_width)
-    return Filling(prompt.encoding, model.signature, masks, fillings)
+    if isinstance(text, str):
+        prompts = [read_prompt(model, text, candidates, most_work)]
+    elif isinstance(text, Iterable):
+        numbered = enumerate(text)
+        prompts = [_numbered(model, number, own, candidates, most_work) for number, own in numbered]
+    else:
+        raise TextError(f"a text or a list of them was wanted; the type was {type(text).__name__}")
+
+    def filled(batch: Sequence[int]) -> list[tuple[int, Filling]]:
+        asked = [prompts[index] for index in batch]
+        found = distributions(model, [spot for prompt in asked for spot in prompt.spots], top_k)
+        masks = [tuple(next(found).mask for _ in prompt.positions) for prompt in asked]
+        return [
+            (index, Filling(own.encoding, model.signature, of, best_joint(own, joint, beam_width)))
+            for index, own, of in zip(batch, asked, masks, strict=True)
+        ]
+
+    plan = plan_batches(
+        [len(prompt.encoding) for prompt in prompts],
+        max_tokens=BATCH_TOKENS,
+        targets=[len(prompt.positions) for prompt in prompts],
+        max_targets=ROWS_PER_CALL,
+    )
+    workers = getattr(model, "concurrent_calls", 1) if len(plan) > 1 else 1
+    fillings = dict(own for batch in in_order(filled, plan, workers) for own in batch)
+    return fillings[0] if isinstance(text, str) else [fillings[i] for i in range(len(prompts))]
 
 
 def check_choices(
@@ -128,23 +161,23 @@ class Distribution:
         return {own.ids: own for own in self.mask.scored} | listed
 
 
+# A text as the model reads it, a position there, and the words to score at it.
+Spot: TypeAlias = tuple[tuple[int, ...], int, Sequence[TokenizedWord]]
+
+
 def distributions(
-    model: MaskedLM,
-    ids: tuple[int, ...],
-    positions: Sequence[int],
-    words: Sequence[Sequence[TokenizedWord]],
-    top_k: int | None,
+    model: MaskedLM, spots: Sequence[Spot], top_k: int | None
 ) -> Iterator[Distribution]:
-    """One for each position of a text, a call of the model at a time."""
-    for start in range(0, len(positions), ROWS_PER_CALL):
-        part = positions[start : start + ROWS_PER_CALL]
-        values = exponentials_at(model, [ids] * len(part), part)
+    """One for each position of some texts, a call of the model at a time."""
+    for start in range(0, len(spots), ROWS_PER_CALL):
+        part = spots[start : start + ROWS_PER_CALL]
+        values = exponentials_at(model, [ids for ids, _, _ in part], [at for _, at, _ in part])
         log_probs = values.log_probabilities  # [M, V]
         top, entropies = scoring.top_k(log_probs, top_k), values.entropy_nats.tolist()
-        for row, position in enumerate(part):
+        for row, (ids, position, words) in enumerate(part):
             own = slice(row, row + 1)
             best = candidates_of(model.vocabulary, top.token_ids[row], top.nll_nats[row])
-            scored = word_scores(model, ids, position, words[start + row], log_probs[own])
+            scored = word_scores(model, ids, position, words, log_probs[own])
             mask = MaskFilling(position, entropies[row], best, scored)
             rows = (array[own] for array in vars(values).values())
             yield Distribution(model, ids, mask, scoring.Exponentials(*rows))
@@ -164,7 +197,7 @@ def distribution_at(
     position = mask_position(encoding, model.vocabulary, mask)
     pieces = split_into_tokens(model, encoding, position, words)
     check_work(tokens_read(encoding, pieces), most_work)
-    return next(distributions(model, encoding.ids, [position], [pieces], top_k))
+    return next(distributions(model, [(encoding.ids, position, pieces)], top_k))
 
 
 def fill_at(
@@ -172,7 +205,7 @@ def fill_at(
 ) -> MaskFilling:
     """What the model puts at any position of T token ids; `target` is scored as the word asked."""
     word = TokenizedWord(model.vocabulary.word(target), (target,))
-    return next(distributions(model, ids, [position], [[word]], top_k)).mask
+    return next(distributions(model, [(ids, position, [word])], top_k)).mask
 
 
 def candidates_of(
@@ -195,8 +228,13 @@ class Prompt:
     positions: tuple[int, ...]  # of the masks, from left to right
     words: tuple[tuple[TokenizedWord, ...], ...]  # one tuple per mask
 
+    @property
+    def spots(self) -> list[Spot]:
+        both = zip(self.positions, self.words, strict=True)
+        return [(self.encoding.ids, position, words) for position, words in both]
+
     def distributions(self, top_k: int | None) -> Iterator[Distribution]:
-        return distributions(self.model, self.encoding.ids, self.positions, self.words, top_k)
+        return distributions(self.model, self.spots, top_k)
 
 
 def read_prompt(
@@ -208,6 +246,16 @@ def read_prompt(
     words = tuple(split_into_tokens(model, encoding, p, candidates) for p in positions)
     check_work(sum(tokens_read(encoding, own) for own in words), most_work)
     return Prompt(model, encoding, positions, words)
+
+
+def _numbered(model: MaskedLM, number: int, text: Any, *choices: Any) -> Prompt:
+    """`read_prompt` for one of several texts, which counts from 0."""
+    if not isinstance(text, str):
+        raise TextError(f"text {number} is {repr(text)[:80]}, not a text: leave it out")
+    try:
+        return read_prompt(model, text, *choices)
+    except FillmaskError as error:
+        raise type(error)(f"text {number}: {error}") from error
 
 
 def check_work(wanted: int, most: int | None) -> None:

@@ -90,7 +90,7 @@ def occlusion_windows(
         with suppress(OptionError, TextError):  # it cannot be spelled, or is too long
             true = split_into_tokens(model, encoding, position, [word])
     single = [own for own in true if len(own.ids) == 1]
-    whole = next(distributions(model, encoding.ids, [position], [single], 1))
+    whole = next(distributions(model, [(encoding.ids, position, single)], 1))
     target = whole.mask.candidates[0]
     for scored in whole.mask.scored:
         (part,) = scored.parts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from itertools import chain, groupby, islice
 from typing import Any, TypeAlias
@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fillmask_ui.errors import DataError, opening
+from fillmask_ui.evaluation.given_texts import choose_column
 from fillmask_ui.filling.prompt import MAX_CHARACTERS
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource
@@ -120,26 +121,6 @@ def optional_library(name: str) -> Any:
     except ImportError as error:
         remedy = 'pip install "fillmask-ui[hub]"'
         raise DataError(f"such texts need the library {name}: {remedy}") from error
-
-
-def choose_column(columns: Collection[str], asked: str | None, place: str) -> str:
-    """The column that holds the texts: the one named, else `text`, else the only one.
-
-    Case and surrounding spaces matter only between names that differ in nothing else.
-
-    >>> choose_column(["label", " Text"], None, "example")
-    ' Text'
-    """
-    wanted = asked or "text"
-    alike = [name for name in columns if name.strip().casefold() == wanted.strip().casefold()]
-    found = [name for name in columns if name == wanted] or alike
-    if not found and asked is None and len(columns) == 1:
-        found = [*columns]
-    if len(found) == 1:
-        return found[0]
-    what = f"no column {wanted!r}" if not found else f"{len(found)} columns are called {wanted!r}"
-    known = ", ".join(map(repr, columns)) or "no columns"
-    raise DataError(f"{place}: {what}; it has {known}; choose one (--column input_column=NAME)")
 
 
 def as_text(value: object, column: str, place: str) -> str:

@@ -210,6 +210,25 @@ def test_texts_that_cannot_be_measured_are_refused(examples, error, message):
         list(evaluate(MODEL, examples))
 
 
+def test_a_column_of_a_data_set_is_measured_as_its_texts():
+    """Those of Hugging Face and pandas; with several columns one has to be named."""
+    from datasets import Dataset, DatasetDict
+    from pandas import DataFrame
+
+    columns = {"idx": [*range(len(TEXTS))], "sentence": TEXTS}
+    data = Dataset.from_dict(columns)
+    wanted = plain(evaluate(MODEL, TEXTS))
+    for given in (data, data.to_iterable_dataset(), DataFrame(columns)):
+        assert plain(evaluate(MODEL, given, column="sentence")) == wanted
+        with pytest.raises(DataError, match="it has 'idx', 'sentence'; choose one"):
+            next(evaluate(MODEL, given))
+    assert plain(evaluate(MODEL, data.select_columns("sentence"))) == wanted
+    with pytest.raises(DataError, match="with the parts train: give one"):
+        next(evaluate(MODEL, DatasetDict(train=data)))
+    with pytest.raises(OptionError, match="no columns such as 'sentence'"):
+        next(evaluate(MODEL, TEXTS, column="sentence"))
+
+
 @pytest.mark.parametrize("count", [2, 12])
 def test_the_interval_of_a_loss_never_reaches_below_zero(count):
     """A loss cannot be negative nor a perplexity smaller than 1, however few the texts."""

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from tiny_models import EVERY_FAMILY, OTHERS, batch_of, quiet, texts_for
 
-from fillmask_ui import scoring
+from fillmask_ui import fill, scoring
 from fillmask_ui.models import load_model
 from fillmask_ui.models.runtime_model import FULL_LOGITS
 from fillmask_ui.onnx_tools.asked_positions import ASKED, gather_asked
@@ -101,6 +101,20 @@ def test_runtimes_batches_and_orders_agree(family, loaded):
         ids = np.array([[*words[:63], words[-1]]])
         logits = model.logits_at(ids, np.ones_like(ids), np.array([0]), np.array([5]))
         assert np.isfinite(logits).all()
+
+
+@families
+@runtimes
+def test_texts_filled_together_are_each_as_alone(family, runtime, loaded):
+    """Within the rounding of float32; the first text is padded, the last ones are alike."""
+    model = loaded(family, runtime)
+    texts = [*texts_for(family, model.vocabulary.mask_token)] * 2
+    for text, found in zip(texts, fill(model, texts, top_k=None), strict=True):
+        alone = fill(model, text, top_k=None)
+        assert found.encoding == alone.encoding and len(found.joint) == len(alone.joint)
+        for mask, own in zip(found.masks, alone.masks, strict=True):
+            nlls = [{c.token_id: c.nll_nats for c in one.candidates} for one in (mask, own)]
+            assert nlls[0] == pytest.approx(nlls[1], abs=1e-4)
 
 
 @families
