@@ -13,7 +13,7 @@ try:
 except OptionError as error:
     raise SystemExit(f"error: {error}") from None
 
-from fillmask_ui.ui.page import build_app, launch_options
+from fillmask_ui.ui.page import build_app, launch, launch_options
 
 # Strangers reach a Space.
 PUBLIC = "SPACE_ID" in os.environ
@@ -25,4 +25,5 @@ if __name__ == "__main__":
         from fillmask_ui.cli.main import run
 
         run()
-    demo.launch(**launch_options(PUBLIC))
+    launch(demo, **launch_options(PUBLIC))
+    demo.block_thread()

@@ -17,15 +17,10 @@ def free_port() -> int:
 @contextmanager
 def serving(demo: Any, *, public: bool = False) -> Iterator[str]:
     """The address of a page that `build_app` made; `public` must be what it was made with."""
-    from fillmask_ui.ui.page import launch_options
+    from fillmask_ui.ui.page import launch, launch_options
 
     port = free_port()
-    demo.launch(
-        server_port=port,
-        prevent_thread_lock=True,
-        quiet=True,
-        **launch_options(public, "127.0.0.1"),
-    )
+    launch(demo, server_port=port, quiet=True, **launch_options(public, "127.0.0.1"))
     try:
         yield f"http://127.0.0.1:{port}/"
     finally:

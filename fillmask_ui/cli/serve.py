@@ -59,7 +59,7 @@ def start_page(
 
     from fillmask_ui.cli.terminal import download_progress
     from fillmask_ui.models import ModelStore
-    from fillmask_ui.ui.page import build_app, launch_options
+    from fillmask_ui.ui.page import build_app, launch, launch_options
 
     store = ModelStore()
     with download_progress() as update:  # a failure is told here, not to the first visitor
@@ -69,9 +69,7 @@ def start_page(
     # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        _, url, _ = demo.launch(
-            server_port=port, prevent_thread_lock=True, **launch_options(public, host)
-        )
+        url = launch(demo, server_port=port, **launch_options(public, host))
         if link is not None:
             webbrowser.open(f"{url}?{link}" if link else url)
         while demo.is_running:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from gradio.networking import url_ok
 from gradio.themes.utils import fonts
 from starlette.middleware import Middleware
 
+from fillmask_ui.errors import NetworkError
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import api, components, guide
@@ -36,6 +38,8 @@ TABS = (
     ("learn", "Learn", learn.build),
     ("guide", "Guide", guide.build),
 )
+# Of a page that has started, for a first answer; each waits some seconds at most.
+ATTEMPTS = 40
 # Not on a public page: they write files and keep the processor busy.
 PRIVATE = ("quantize",)
 
@@ -128,6 +132,37 @@ def launch_options(public: bool = False, host: str | None = None) -> dict[str, A
         "max_file_size": "20mb" if public else "4gb",
         **({"max_threads": 16} if public else {}),
     }
+
+
+def launch(demo: gr.Blocks, **options: Any) -> str:
+    """Start the page on a thread of its own, and wait until it answers.
+
+    Gradio gives up a page that has started but does not answer once within 3 s, as on a busy
+    machine. It is asked again instead.
+
+    Args:
+        demo: as of `build_app`.
+        options: `launch_options`, and others of `demo.launch`.
+
+    Returns:
+        The page's address on this machine.
+
+    Raises:
+        NetworkError: if it has started, but does not answer.
+        OSError: if nothing can listen there.
+    """
+    try:
+        demo.launch(prevent_thread_lock=True, **options)
+    except ValueError:
+        if not demo.is_running:
+            raise
+        if not any(url_ok(demo.local_url) for _ in range(ATTEMPTS)):
+            demo.close(verbose=False)
+            raise NetworkError(
+                f"the page has started, but {demo.local_url} does not answer this machine: "
+                "look at the settings of its proxy or firewall"
+            ) from None
+    return str(demo.local_url)
 
 
 # The same in both themes.

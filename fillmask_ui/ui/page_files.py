@@ -12,7 +12,7 @@ from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fillmask_ui.show.render import render
@@ -51,7 +51,11 @@ class PageFiles:
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        if path in self.files:  # another content has another name
+        if scope["method"] == "HEAD" and path == "/":  # Gradio would write the whole page first
+            answer = HTMLResponse()
+            del answer.headers["content-length"]  # which would be that of the page
+            await answer(scope, receive, send)
+        elif path in self.files:  # another content has another name
             kept = {"cache-control": "public, max-age=31536000, immutable"}
             kind = _MEDIA_TYPES[path.rpartition(".")[2]]
             await Response(self.files[path], media_type=kind, headers=kept)(scope, receive, send)

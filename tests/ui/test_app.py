@@ -1,18 +1,25 @@
 """The page as a whole: what it loads, what it opens, how it starts."""
 
 import json
+import os
 import re
 import runpy
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import gradio as gr
 import pytest
+from gradio import networking
+from serving import serving
 from starlette.responses import HTMLResponse
 from starlette.testclient import TestClient
 from table_model import TableModel
 
-from fillmask_ui.errors import ModelError
+from fillmask_ui.errors import ModelError, NetworkError
 from fillmask_ui.models import ModelStore
+from fillmask_ui.ui import page
 from fillmask_ui.ui.page import build_app, launch_options
 from fillmask_ui.ui.page_files import PageFiles
 
@@ -26,6 +33,46 @@ def store():
 
 def test_the_space_has_its_page_at_the_top_of_app_py():
     assert isinstance(runpy.run_path(str(ROOT / "app.py"))["demo"], gr.Blocks)
+
+
+def test_the_page_starts_while_the_cores_are_busy(store):
+    """Gradio, which asks it for 3 s, would wait longer if it wrote the whole page for that."""
+    demo, burning = build_app(store, "table"), []
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+
+    async def burn():
+        burning.extend(
+            subprocess.Popen([sys.executable, "-ISc", "while True: pass"]) for _ in range(60)
+        )
+
+    demo.extra_startup_events.append(burn)  # once the server listens, before it is asked
+    try:
+        if cores:  # two, however many there are; later threads and processes have the same
+            os.sched_setaffinity(0, [*cores][:2])
+        with serving(demo) as url:
+            assert urllib.request.urlopen(urllib.request.Request(url, method="HEAD")).status == 200
+            for process in burning:
+                process.kill()
+            assert len(burning) == 60
+            assert b"</gradio-app>" in urllib.request.urlopen(url).read()
+    finally:
+        for process in burning:
+            process.kill()
+        if cores:
+            os.sched_setaffinity(0, cores)
+
+
+def test_a_page_that_answers_late_is_waited_for(store, monkeypatch):
+    monkeypatch.setattr(networking, "url_ok", lambda url: False)  # as Gradio asks
+    late = iter([False, False, True])
+    monkeypatch.setattr(page, "url_ok", lambda url: next(late))
+    with serving(build_app(store, "table")) as url:
+        assert urllib.request.urlopen(url).status == 200
+    monkeypatch.setattr(page, "url_ok", lambda url: False)
+    demo = build_app(store, "table")
+    with pytest.raises(NetworkError, match="has started, but http"), serving(demo):
+        pass
+    assert not demo.is_running
 
 
 def test_a_public_page_is_hardened(store):
