@@ -1,26 +1,30 @@
-"""`fillmask-ui diagnose`: which parts of a quantized model cost its loss."""
+"""`fillmask-ui diagnose` and `check`: what is wrong with a file, inside and wherever it runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
-from fillmask_ui.cli.options import OneJson, option, with_options
+from fillmask_ui.cli.options import FAILING, FailOn, OneJson, check_fail_on, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.files import check_target
 from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.onnx_file import OnnxFile, providers
+from fillmask_ui.models.onnx_model import find_provider
 from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis
+from fillmask_ui.quantizing.file_check import WEB, Check
+from fillmask_ui.quantizing.file_check import check as checks
 from fillmask_ui.quantizing.graphs import open_pair
 from fillmask_ui.quantizing.leave_one_out import diagnose as diagnoses
 from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.texts import TextChoice, open_texts
 
-SAMPLES = 60  # where --samples is not given
+SAMPLES, CHECKED_SAMPLES = 60, 100  # where --samples is not given
 
 
 @with_options
@@ -121,3 +125,48 @@ def _write(known: Diagnosis, choice: ModelChoice, baseline: ModelChoice, path: P
         raise typer.Exit(1)
     open_pair(choice, baseline, load).write_restored(names, path)
     tell(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
+
+
+@with_options
+def check(
+    *,
+    reference: Annotated[
+        str, typer.Argument(metavar="FILE", help="The ONNX file, or a model that has one.")
+    ],
+    baseline: Annotated[
+        str | None, option("Compared with; the file on CPU without optimization.", metavar="REF")
+    ] = None,
+    choice: Annotated[ModelChoice, ("onnx_file", "tokenizer", "threads", "x64_quant_precision")],
+    provider: Annotated[
+        list[str] | None, option("One of all that are here, or WebAssembly; repeatable.")
+    ] = None,
+    onnxruntime_web: Annotated[
+        Path | None, option("Where npm installed it; else as NODE_PATH says.", metavar="DIR")
+    ] = None,
+    texts: TextChoice,
+    fail_on: FailOn = None,
+    as_json: OneJson = False,
+) -> None:
+    """Run an ONNX file on all providers and levels, and compare the logits, without labels.
+
+    The first 100 texts are taken if --samples is not given.
+    """
+    check_fail_on(fail_on, reference, "--baseline")
+    named = [own if own == WEB else find_provider(own) for own in provider or ()]
+    ways = dict.fromkeys(named or (*providers(), WEB))
+    with open_texts(replace(texts, samples=texts.samples or CHECKED_SAMPLES).source()) as examples:
+        read = list(examples)
+    file = cast("OnnxFile", load(replace(choice, reference=reference), OnnxFile))
+    other = None if baseline is None else load(choice.second(baseline))
+    steps = checks(file, read, other, providers=[*ways], web_folder=onnxruntime_web)
+    (known,) = results(steps, Check)
+    if as_json:
+        print_json({"conclusion": shown.check_sentence(known), **known.to_dict()})
+    else:
+        print_line(shown.check_sentence(known), "bold")
+        print_table(shown.ways(known))
+        for line in shown.check_remarks(known):
+            print_line(line)
+    if fail_on is not None and known.verdict in FAILING[fail_on]:
+        tell(f"the verdict is {known.verdict} (--fail-on {fail_on})")
+        raise typer.Exit(3)

@@ -29,6 +29,7 @@ _COMMANDS = {
     "models": "List the models at hand: the embedded ones and those in the local cache.",
     "eval": "Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more.",
     "sweep": "Measure models x data sets x metrics x seeds of a file, and print one table.",
+    "check": "Run an ONNX file on all providers and levels here, and compare the logits.",
     "diagnose": "Find the parts of a quantized model that cost its loss.",
     "report": "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
     "train": "Train a masked language model on text, from weights or from scratch.",
@@ -42,6 +43,7 @@ _COMMANDS = {
 # The modules of those that stand beside a related one.
 _HOMES = {
     "surprise": "predict",
+    "check": "diagnose",
     "learn": "serve",
     "report": "runs",
     "export": "quantize",

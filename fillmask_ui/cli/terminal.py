@@ -247,9 +247,9 @@ def download_progress() -> Bar:
     return progress_bar(values, lambda _: "", "DownloadColumn", "TimeRemainingColumn")
 
 
-def load(choice: ModelChoice) -> MaskedLM:
-    """The chosen model, with the progress of a download on standard error."""
+def load(choice: ModelChoice, open_as: Callable[..., Any] | None = None) -> MaskedLM:
+    """The chosen model, with the progress of a download on standard error, as `load_choice`."""
     from fillmask_ui.models.load import load_choice
 
     with download_progress() as show:
-        return load_choice(choice, show)
+        return load_choice(choice, show, open_as)

@@ -50,6 +50,17 @@ def few_texts_note(texts: int, effective_texts: float) -> str:
     )
 
 
+def chance_alarms(name: str, mean_nll_nats: float, vocabulary_size: int) -> Iterable[str]:
+    """What to tell a reader of a model whose loss is nearly that of a uniform guess, if it is."""
+    chance = math.log(vocabulary_size)
+    if mean_nll_nats >= NEAR_CHANCE * chance:
+        yield (
+            f"{name} is near chance: its mean NLL is {mean_nll_nats:.2f} nats and guessing among "
+            f"{vocabulary_size:,} tokens has {chance:.2f}; its weights, its quantization or its "
+            "tokenizer may be broken"
+        )
+
+
 def summarize(
     rows: Iterable[EvaluatedText | SkippedText | Heartbeat],
     *,
@@ -231,14 +242,9 @@ class RunningSummary(running_sums.Tally):
 
     def _alarms(self, model: ModelFigures, baseline: ModelFigures | None) -> Iterable[str]:
         if self.vocabulary_size:
-            chance = math.log(self.vocabulary_size)
             for name, figures in (("the model", model), ("the baseline", baseline)):
-                if figures is not None and figures.mean_nll_nats >= NEAR_CHANCE * chance:
-                    yield (
-                        f"{name} is near chance: its mean NLL is {figures.mean_nll_nats:.2f} nats "
-                        f"and guessing among {self.vocabulary_size:,} tokens has {chance:.2f}; its "
-                        "weights, its quantization or its tokenizer may be broken"
-                    )
+                if figures is not None:
+                    yield from chance_alarms(name, figures.mean_nll_nats, self.vocabulary_size)
         if any(group.name == "unchanged" for group in model.by_kind):
             yield UNCHANGED_ALARM
         if note := few_texts_note(self.texts, model.effective_texts):

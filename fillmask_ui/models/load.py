@@ -1,5 +1,6 @@
 """`load_model`: from a reference to a model that is checked and ready; the models at hand."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -112,11 +113,15 @@ def _tokenizer_folder(reference: str, report: ProgressCallback) -> Path:
     return named.path or asset("model")
 
 
-def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None) -> MaskedLM:
+def load_choice(
+    choice: ModelChoice,
+    on_progress: ProgressCallback | None = None,
+    open_as: Callable[..., Any] | None = None,
+) -> MaskedLM:
     """`load_model` with its options in one value.
 
     `on_progress` is called before each step and often while files are fetched, from one thread at a
-    time.
+    time. `open_as` stands in place of the class of the runtime.
     """
     from fillmask_ui.models.runtime_model import check_threads  # loads numpy, --help does without
 
@@ -149,7 +154,7 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
         reading = partial(load_own_vocabulary, folder)
     for step in ("tokenizer", "weights"):
         report(LoadProgress(step, f"reading the {step} of {name}"))
-    model: MaskedLM = runtime.open(files, reading, config, choice)
+    model: MaskedLM = (open_as or runtime.open)(files, reading, config, choice)
     return model
 
 

@@ -70,13 +70,8 @@ class OnnxMaskedLM(RuntimeModel):
         if choice.provider and choice.device:
             raise OptionError("for ONNX Runtime a device is a provider: give one of the two")
         # `--device cpu` means the same for both runtimes.
-        wanted = choice.provider or choice.device or "cpu"
-        available = ort.get_available_providers()
-        short = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
-        provider = short.get(wanted.lower(), wanted)
-        if provider not in available:
-            raise OptionError(unknown("provider", provider, available))
-        self._open = partial(_open, provider=provider, choice=choice)
+        provider = find_provider(choice.provider or choice.device or "cpu")
+        self._open = partial(open_session, provider=provider, choice=choice)
         optimization, exact = choice.graph_optimization, choice.x64_quant_precision
         # All that the comparison of the cut graph with the whole one depends on.
         width = str(self._config.vocabulary_size)
@@ -304,7 +299,18 @@ class OnnxMaskedLM(RuntimeModel):
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
 
-def _open(source: GraphSource, provider: str, choice: ModelChoice) -> ort.InferenceSession:
+def find_provider(wanted: str) -> str:
+    """`cpu` -> `CPUExecutionProvider`; an `OptionError` for one that this onnxruntime lacks."""
+    available = ort.get_available_providers()
+    short = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
+    provider = short.get(wanted.lower(), wanted)
+    if provider not in available:
+        raise OptionError(unknown("provider", provider, available))
+    return provider
+
+
+def open_session(source: GraphSource, provider: str, choice: ModelChoice) -> ort.InferenceSession:
+    """A `ModelError` for a graph, an `OptionError` for a provider that does not start here."""
     settings = ort.SessionOptions()
     settings.log_severity_level = 4  # errors arrive as exceptions; the log would repeat them
     wanted = choice.graph_optimization

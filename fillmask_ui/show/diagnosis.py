@@ -1,15 +1,20 @@
-"""A diagnosis as tables and sentences, for the shell and the page."""
+"""A diagnosis, and the check of a file, as tables and sentences, for the shell and the page."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from fillmask_ui.quantizing.diagnosis import Diagnosis
 from fillmask_ui.quantizing.measure_variants import Stamp
-from fillmask_ui.show.numbers import interval_text, signed_percent
+from fillmask_ui.show.numbers import Share, interval_text, percent, signed_percent, three_digits
 from fillmask_ui.show.sentences import difference_text
 from fillmask_ui.show.table import Column, Table
+
+if TYPE_CHECKING:  # it loads ONNX Runtime
+    from fillmask_ui.quantizing.file_check import Check, Row
 
 MOST_ROWS = 15
 
@@ -172,3 +177,41 @@ def remarks(diagnosis: Diagnosis) -> list[str]:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             lines.append(f"only in {where}: {', '.join(names[:5])}{more}")
     return [line[:1].upper() + line[1:] for line in lines]
+
+
+def check_sentence(known: Check) -> str:
+    """The verdict, and the worst of all ways to run the file."""
+    found = [row for row in known.rows if row.verdict == known.verdict]
+    worst = min(found, key=lambda row: -math.inf if row.sqnr_db is None else row.sqnr_db)
+    head = f"{known.verdict}: the worst way to run {known.file} is {worst.way}"
+    if worst.alarms:
+        return f"{head}: {worst.alarms[0]}."
+    ratio = "equal logits" if worst.sqnr_db == math.inf else f"{snr_text(worst.sqnr_db)} dB"
+    flips = f"{worst.flips} of {known.words:,} hidden words get another first guess"
+    return f"{head}: {flips}, {ratio} against {known.baseline}."
+
+
+def ways(known: Check) -> Table:
+    """A row for each provider and level."""
+    columns = (
+        *("way", Column("SQNR, dB", snr_text, right=True), Column("cosine", ".6f")),
+        *(Column("largest difference", three_digits), "flips", "share", "95 % interval"),
+        *(Column("mean NLL, nats", ".4f"), "verdict"),
+    )
+
+    def cells(row: Row) -> Iterator[object]:
+        yield from (row.way, row.sqnr_db, row.cosine, row.max_abs_logit_difference, row.flips)
+        yield None if row.flip_share is None else Share(row.flip_share)
+        yield " to ".join(map(percent, row.flip_share_interval_95 or ()))
+        yield from (row.mean_nll_nats, row.verdict or "not measured")
+
+    title = f"{known.words:,} hidden words of {known.texts:,} texts"
+    return Table.of(columns, (tuple(cells(row)) for row in known.rows), title)
+
+
+def check_remarks(known: Check) -> Iterator[str]:
+    """Alarms, what was not measured and constants, a line each; then what all depends on."""
+    for row in known.rows:
+        yield from (f"{row.way}: {alarm}" for alarm in row.alarms)
+    yield from (f"Risky constant: {own}" for own in known.constants)
+    yield known.signature

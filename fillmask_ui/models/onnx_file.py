@@ -1,0 +1,53 @@
+"""An ONNX file as it is: the whole graph, not cut, anywhere; NaN is not refused but handed on."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import onnxruntime as ort
+
+from fillmask_ui.errors import ModelError
+from fillmask_ui.masking import HiddenTokens
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.onnx_model import OnnxMaskedLM, open_session
+from fillmask_ui.onnx_tools.risky_constants import risky_constants
+
+CPU = "CPUExecutionProvider"
+
+
+def providers() -> list[str]:
+    """The execution providers of this machine; Azure's computes elsewhere."""
+    return [own for own in ort.get_available_providers() if own != "AzureExecutionProvider"]
+
+
+class OnnxFile(OnnxMaskedLM):
+    """A file of a masked language model, to be opened in many ways."""
+
+    def _load(self, choice: ModelChoice) -> None:
+        if self.files.runtime != "onnx":
+            raise ModelError(
+                f"{self._name} has no ONNX file, and that is what is checked: write one with "
+                f"fillmask-ui export {self._name} -o FOLDER, and name FOLDER"
+            )
+        self.vocabulary, self._choice = self._reading.result(), choice
+        parsed = self._graph()
+        self.homes, self.constants = parsed.homes, risky_constants(parsed.model)
+        self._hash(parsed.source.files)
+        session = open_session(parsed.source, CPU, replace(choice, graph_optimization="none"))
+        self._source = own = self._with_logits(session, parsed.source)
+        self.logits_name = own.logits  # of the output [1, T, V]
+        sizes = {"parameters": own.parameters, "size_bytes": own.size_bytes}
+        self._sign(("onnxruntime",), (), device=CPU, precision=own.precision, **sizes)
+
+    def feeds(self, ids: np.ndarray) -> dict[str, np.ndarray]:
+        """The inputs for one text, int64 [T], by name; padded where the graph has a fixed size."""
+        return self.arrays(ids[None], np.ones_like(ids)[None])
+
+    def run_on(
+        self, provider: str, level: str, hidden: Sequence[HiddenTokens]
+    ) -> Iterator[np.ndarray]:
+        """Logits at the hidden positions of each text, [M, V]; errors as of `open_session`."""
+        choice = replace(self._choice, graph_optimization=level)
+        session, name = open_session(self._source, provider, choice), self.logits_name
+        for text in hidden:
+            yield self._call(session, self.feeds(text.input_ids), [name])[name][0, text.cols]
