@@ -3,9 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import MaskFilling, ScoredWord
-from fillmask_ui.show.words import candidate_names
+from fillmask_ui.show.words import Spelling, candidate_names
 
 MAX_BARS = 30
 
@@ -53,7 +52,7 @@ class Bar:
 def bars_of(
     mask: MaskFilling,
     number: int,
-    vocabulary: Vocabulary,
+    vocabulary: Spelling,
     vocabulary_size: int,
     hidden: ScoredWord | None = None,
 ) -> tuple[Bar, ...]:

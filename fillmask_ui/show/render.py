@@ -27,6 +27,10 @@ _ENVIRONMENT.filters |= {name: getattr(numbers, name) for name in _NUMBERS}
 _ENVIRONMENT.filters |= {"cell": numbers.cell_text, "cosine": numbers.cosine_text}
 _ENVIRONMENT.filters |= {"loss": numbers.loss_text, "as_unsure": as_unsure, "exp": math.exp}
 _ENVIRONMENT.globals |= {"Scale": Scale, "infinite": math.inf, "ln": math.log, "log2": math.log2}
+# `live`: whether what is shown can be clicked, as on the page; else there are no buttons.
+_STILL = _ENVIRONMENT.overlay(cache_size=100)
+_STILL.globals = {**_ENVIRONMENT.globals, "live": False}
+_ENVIRONMENT.globals["live"] = True
 
 # What the templates of figures are made of, by the names under which they use it.
 _PARTS = {
@@ -38,9 +42,12 @@ _PARTS = {
 }
 
 
-def render(template: str, **values: Any) -> str:
-    """The template of this name below `templates/`, filled in; a missing value raises."""
-    return _ENVIRONMENT.get_template(template).render(**values)
+def render(template: str, *, live: bool = True, **values: Any) -> str:
+    """The template of this name below `templates/`, filled in; a missing value raises.
+
+    Without `live` nothing in it can be clicked.
+    """
+    return (_ENVIRONMENT if live else _STILL).get_template(template).render(**values)
 
 
 def macros(template: str, **values: Any) -> dict[str, Macro]:

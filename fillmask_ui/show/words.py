@@ -1,12 +1,12 @@
 """Names of tokens and words, and how a rank changes from one model to another."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from fillmask_ui.comparing import ComparedJoint, Contrast, ContrastedWord
 from fillmask_ui.models.vocabulary import SubwordPrefixes
-from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Candidate
 
 NEW, GONE = "new", "gone"
@@ -17,6 +17,35 @@ MARKS = {
     "asked": "a word you asked about",
 }
 _ENDING = "…"
+
+
+class Spelling(Protocol):
+    """What names need of a vocabulary; methods as of `Vocabulary`."""
+
+    def token(self, token_id: int) -> str: ...
+    def word(self, token_id: int) -> str: ...
+    def is_continuation(self, token_id: int) -> bool: ...
+
+
+class ListedTokens:
+    """The spelling of the tokens that a record lists, without a vocabulary at hand.
+
+    >>> listed = ListedTokens({3: "play", 4: "##ing"})
+    >>> listed.word(4), listed.is_continuation(4)
+    ('ing', True)
+    """
+
+    def __init__(self, tokens: Mapping[int, str]) -> None:
+        self._tokens, self._prefixes = tokens, SubwordPrefixes.of(tokens.values())
+
+    def token(self, token_id: int) -> str:
+        return self._tokens.get(token_id, f"[{token_id}]")
+
+    def word(self, token_id: int) -> str:
+        return self._prefixes.word(self.token(token_id))
+
+    def is_continuation(self, token_id: int) -> bool:
+        return self._prefixes.is_continuation(self.token(token_id))
 
 
 def token_name(token: str, word: str, ending: bool) -> str:
@@ -30,7 +59,7 @@ def token_name(token: str, word: str, ending: bool) -> str:
     return _ENDING + word if ending and word[:1].isalnum() else word
 
 
-def candidate_names(candidates: Sequence[Candidate], vocabulary: Vocabulary) -> list[str]:
+def candidate_names(candidates: Sequence[Candidate], vocabulary: Spelling) -> list[str]:
     """Names of candidates; two of the same name show their tokens."""
     names = [
         token_name(c.token, c.word, vocabulary.is_continuation(c.token_id)) for c in candidates
@@ -60,7 +89,7 @@ class TokenNames:
         )
 
 
-def compared_name(row: ContrastedWord, first: Vocabulary, second: Vocabulary) -> str:
+def compared_name(row: ContrastedWord, first: Spelling, second: Spelling) -> str:
     """The name of a word, given the vocabularies of reference and candidate."""
     for token, token_id, vocabulary in (
         (row.token, row.token_id, first),

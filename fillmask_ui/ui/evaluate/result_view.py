@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fillmask_ui.evaluation import EvaluatedText, Summary, TokenExample
 from fillmask_ui.evaluation.running_sums import LargestTokens
-from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, GroupFigures
-from fillmask_ui.intervals import Interval
+from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.masking import KINDS
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Run, RunInfo
 from fillmask_ui.runs.compare import ONE_RUN_ONLY
 from fillmask_ui.runs.tokens import MeasuredToken
+from fillmask_ui.show.answers import masked_figures, sentence, summary_html
 from fillmask_ui.show.figures import (
     ROLES,
     comparison_table,
     figures_table,
-    interval_heading,
     models_of,
 )
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import (
-    change_text,
-    conclusion_text,
     engines_text,
     model_label,
-    outlook_text,
     story_text,
 )
 from fillmask_ui.show.words import TokenNames, candidate_names
@@ -120,57 +116,11 @@ def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:
     return np.where(fits & ~np.isnan(values), values, -np.inf)
 
 
-def figures_html(
-    summary: Summary, info: RunInfo, *, final: bool = True, so_far: str = "", link: str = ""
-) -> str:
-    """What was measured: the conclusion, its interval, the figures.
-
-    `so_far` from `so_far_text` qualifies the verdict of an unfinished run; `link` opens the page
-    with this result, blank for none.
-    """
+def figures_html(summary: Summary, info: RunInfo, **shown: Any) -> str:
+    """`summary_html` of a run, with the names of its models; `shown` are its options."""
     models = [model for model in (info.baseline, info.model) if model is not None]
     labels = [model_label(model) for model in models[-len(models_of(summary)) :]]
-    return render(
-        "page/evaluate/figures.html",
-        summary=summary,
-        models=models_of(summary),
-        roles=ROLES,  # a model alone has the colour of the reference
-        labels=labels,
-        story=story_text(summary, labels[-1], final=final and not so_far),
-        link=link,
-        final=final,
-        so_far=so_far,
-        masked=_masked(summary),
-        conclusion=conclusion_text(summary),
-        limits=[f"{100 * x:g} %" for x in (info.limits.pass_below, info.limits.risk_below)],
-        drawn=_drawn(summary),
-        change=change_text(summary),
-        outlook=outlook_text(summary),
-        interval=interval_heading(summary),
-        alarms=[sentence(alarm) for alarm in summary.alarms if alarm != UNCHANGED_ALARM],
-    )
-
-
-def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str]] | None:
-    """The change of the conclusion, its interval and how its numbers are written, if it has one."""
-    pair = summary.comparison
-    if pair is None:
-        return None
-    change, span = pair.difference_nats, pair.difference_interval
-    form: Callable[[float], str] = "{:+g} nats".format
-    if summary.metric.scaled:
-        change, span, form = pair.relative_change, pair.interval, "{:+.3g} %".format
-    if span is None or not all(map(math.isfinite, (change, span.low, span.high))):
-        return None
-    if summary.metric.scaled:
-        change, span = 100 * change, replace(span, low=100 * span.low, high=100 * span.high)
-    return (change, span, form) if span.low < span.high else None
-
-
-def _masked(summary: Summary) -> GroupFigures | None:
-    """The figures of mask tokens alone, where unchanged ones flatter the mean."""
-    kinds = {group.name: group for group in summary.model.by_kind}
-    return kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None
+    return summary_html(summary, labels, info.limits, **shown)
 
 
 def so_far_text(summary: Summary, expected: int | None) -> str:
@@ -207,7 +157,7 @@ def all_figures_html(summary: Summary, info: RunInfo) -> str:
     return render(
         "page/evaluate/all_figures.html",
         story=story_text(summary, "") if summary.comparison else "",
-        masked=_masked(summary),
+        masked=masked_figures(summary),
         tables=tables,
         unchanged=unchanged,
         info=info,
@@ -266,15 +216,6 @@ def excerpt(token: TokenExample, around: int = _EXCERPT) -> tuple[str, str]:
         after = after[:around]
         after = (after.rpartition(" ")[0] or after) + " …"
     return before, after
-
-
-def sentence(message: str) -> str:
-    """A message with a capital and one full stop.
-
-    >>> sentence("see ../a.csv"), sentence("it failed.")
-    ('See ../a.csv.', 'It failed.')
-    """
-    return f"{message[:1].upper()}{message[1:]}".rstrip(".") + "."
 
 
 def side_by_side_html(

@@ -5,113 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
-from functools import partial
 from typing import Any, NamedTuple
 
-from fillmask_ui.comparing import Comparison, Contrast, ContrastedWord, compare, pair_masks
+from fillmask_ui.comparing import Comparison, Contrast, compare, pair_masks
 from fillmask_ui.filling import unscorable
 from fillmask_ui.filling.prompt import normalise_masks, split_words
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.show.numbers import percent
+from fillmask_ui.show.answers import contrast_html
 from fillmask_ui.show.render import render
-from fillmask_ui.show.words import compared_name, first_words, points
-from fillmask_ui.ui.explore.charts import Axis, Cell, Mark, Row
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.prediction_view import model_name
 from fillmask_ui.ui.explore.sentence_strip import version_of
 from fillmask_ui.ui.session import Session, check_text
 
-# Words with bars, and those asked about; the table has them all.
-MAX_ROWS = 10
 # Longest name of a sentence by the words in which it differs.
 _MAX_NAME = 28
-
-
-def contrast_html(
-    found: Contrast,
-    models: tuple[MaskedLM, MaskedLM],
-    question: Question,
-    *,
-    of: str,
-    names: tuple[str, str],
-    titles: tuple[str, str],
-    number: int | None,
-    hidden: str | None = None,
-    key: str = "",
-    notes: Sequence[str] = (),
-) -> str:
-    """The conclusion, the bars, the figures and the table of all words; the reference comes first.
-
-    The chart calls the sides, `models` or `sentences` (`of`), by their `names`; `titles` are in
-    full. `number` is that of the mask, None where the text has one; a click writes a word into the
-    text and mask of `key`, if any.
-    """
-    name = partial(compared_name, first=models[0].vocabulary, second=models[1].vocabulary)
-    by_change = sorted(found.candidates, key=lambda own: -abs(own.difference or 0.0))
-    by_size = sorted(found.candidates, key=lambda own: -max(p or 0.0 for p in own.probabilities))
-    change = question.by == "change"
-    ordered = by_change if change else by_size
-    shown = [own for place, own in enumerate(ordered) if place < MAX_ROWS or own.asked]
-    steps = [100 * (own.difference or 0.0) for own in shown]
-    axis = Axis.fitted(steps, "points", signed=True) if change else Axis.shares(question.zoom)
-    rows = [
-        Row(
-            name(own),
-            *(_difference(own, axis) if change else _shares(own, axis)),
-            key="" if own.token_id is None or not key else f"{key}:{own.token_id}",
-            title=f"click to write {own.word} there",
-            truth=own.asked and own.word == hidden,
-            notes=("asked",) if own.asked and own.word != hidden else (),
-        )
-        for own in shown
-    ]
-    return render(
-        "page/explore/contrast.html",
-        mask=found,
-        of=of,
-        names=names,
-        titles=titles,
-        change=change,
-        rows=rows,
-        axis=axis,
-        words=by_size,
-        name=name,
-        points=_points,
-        first=[name(own) for own in first_words(found)],
-        most=by_change[0],
-        truth=next((own for own in found.candidates if own.asked and own.word == hidden), None),
-        number=number,
-        notes=notes,
-        unit=question.unit,
-        zoom=question.zoom,
-    )
-
-
-Drawn = tuple[tuple[Mark, ...], tuple[Cell, ...]]
-
-
-def _difference(own: ContrastedWord, axis: Axis) -> Drawn:
-    """One bar, in the colour of the side that gives more; none without both."""
-    cells = *(Cell("–" if p is None else percent(p)) for p in own.probabilities), _ranks(own)
-    if own.difference is None:
-        return (), cells
-    side = "candidate" if own.difference > 0 else "reference"
-    return (axis.mark(100 * own.difference, side, _points(own)),), cells
-
-
-def _shares(own: ContrastedWord, axis: Axis) -> Drawn:
-    return axis.pair(own.probabilities), (Cell(_points(own)), _ranks(own))
-
-
-def _points(own: ContrastedWord) -> str:
-    return points(own).replace("-", "−") or "–"
-
-
-def _ranks(own: ContrastedWord) -> Cell:
-    """From the reference to the candidate; a rank that stays says little."""
-    if own.rank is None or own.other_rank is None:
-        return Cell("–", quiet=True)
-    return Cell(f"{own.rank:,} → {own.other_rank:,}", quiet=own.rank == own.other_rank)
 
 
 class Pair(NamedTuple):
@@ -164,8 +72,8 @@ def shown(pair: Pair, found: Contrast, notes: Sequence[str] = ()) -> Json:
     asked = pair.asked
     html = contrast_html(
         found,
-        pair.models,
-        asked.question,
+        [model.vocabulary for model in pair.models],
+        **_look(asked.question),
         of="models",
         names=("reference", "candidate"),
         titles=pair.names,
@@ -175,6 +83,11 @@ def shown(pair: Pair, found: Contrast, notes: Sequence[str] = ()) -> Json:
         notes=[*(f"{note[:1].upper()}{note[1:]}." for note in notes), *pair.notes],
     )
     return {"kind": "none", "html": html}
+
+
+def _look(question: Question) -> dict[str, Any]:
+    """How the reader wants to see it."""
+    return {"by": question.by, "unit": question.unit, "zoom": question.zoom}
 
 
 def joint_html(session: Session, question: Question) -> str:
@@ -204,8 +117,8 @@ def contrast_sentences(session: Session, values: Mapping[str, Any]) -> Json:
     choices = {"masks": (asked.mask, asked.mask), "top_k": asked.question.top_k, "words": words}
     html = contrast_html(
         session.ask(asked.model, pair_masks, asked.text, other, **choices),
-        (asked.model, asked.model),
-        asked.question,
+        (asked.model.vocabulary, asked.model.vocabulary),
+        **_look(asked.question),
         of="sentences",
         names=differing_words(asked.text, other),
         titles=(asked.text, other),

@@ -23,11 +23,11 @@ from fillmask_ui.comparing.divergence_search import (
 from fillmask_ui.errors import OptionError
 from fillmask_ui.intervals import share_interval
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.show.bars import Axis, Cell, Row
 from fillmask_ui.show.numbers import in_unit
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.explore.charts import Axis, Cell, Row
 from fillmask_ui.ui.explore.explore_state import Json, Question
 from fillmask_ui.ui.session import Session, check_text
 

@@ -16,9 +16,9 @@ from fillmask_ui.filling import MAX_TOP_K, fill, score_candidates, unscorable
 from fillmask_ui.filling.guesses import Guesses, key, parse_guesses
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, ScoredWord, finite
+from fillmask_ui.show.bars import Axis, Cell, Row
 from fillmask_ui.show.numbers import loss_number, loss_text, percent
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.explore.charts import Axis, Cell, Row
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.session import Session, check_text
 

@@ -10,11 +10,10 @@ from typing import Any, Literal
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.options import Option, options_of
-from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.records import Candidate
+from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.schema import from_values
+from fillmask_ui.show.answers import frames, grown, named
 from fillmask_ui.show.render import render
-from fillmask_ui.show.words import token_name
 from fillmask_ui.ui import figure
 from fillmask_ui.ui.figure import Asked, Shown
 from fillmask_ui.ui.job import Report, Unfinished, Waiting
@@ -208,24 +207,6 @@ SERVED = {"figure": shown, "cell": cell, "history": history}
 
 # Signs that join the word before them in any vocabulary.
 _CLOSING = frozenset(".,;:!?%)]}’”")
-_LEAST_GROWTH = 0.01  # of a probability that a sentence tells
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One position at one step."""
-
-    word: str  # the token after the step, or else its best candidate
-    state: str  # `new`, `filled`, `hidden`, or `again` when remasked
-    sure: float  # the model's latest confidence, in [0, 1]
-    probability: float | None = None  # of a new token, at temperature 1
-
-
-def named(vocabulary: Vocabulary, token_id: int) -> str:
-    """A token's display name: `…ing` for a piece that continues a word."""
-    return token_name(
-        vocabulary.token(token_id), vocabulary.word(token_id), vocabulary.is_continuation(token_id)
-    )
 
 
 def sureness(confidence: float, order: str, vocabulary_size: int) -> float:
@@ -233,63 +214,19 @@ def sureness(confidence: float, order: str, vocabulary_size: int) -> float:
     return 1 + confidence / math.log(vocabulary_size) if order == "entropy" else confidence
 
 
-def frames(
-    result: Unmasked, order: str, vocabulary: Vocabulary, vocabulary_size: int
-) -> list[dict[int, Cell]]:
-    """The cells of the initially hidden positions, one dict per step."""
-    shown: list[dict[int, Cell]] = []
-    for step in result.steps:
-        filled = {token.position: token for token in step.filled}
-        again = {token.position for token in step.remasked}
-        cells: dict[int, Cell] = {}
-        for state in step.hidden:
-            token = filled.get(state.position)
-            best = token or state.candidates[0]
-            cells[state.position] = Cell(
-                named(vocabulary, best.token_id),
-                "new" if token else "hidden",
-                sureness(state.confidence, order, vocabulary_size),
-                token.probability if token else None,
-            )
-        for position, cell in shown[-1].items() if shown else ():
-            if position not in cells:
-                state_name = "again" if position in again else "filled"
-                cells[position] = Cell(cell.word, state_name, cell.sure)
-        shown.append(dict(sorted(cells.items())))
-    return shown
-
-
-def grown(result: Unmasked, number: int) -> tuple[Candidate, float] | None:
-    """The hidden token that step `number`, from 1, made surer by most, and its probability before.
-
-    None where it is less than a percent, or was not among the candidates before.
-    """
-    if number == len(result.steps) or not result.steps[number - 1].filled:
-        return None
-    before = {
-        (own.position, one.token_id): one.probability
-        for own in result.steps[number - 1].hidden
-        for one in own.candidates
-    }
-    pairs = [
-        (own.candidates[0], before.get((own.position, own.candidates[0].token_id), 1.0))
-        for own in result.steps[number].hidden
-    ]
-    pair = max(pairs, key=lambda own: own[0].probability - own[1], default=None)
-    return pair if pair and pair[0].probability - pair[1] >= _LEAST_GROWTH else None
-
-
 def side_pieces(
     result: Unmasked, config: UnmaskingConfig, side: str, model: MaskedLM
 ) -> dict[str, str]:
     """One side: its `strips`, and in `sides` its sentences, grid, line and figures."""
-    vocabulary = model.vocabulary
+    vocabulary, size = model.vocabulary, model.signature.vocabulary_size
     values = {
         "side": side,
         "result": result,
         "order": ORDER_LABELS[config.order],
         "confident": config.order in CONFIDENCES,
-        "frames": frames(result, config.order, vocabulary, model.signature.vocabulary_size),
+        "frames": frames(
+            result, vocabulary, lambda own: sureness(own.confidence, config.order, size)
+        ),
         "grown": partial(grown, result),
         "vocabulary": vocabulary,
         "name": partial(named, vocabulary),

@@ -1,0 +1,355 @@
+"""What is said of records, as HTML from templates: for the page and for notebooks.
+
+The tints do not depend on the sentence, so that two sentences can be compared. A `unit` is nats or
+bits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from fillmask_ui.comparing import Contrast, ContrastedWord
+from fillmask_ui.comparing.word_contrast import (
+    DIFFERENT_CUTS,
+    ComparedWord,
+    summarize_comparison,
+)
+from fillmask_ui.evaluation import Summary
+from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, GroupFigures
+from fillmask_ui.filling.word_surprisal import WordSurprisal, summarize_surprisal
+from fillmask_ui.intervals import Interval, Limits
+from fillmask_ui.records import ROLES, Candidate
+from fillmask_ui.show.bars import Axis, Cell, Column, Columns, Mark, Row, short
+from fillmask_ui.show.figures import interval_heading, models_of
+from fillmask_ui.show.numbers import in_unit, percent
+from fillmask_ui.show.render import render
+from fillmask_ui.show.sentences import change_text, conclusion_text, outlook_text, story_text
+from fillmask_ui.show.words import (
+    Spelling,
+    candidate_names,
+    compared_name,
+    first_words,
+    points,
+    token_name,
+)
+from fillmask_ui.unmasking import Unmasked
+from fillmask_ui.unmasking.decoding_history import HiddenPosition
+
+# Words with a column each; the tables have them all.
+MAX_COLUMNS = 100
+# Words with bars, and those asked about.
+MAX_ROWS = 10
+_LEAST_GROWTH = 0.01  # of a probability that a sentence tells
+
+
+def contrast_html(
+    found: Contrast,
+    vocabularies: Sequence[Spelling],
+    *,
+    of: str,
+    names: tuple[str, str],
+    titles: tuple[str, str],
+    number: int | None,
+    hidden: str | None = None,
+    key: str = "",
+    notes: Sequence[str] = (),
+    by: str = "probability",
+    unit: str = "nats",
+    zoom: int = 1,
+    live: bool = True,
+) -> str:
+    """The conclusion, the bars, the figures and the table of all words; the reference comes first.
+
+    The chart calls the sides, `models` or `sentences` (`of`), by their `names`; `titles` are in
+    full. `number` is that of the mask, None where the text has one; a click writes a word into the
+    text and mask of `key`, if any.
+    """
+    name = partial(compared_name, first=vocabularies[0], second=vocabularies[1])
+    by_change = sorted(found.candidates, key=lambda own: -abs(own.difference or 0.0))
+    by_size = sorted(found.candidates, key=lambda own: -max(p or 0.0 for p in own.probabilities))
+    change = by == "change"
+    ordered = by_change if change else by_size
+    shown = [own for place, own in enumerate(ordered) if place < MAX_ROWS or own.asked]
+    steps = [100 * (own.difference or 0.0) for own in shown]
+    axis = Axis.fitted(steps, "points", signed=True) if change else Axis.shares(zoom)
+    rows = [
+        Row(
+            name(own),
+            *(_difference(own, axis) if change else _shares(own, axis)),
+            key="" if own.token_id is None or not key else f"{key}:{own.token_id}",
+            title=f"click to write {own.word} there",
+            truth=own.asked and own.word == hidden,
+            notes=("asked",) if own.asked and own.word != hidden else (),
+        )
+        for own in shown
+    ]
+    return render(
+        "page/explore/contrast.html",
+        mask=found,
+        of=of,
+        names=names,
+        titles=titles,
+        change=change,
+        rows=rows,
+        axis=axis,
+        words=by_size,
+        name=name,
+        points=_points,
+        first=[name(own) for own in first_words(found)],
+        most=by_change[0],
+        truth=next((own for own in found.candidates if own.asked and own.word == hidden), None),
+        number=number,
+        notes=notes,
+        unit=unit,
+        zoom=zoom,
+        live=live,
+    )
+
+
+Drawn = tuple[tuple[Mark, ...], tuple[Cell, ...]]
+
+
+def _difference(own: ContrastedWord, axis: Axis) -> Drawn:
+    """One bar, in the colour of the side that gives more; none without both."""
+    cells = *(Cell("–" if p is None else percent(p)) for p in own.probabilities), _ranks(own)
+    if own.difference is None:
+        return (), cells
+    side = "candidate" if own.difference > 0 else "reference"
+    return (axis.mark(100 * own.difference, side, _points(own)),), cells
+
+
+def _shares(own: ContrastedWord, axis: Axis) -> Drawn:
+    return axis.pair(own.probabilities), (Cell(_points(own)), _ranks(own))
+
+
+def _points(own: ContrastedWord) -> str:
+    return points(own).replace("-", "−") or "–"
+
+
+def _ranks(own: ContrastedWord) -> Cell:
+    """From the reference to the candidate; a rank that stays says little."""
+    if own.rank is None or own.other_rank is None:
+        return Cell("–", quiet=True)
+    return Cell(f"{own.rank:,} → {own.other_rank:,}", quiet=own.rank == own.other_rank)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The borders between the tints of words, in nats; below the first there is none."""
+
+    borders: tuple[float, ...]
+
+    def of(self, nats: float) -> int:
+        """The number of the tint; 0 for none.
+
+        >>> levels = Levels((2.0, 4.0))
+        >>> levels.of(1.9), levels.of(2.0), levels.of(float("inf")), levels.of(float("nan"))
+        (0, 1, 2, 0)
+        """
+        return sum(nats >= border for border in self.borders)
+
+    def labels(self, unit: str) -> tuple[str, ...]:
+        """What each tint stands for, in the reader's unit.
+
+        >>> Levels((2.0, 4.0)).labels("nats"), Levels((2.0, 4.0)).labels("bits")
+        (('0–2', '2–4', '4+'), ('0–2.9', '2.9–5.8', '5.8+'))
+        """
+        ends = [f"{in_unit(border, unit):.2g}" for border in self.borders]
+        between = (f"{low}–{high}" for low, high in itertools.pairwise(("0", *ends)))
+        return (*between, f"{ends[-1]}+")
+
+
+# Of a KL divergence, and of a difference of losses.
+CHANGES = Levels((0.05, 0.2, 0.5, 1.0))
+# A uniform guess among 22,000 words costs 10 nats.
+LOSSES = Levels((2.0, 4.0, 6.0, 8.0))
+
+
+def surprisal_values(
+    words: Sequence[WordSurprisal], vocabulary: Spelling, unit: str
+) -> dict[str, Any]:
+    """What the template of a sentence's surprisal is filled in with, for the words known so far."""
+    columns = [
+        Column(
+            own.word.text,
+            in_unit(own.nll_nats, unit),
+            short(in_unit(own.nll_nats, unit)),
+            candidate_names(own.wanted, vocabulary)[0],
+            level=LOSSES.of(own.nll_nats),
+        )
+        for own in words[:MAX_COLUMNS]
+        if not own.unknown
+    ]
+    return {
+        "summary": summarize_surprisal(words),
+        "unknown": [own.word.text for own in words if own.unknown],
+        "labels": LOSSES.labels(unit),
+        "chart": Columns.of(columns, unit),
+    }
+
+
+def compared_values(
+    words: Sequence[ComparedWord], alike: bool, tint: str, unit: str
+) -> dict[str, Any]:
+    """The same for a sentence under two models; `tint` as of `compared_column`."""
+    columns = [compared_column(own, tint, unit) for own in words[:MAX_COLUMNS]]
+    return {
+        "tint": tint,
+        "alike": alike,
+        "labels": LOSSES.labels(unit),
+        "note": "" if alike else DIFFERENT_CUTS,
+        "chart": Columns.of([own for own in columns if own.below], unit),
+        "summary": summarize_comparison(words),
+        "unknown": [own.text for own in words if own.unknown],
+    }
+
+
+def compared_column(own: ComparedWord, tint: str, unit: str) -> Column:
+    """A word by the difference of its losses, or by one of them; an unknown one has no number."""
+    if own.unknown:
+        return Column(own.text, 0.0, "unknown", "")
+    one, two = (in_unit(nats, unit) for nats in (own.nll_nats, own.other_nll_nats))
+    both = f"{short(one)} → {short(two)}"
+    if tint != "difference":
+        value, nats = (one, own.nll_nats) if tint == "a" else (two, own.other_nll_nats)
+        return Column(own.text, value, f"{value:.2f}", both, LOSSES.of(nats))
+    value = two - one
+    if math.isnan(value) or not value:
+        return Column(own.text, 0.0, "=", both)
+    side = "candidate" if value > 0 else "reference"
+    text = f"{value:+.2f}".replace("-", "−")
+    return Column(own.text, value, text, both, CHANGES.of(abs(own.difference_nats)), side)
+
+
+@dataclass(frozen=True)
+class StepCell:
+    """One position at one step."""
+
+    word: str  # the token after the step, or else its best candidate
+    state: str  # `new`, `filled`, `hidden`, or `again` when remasked
+    sure: float  # the model's latest confidence, in [0, 1]
+    probability: float | None = None  # of a new token, at temperature 1
+
+
+def named(vocabulary: Spelling, token_id: int) -> str:
+    """A token's display name: `…ing` for a piece that continues a word."""
+    return token_name(
+        vocabulary.token(token_id), vocabulary.word(token_id), vocabulary.is_continuation(token_id)
+    )
+
+
+def frames(
+    result: Unmasked, vocabulary: Spelling, sure: Callable[[HiddenPosition], float]
+) -> list[dict[int, StepCell]]:
+    """The cells of the initially hidden positions, one dict per step; `sure` is in [0, 1]."""
+    shown: list[dict[int, StepCell]] = []
+    for step in result.steps:
+        filled = {token.position: token for token in step.filled}
+        again = {token.position for token in step.remasked}
+        cells: dict[int, StepCell] = {}
+        for state in step.hidden:
+            token = filled.get(state.position)
+            best = token or state.candidates[0]
+            cells[state.position] = StepCell(
+                named(vocabulary, best.token_id),
+                "new" if token else "hidden",
+                sure(state),
+                token.probability if token else None,
+            )
+        for position, cell in shown[-1].items() if shown else ():
+            if position not in cells:
+                state_name = "again" if position in again else "filled"
+                cells[position] = StepCell(cell.word, state_name, cell.sure)
+        shown.append(dict(sorted(cells.items())))
+    return shown
+
+
+def grown(result: Unmasked, number: int) -> tuple[Candidate, float] | None:
+    """The hidden token that step `number`, from 1, made surer by most, and its probability before.
+
+    None where it is less than a percent, or was not among the candidates before.
+    """
+    if number == len(result.steps) or not result.steps[number - 1].filled:
+        return None
+    before = {
+        (own.position, one.token_id): one.probability
+        for own in result.steps[number - 1].hidden
+        for one in own.candidates
+    }
+    pairs = [
+        (own.candidates[0], before.get((own.position, own.candidates[0].token_id), 1.0))
+        for own in result.steps[number].hidden
+    ]
+    pair = max(pairs, key=lambda own: own[0].probability - own[1], default=None)
+    return pair if pair and pair[0].probability - pair[1] >= _LEAST_GROWTH else None
+
+
+def summary_html(
+    summary: Summary,
+    labels: Sequence[str],
+    limits: Limits,
+    *,
+    final: bool = True,
+    so_far: str = "",
+    link: str = "",
+) -> str:
+    """What was measured of models with these labels: the conclusion, its interval, the figures.
+
+    `so_far` qualifies the verdict of an unfinished run; `link` opens the page with this result,
+    blank for none. `final` adds what can be done next.
+    """
+    return render(
+        "page/evaluate/figures.html",
+        summary=summary,
+        models=models_of(summary),
+        roles=ROLES,  # a model alone has the colour of the reference
+        labels=labels,
+        story=story_text(summary, labels[-1], final=final and not so_far),
+        link=link,
+        final=final,
+        so_far=so_far,
+        masked=masked_figures(summary),
+        conclusion=conclusion_text(summary),
+        limits=[f"{100 * x:g} %" for x in vars(limits).values()],
+        drawn=_drawn(summary),
+        change=change_text(summary),
+        outlook=outlook_text(summary),
+        interval=interval_heading(summary),
+        alarms=[sentence(alarm) for alarm in summary.alarms if alarm != UNCHANGED_ALARM],
+    )
+
+
+def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str]] | None:
+    """The change of the conclusion, its interval and how its numbers are written, if it has one."""
+    pair = summary.comparison
+    if pair is None:
+        return None
+    change, span = pair.difference_nats, pair.difference_interval
+    form: Callable[[float], str] = "{:+g} nats".format
+    if summary.metric.scaled:
+        change, span, form = pair.relative_change, pair.interval, "{:+.3g} %".format
+    if span is None or not all(map(math.isfinite, (change, span.low, span.high))):
+        return None
+    if summary.metric.scaled:
+        change, span = 100 * change, replace(span, low=100 * span.low, high=100 * span.high)
+    return (change, span, form) if span.low < span.high else None
+
+
+def masked_figures(summary: Summary) -> GroupFigures | None:
+    """The figures of mask tokens alone, where unchanged ones flatter the mean."""
+    kinds = {group.name: group for group in summary.model.by_kind}
+    return kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None
+
+
+def sentence(message: str) -> str:
+    """A message with a capital and one full stop.
+
+    >>> sentence("see ../a.csv"), sentence("it failed.")
+    ('See ../a.csv.', 'It failed.')
+    """
+    return f"{message[:1].upper()}{message[1:]}".rstrip(".") + "."
