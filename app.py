@@ -1,4 +1,4 @@
-"""The page as a Space and as `python app.py`; `fillmask-ui` is the same."""
+"""The page as `python app.py`, in a Space too; `fillmask-ui` is the same."""
 
 from __future__ import annotations
 

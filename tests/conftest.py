@@ -37,7 +37,7 @@ SLOW_PLACES = (
     *("sweeps/test_table", "test_diagnose", "test_divergence", "test_docs", "test_many_machines"),
     *("test_lessons_context", "test_lessons_exercises", "test_lessons_masking", "test_package"),
     *("test_lessons_senses", "test_lessons_uncertainty", "test_parts", "test_quantize"),
-    *("test_variants_measure",),
+    *("test_space", "test_variants_measure"),
 )
 
 # Left out by default, run by `pytest -m slow`: simulations, and faults of many processes.

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -80,6 +79,28 @@ def test_mypy():
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def new_environment(home, *requirements, offline=True):
+    """Python of a new virtual environment with these requirements installed.
+
+    Offline the dependencies come from this environment, without its copy of the package: a path
+    line does not run the .pth files of that folder.
+    """
+    assert run(sys.executable, "-m", "venv", "--without-pip", str(home)).returncode == 0
+    python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q"]
+    if offline:
+        code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+        site = Path(run(str(python), "-c", code).stdout.strip())
+        here = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+        (site / "dependencies.pth").write_text("\n".join([*here, ""]))
+        pip.append("--no-index")
+    installed = run(*pip, *requirements)
+    assert installed.returncode == 0, installed.stderr
+    code = "import fillmask_ui.cli.main"  # the namespace of a file beside it is none
+    assert "--no-deps" in requirements or run(str(python), "-c", code, cwd=home).returncode == 1
+    return python
+
+
 def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path):
     built = run(
         sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), "."
@@ -88,20 +109,7 @@ def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     assert "fillmask_ui/py.typed" in zipfile.ZipFile(wheel).namelist()
     home = tmp_path / "venv"
-    assert run(sys.executable, "-m", "venv", str(home)).returncode == 0
-    python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
-    installed = run(
-        str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-index", str(wheel)
-    )
-    assert installed.returncode == 0, installed.stderr
-    # The declared dependencies come from this environment, offline; its own copy of the package
-    # does not, since a path line does not run the .pth files of that folder.
-    (site,) = (
-        home.glob("lib/python*/site-packages")
-        if os.name != "nt"
-        else [home / "Lib" / "site-packages"]
-    )
-    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    python = new_environment(home, "--no-deps", str(wheel))
     code = "import fillmask_ui; print(fillmask_ui.__file__)"
     assert run(str(python), "-c", code, cwd=tmp_path).stdout.startswith(str(home))
     program = python.with_name("fillmask-ui")
@@ -110,3 +118,8 @@ def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path):
     assert result.returncode == 0, result.stderr
     (mask,) = json.loads(result.stdout)["masks"]
     assert len(mask["candidates"]) == 5
+    written = [
+        run(str(own), "-m", "fillmask_ui", "space", "tree", "--force", cwd=tmp_path)
+        for own in (python, sys.executable)  # of the wheel, of the clone
+    ]
+    assert written[0].stdout == written[1].stdout != ""

@@ -36,6 +36,7 @@ _COMMANDS = {
     "export": "Write a PyTorch model as ONNX in float32, and compare it with PyTorch.",
     "quantize": "Make quantized variants of a model in full precision, and measure them.",
     "package": "Make a folder to ship of a trained model.",
+    "space": "Write the page as a folder that a Hugging Face Space runs, ready to upload.",
     "bench": "Measure this machine's speed, also of what is usually used instead.",
     "runs": "Evaluation runs: list, show, compare, delete, export, push.",
 }
