@@ -17,6 +17,7 @@ ROOMS = [
     "quantizing",
     "bench",
     "sweeps",
+    "bridges",
     "cluster",
     "runs",
     "texts",
@@ -50,9 +51,11 @@ HEAVY = {
     "pydantic": ("schema",),
     "platformdirs": ("files",),
     "yaml": ("lessons/", "ui/explore/examples"),
-    "datasets": ("texts/",),
+    "datasets": ("texts/", "bridges/"),
     "pyarrow": ("texts/", "runs/", "cluster/"),
     "ray": ("cluster/",),
+    "lm_eval": ("bridges/",),
+    "evaluate": ("bridges/",),
 }
 
 

@@ -1,9 +1,7 @@
 """A stored run in an experiment tracker: figures, intervals, signature, and a row per text.
 
-Login, server, folder and offline mode are the tracker's own: its variables decide, none of ours.
+Login, server, folder and offline mode are the tracker's own: its variables decide.
 """
-
-from __future__ import annotations
 
 import contextlib
 import os
@@ -21,63 +19,54 @@ from fillmask_ui.evaluation import EvaluatedText
 from fillmask_ui.records import finite
 from fillmask_ui.runs.store import Run
 
-PROJECT = "fillmask-ui"  # by default
-_TABLE = "rows"  # its name in a tracker; `texts` is a figure
+_COLUMNS = ("text_id", "text", "hidden_tokens", "mean_nll_nats", "top1_accuracy", "hardest_token")
+_TABLE = "rows"  # `texts` is a figure
 
 
 @dataclass(frozen=True)
 class Pushed:
     """What a tracker gets of a run."""
 
-    project: str
     name: str  # of the run
-    settings: Mapping[str, str]  # the signature, whole and in its parts, and what is no number
-    figures: Mapping[str, float]  # of `Summary.to_dict`, `baseline/perplexity` for a nested one
+    settings: dict[str, str]  # the signature, whole and in parts, and what else is no number
+    figures: dict[str, float]  # of `Summary.to_dict`, `baseline/perplexity` for a nested one
     columns: list[str]
     rows: list[list[Any]]  # one per measured text, a cell a column
 
 
-def _to_trackio(trackio: Any, pushed: Pushed) -> None:
+def _to_trackio(trackio: Any, run: Pushed, project: str) -> None:
+    # What this machine does now is not what the run measured.
+    quiet: dict[str, Any] = {"embed": False, "auto_log_gpu": False, "auto_log_cpu": False}
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        run = trackio.init(
-            project=pushed.project,
-            name=pushed.name,
-            config=dict(pushed.settings),
-            embed=False,
-            auto_log_gpu=False,  # what this machine does now is not what the run measured
-            auto_log_cpu=False,
-        )
-        table = trackio.Table(columns=pushed.columns, data=pushed.rows)
-        run.log({**pushed.figures, _TABLE: table})
+        made = trackio.init(project=project, name=run.name, config=run.settings, **quiet)
+        made.log({**run.figures, _TABLE: trackio.Table(columns=run.columns, data=run.rows)})
         trackio.finish()
     # It only warns of a server that does not answer, and keeps the run for the next time.
     if failed := [one for one in told if one.category is UserWarning]:
         raise DataError(str(failed[-1].message))
 
 
-def _to_wandb(wandb: Any, pushed: Pushed) -> None:
-    settings = dict(pushed.settings)
-    with wandb.init(project=pushed.project, name=pushed.name, config=settings) as run:
-        table = wandb.Table(columns=pushed.columns, data=pushed.rows)
-        run.log({**pushed.figures, _TABLE: table})
+def _to_wandb(wandb: Any, run: Pushed, project: str) -> None:
+    with wandb.init(project=project, name=run.name, config=run.settings) as made:
+        made.log({**run.figures, _TABLE: wandb.Table(columns=run.columns, data=run.rows)})
 
 
-def _to_mlflow(mlflow: Any, pushed: Pushed) -> None:
-    mlflow.set_experiment(pushed.project)
-    with mlflow.start_run(run_name=pushed.name):
-        mlflow.log_params(dict(pushed.settings))
-        mlflow.log_metrics(dict(pushed.figures))
-        cells = zip(pushed.columns, zip(*pushed.rows, strict=True), strict=True)
+def _to_mlflow(mlflow: Any, run: Pushed, project: str) -> None:
+    mlflow.set_experiment(project)
+    with mlflow.start_run(run_name=run.name):
+        mlflow.log_params(run.settings)
+        mlflow.log_metrics(run.figures)
+        cells = zip(run.columns, zip(*run.rows, strict=True), strict=True)
         mlflow.log_table({name: [*own] for name, own in cells}, f"{_TABLE}.json")
 
 
 @dataclass(frozen=True)
 class Tracker:
-    """A tracker; its name is that of its module and of the extra that installs it."""
+    """A tracker, named as its module and as the extra that installs it."""
 
-    write: Callable[[Any, Pushed], None]  # called with the module
-    advice: str  # where it keeps runs, for a push that failed
+    write: Callable[[Any, Pushed, str], None]  # called with the module and the project
+    advice: str  # for a push that failed
     # Set where the user has not: by default a server that is gone is asked for minutes.
     variables: Mapping[str, str]
 
@@ -102,28 +91,26 @@ TRACKERS = {
 }
 
 
-def push(run: Run, tracker: str, project: str = PROJECT) -> Pushed:
+def push(run: Run, tracker: str, project: str = "fillmask-ui") -> Pushed:
     """Write a run, done or not, as a new run of a tracker's project; what was written is returned.
 
     Raises:
         OptionError: for an unknown tracker, or a blank project.
-        DataError: if the tracker is not installed or does not take the run, or the run has
-            measured no text.
+        DataError: if nothing was measured, or the tracker is missing or does not take the run.
     """
     if tracker not in TRACKERS:
         raise OptionError(unknown("tracker", tracker, TRACKERS))
     if not project.strip():
         raise OptionError("the project has no name: give one with --project NAME")
-    spec = find_spec(tracker)
-    if spec is None or spec.origin is None:  # of a folder such as ./wandb it is None
+    spec, own = find_spec(tracker), TRACKERS[tracker]
+    if spec is None or spec.origin is None:  # as of a folder such as ./wandb
         raise DataError(f"{tracker} is not installed: pip install 'fillmask-ui[{tracker}]'")
-    pushed, own = contents(run, project), TRACKERS[tracker]
+    pushed = contents(run)
     for name, value in own.variables.items():
         os.environ.setdefault(name, value)
     try:
-        # Standard output is the command's own.
-        with contextlib.redirect_stdout(sys.stderr):
-            own.write(import_module(tracker), pushed)
+        with contextlib.redirect_stdout(sys.stderr):  # the command's own is for its result
+            own.write(import_module(tracker), pushed, project)
     except Exception as error:  # trackers raise errors of many libraries
         raise DataError(
             f"{tracker} did not take run {pushed.name}, which stays as it is "
@@ -132,38 +119,26 @@ def push(run: Run, tracker: str, project: str = PROJECT) -> Pushed:
     return pushed
 
 
-def contents(run: Run, project: str = PROJECT) -> Pushed:
+def contents(run: Run) -> Pushed:
     """What of a run is pushed; a `DataError` if it has measured no text."""
     info, values = run.info, run.summary().to_dict()
-    rows = [_row(row) for row in run.rows() if isinstance(row, EvaluatedText)]
-    if not rows:
-        raise DataError(f"run {info.name} has measured no text: there is nothing to push")
     parts = (part.partition(":") for part in info.signature.split("|"))
     settings = {_key(name): value for name, _, value in parts}
     settings |= {"signature": info.signature, "created": info.created, "state": run.state}
     if "verdict" in values:
         settings["verdict"] = values["verdict"]
-    cells = [list(row.values()) for row in rows]
-    return Pushed(project, info.name, settings, dict(_numbers(values)), list(rows[0]), cells)
+    columns = [*_COLUMNS, *(["baseline_mean_nll_nats"] if info.baseline else [])]
+    rows = [_cells(row) for row in run.rows() if isinstance(row, EvaluatedText)]
+    return Pushed(info.name, settings, dict(_numbers(values)), columns, rows)
 
 
-def _row(row: EvaluatedText) -> dict[str, Any]:
-    """The cells of one text; a run measures all its texts with a baseline or none."""
-    scores = row.scores
-    hardest = int(scores.nll_nats.argmax())
+def _cells(row: EvaluatedText) -> list[Any]:
+    """The columns of one text."""
+    nll_nats, right = row.scores.nll_nats, row.scores.ranks == 1
+    cells = [row.id, row.text, len(right), float(nll_nats.mean()), float(right.mean())]
     other = row.other.scores if row.other is not None else row.baseline
-    cells = {
-        "text_id": row.id,
-        "text": row.text,
-        "hidden_tokens": len(row.cols),
-        "mean_nll_nats": float(scores.nll_nats.mean()),
-        "top1_accuracy": float((scores.ranks == 1).mean()),
-        "hardest_token": row.tokens[hardest],
-        "hardest_nll_nats": float(scores.nll_nats[hardest]),
-    }
-    if other is not None:
-        cells["baseline_mean_nll_nats"] = float(other.nll_nats.mean())
-    return dict(finite(cells))
+    beside = [] if other is None else [float(other.nll_nats.mean())]
+    return list(finite([*cells, row.tokens[int(nll_nats.argmax())], *beside]))
 
 
 def _numbers(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
@@ -174,9 +149,9 @@ def _numbers(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, 
     """
     for key, value in values.items():
         name = above + _key(key)
-        if key.endswith("interval_95") and value is not None:
-            value = dict(zip(("low", "high"), value, strict=True))  # noqa: PLW2901
-        if isinstance(value, Mapping):
+        if isinstance(value, list) and key.endswith("interval_95"):
+            yield from zip((f"{name}/low", f"{name}/high"), value, strict=True)
+        elif isinstance(value, Mapping):
             yield from _numbers(value, f"{name}/")
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield name, value

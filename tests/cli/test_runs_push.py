@@ -96,7 +96,7 @@ def test_slips_are_one_line_and_the_run_stays(fillmask, tmp_path, monkeypatch):
     empty = prepare_info(EvaluationConfig(), TableModel(1))
     start(RunStore(tmp_path / "runs"), empty).close()
 
-    def refused(_module, _pushed):
+    def refused(*_):
         raise ConnectionError("no route to host\nand more")
 
     monkeypatch.setitem(push.TRACKERS, "json", push.Tracker(refused, "set ADDRESS", {}))

@@ -1,0 +1,158 @@
+"""The model `fillmask` of lm-evaluation-harness: likelihoods of a masked language model.
+
+Definition: the pseudo-log-likelihood of a continuation given its context. Both are one text. Each
+token of the continuation is hidden alone, one after another (`within_word`: with the later
+sub-tokens of its word), while the model sees all others, behind it too; ln P(token | all others) is
+summed over the continuation. Without a context it is that of `pseudo_log_likelihoods`.
+
+Rivals: a causal model sees the left side alone, and its sum is the logarithm of a probability of
+texts, which this one is not: compare masked models, or continuations of one context, by it.
+
+Source:
+    Salazar et al. 2020, arXiv:1910.14659; within-word: Kauf and Ivanova 2023, arXiv:2305.10588.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NoReturn, cast
+
+import numpy as np
+from lm_eval.api.model import LM
+from tqdm.auto import tqdm
+
+from fillmask_ui.errors import FillmaskError, OptionError, TextError, unknown
+from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate
+from fillmask_ui.evaluation.metrics import PseudoPerplexity
+from fillmask_ui.masking import HiddenTokens
+from fillmask_ui.models import ModelChoice, load_model
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding, Example
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A text of which the tokens that end behind the character `start` are scored."""
+
+    text: str
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Masks of pseudo-perplexity, for the scored tokens of each part alone."""
+
+    metric: PseudoPerplexity
+    vocabulary: Vocabulary
+    parts: Sequence[_Part]  # by id of the text
+
+    def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
+        every = self.metric.hide(encoding, self.vocabulary, np.random.default_rng(0))
+        start = self.parts[example_id].start
+        kept = np.array([encoding.spans[col].end > start for col in every.cols], bool)  # [M]
+        until = cast("np.ndarray", every.hidden_until)[kept]
+        return replace(every, cols=every.cols[kept], kinds=every.kinds[kept], hidden_until=until)
+
+
+class FillmaskLM(LM):
+    """A masked language model as the harness asks one.
+
+    `pretrained` and the options are those of `load_model`. The batch size that the harness gives
+    changes nothing: batches are cut by their cost.
+    """
+
+    def __init__(
+        self, pretrained: Any = "embedded", within_word: bool = False, **options: Any
+    ) -> None:
+        super().__init__()
+        known = {"within_word", "pretrained"} | {own.name for own in fields(ModelChoice)}
+        known -= {"reference"}
+        own = {name: value for name, value in options.items() if not name.endswith("batch_size")}
+        if strange := own.keys() - known:
+            raise OptionError(unknown("model argument", min(strange), known))
+        try:
+            self.model = load_model(pretrained, **own)
+        except FillmaskError:
+            # The harness asks for `cuda:0` by default, also where there is none.
+            if not str(own.pop("device", "")).startswith("cuda"):
+                raise
+            self.model = load_model(pretrained, **own)
+        self.metric = PseudoPerplexity(within_word=within_word)
+
+    def get_model_info(self) -> dict[str, Any]:
+        """What the harness keeps with its results."""
+        model = self.model.signature
+        return {"model_sha": model.sha256, "signature": EvaluationConfig(self.metric).signature}
+
+    def loglikelihood(
+        self, requests: Sequence[Any], disable_tqdm: bool = False
+    ) -> list[tuple[float, bool]]:
+        """Nats of each continuation, and whether each token of it is the model's best guess.
+
+        A context that is too long loses its beginning. A continuation without a token that can be
+        hidden has -inf. Blanks before one without a context are left out.
+        """
+        answers = [(-np.inf, False)] * len(requests)
+        for row in self._rows([self._fit(*own.args) for own in requests], disable_tqdm):
+            best = bool((row.scores.ranks == 1).all())
+            answers[row.id] = -float(row.scores.nll_nats.sum()), best
+        for own, answer in zip(requests, answers, strict=True):
+            self.cache_hook.add_partial("loglikelihood", own.args, answer)
+        return answers
+
+    def loglikelihood_rolling(
+        self, requests: Sequence[Any], disable_tqdm: bool = False
+    ) -> list[float]:
+        """Nats of each text; of a long one in windows, each of which is seen alone."""
+        windows = [
+            (place, part) for place, own in enumerate(requests) for part in self._cut(*own.args)
+        ]
+        answers = [0.0] * len(requests)
+        for row in self._rows([part for _, part in windows], disable_tqdm):
+            answers[windows[row.id][0]] -= float(row.scores.nll_nats.sum())
+        for own, answer in zip(requests, answers, strict=True):
+            self.cache_hook.add_partial("loglikelihood_rolling", own.args, answer)
+        return answers
+
+    def generate_until(self, *_: Any, **__: Any) -> NoReturn:
+        raise OptionError(
+            "a masked language model does not write texts on: choose tasks with output_type "
+            "multiple_choice, loglikelihood or loglikelihood_rolling"
+        )
+
+    def _rows(self, parts: Sequence[_Part], quiet: bool) -> Iterator[EvaluatedText]:
+        """Measured parts in any order; ids are their places."""
+        texts = [Example(place, part.text) for place, part in enumerate(parts)]
+        masks = _Ends(self.metric, self.model.vocabulary, parts)
+        rows = evaluate(self.model, texts, EvaluationConfig(self.metric), masks=masks)
+        lacking = 0
+        for row in tqdm(rows, total=len(parts), disable=quiet):
+            if isinstance(row, EvaluatedText):
+                lacking += row.left_out > 0
+                yield row
+        if lacking:
+            told = "%d of %d texts have tokens that the vocabulary lacks, which are not scored"
+            logging.getLogger(__name__).warning(told, lacking, len(parts))
+
+    def _fit(self, context: str, continuation: str) -> _Part:
+        """Both as one text, without the beginning of the context if it is too long."""
+        if not context.strip():
+            context, continuation = "", continuation.lstrip()
+        while True:
+            encoding = self.model.vocabulary.encode(context + continuation)
+            if (over := len(encoding) - self.model.max_tokens) <= 0:
+                return _Part(context + continuation, len(context))
+            cut = encoding.spans[encoding.special.index(False) + over].start
+            if cut >= len(context):
+                most, name = self.model.max_tokens, self.model.signature.name
+                raise TextError(f"{continuation[:60]!r}... is longer than {most} tokens of {name}")
+            context = context[max(cut, 1) :]
+
+    def _cut(self, text: str) -> Iterator[_Part]:
+        """A text in pieces that are short enough."""
+        while text.strip():
+            encoding, most = self.model.vocabulary.encode(text), self.model.max_tokens
+            last = most - encoding.special[::-1].index(False)
+            end = len(text) if len(encoding) <= most else encoding.spans[last].start
+            yield _Part(text[:end])
+            text = text[end:]

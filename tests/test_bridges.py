@@ -1,0 +1,119 @@
+"""The bridges to lm-evaluation-harness and Hugging Face evaluate, by their own libraries."""
+
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fillmask_ui import EvaluationConfig, evaluate, load_model, nll_nats, pseudo_log_likelihoods
+from fillmask_ui.errors import OptionError, TextError
+from fillmask_ui.evaluation import summarize
+
+harness = pytest.importorskip("fillmask_ui.bridges.harness")
+TEXTS = ["The cat sat on the mat.", "", "Rain fell.", "It is unbelievably cold.", "We like tea."]
+TASK = """
+task: {name}
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: "{folder}/choices.jsonl"}}}}
+test_split: test
+output_type: {kind}
+doc_to_text: "{{{{context}}}}"
+doc_to_choice: "{{{{choices}}}}"
+doc_to_target: "{{{{label}}}}"
+metric_list: [{{metric: {metric}}}]
+"""
+CHOICES = [
+    {"context": "A dog can", "choices": ["bark.", "photosynthesize."], "label": 0},
+    {"context": "", "choices": ["The cats is here.", "The cats are here."], "label": 1},
+]
+SCRIPT = """
+import json, sys
+import evaluate, lm_eval
+from lm_eval.tasks import TaskManager
+from fillmask_ui.bridges import PSEUDO_PERPLEXITY, lm_eval as bridge
+folder, texts = json.load(sys.stdin)
+metric = evaluate.load(PSEUDO_PERPLEXITY).compute(predictions=texts, within_word=True)
+bridge.register()
+found = lm_eval.simple_evaluate(
+    model="fillmask", model_args="pretrained=embedded,within_word=true", tasks=["tiny"],
+    device="cuda:0", task_manager=TaskManager(include_path=folder, include_defaults=False),
+)
+scores = [[own[0][0] for own in one["resps"]] for one in found["samples"]["tiny"]]
+json.dump([metric, found["results"]["tiny"]["acc,none"], scores], open(folder + "/found", "w"))
+"""
+
+
+@pytest.fixture(scope="module")
+def lm():
+    return harness.FillmaskLM(threads=1)
+
+
+def ask(lm, *pairs):
+    return lm.loglikelihood([SimpleNamespace(args=pair) for pair in pairs], disable_tqdm=True)
+
+
+def test_both_libraries_find_our_numbers(tmp_path):
+    task = TASK.format(name="tiny", folder=tmp_path, kind="multiple_choice", metric="acc")
+    (tmp_path / "tiny.yaml").write_text(task)
+    (tmp_path / "choices.jsonl").write_text("\n".join(map(json.dumps, CHOICES)))
+    offline = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "HF_EVALUATE_OFFLINE"), "1")
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=json.dumps([str(tmp_path), TEXTS]),
+        env={**os.environ, **offline, "HF_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    metric, accuracy, scores = json.loads((tmp_path / "found").read_text())
+    model, config = load_model(), EvaluationConfig("pseudo-perplexity", within_word=True)
+    rows = {row.id: row for row in evaluate(model, TEXTS, config)}
+    figures = summarize(rows.values(), config=config).model
+    assert metric["pseudo_perplexity"] == pytest.approx(figures.metric, rel=1e-9)
+    for place, text in enumerate(TEXTS):
+        own = np.exp(rows[place].scores.nll_nats.mean()) if text else None
+        assert metric["perplexities"][place] == (own and pytest.approx(own, rel=1e-9))
+    assert (accuracy, metric["tokens"]) == (1.0, figures.tokens)
+    alone = pseudo_log_likelihoods(model, CHOICES[1]["choices"], within_word=True)
+    np.testing.assert_allclose(scores[1], alone, rtol=1e-9)
+
+
+def test_a_continuation_is_scored_token_by_token_given_its_context(lm):
+    context, continuation = "The capital of France", " is certainly Paris."
+    vocabulary, text = lm.model.vocabulary, context + continuation
+    encoding = vocabulary.encode(text)
+    ids, total = np.array(encoding.ids), 0.0
+    for col in np.flatnonzero(~np.array(encoding.special)):
+        if encoding.spans[col].end > len(context):
+            seen = ids[None].copy()
+            seen[0, col] = vocabulary.mask_id
+            logits = lm.model.logits_at(seen, np.ones_like(seen), np.array([0]), np.array([col]))
+            total -= nll_nats(logits, ids[[col]])[0]
+    ((found, best), (nothing, _)) = ask(lm, (context, continuation), (context, " "))
+    assert found == pytest.approx(total, abs=1e-4)
+    assert (best, nothing) == (False, -np.inf)
+
+
+def test_long_contexts_lose_their_beginning_and_long_texts_are_cut(lm, monkeypatch):
+    monkeypatch.setattr(lm.model, "max_tokens", 12)
+    long, short = ask(lm, ("one two " * 20 + "The cat sat on the", " mat."), ("x " * 5, " mat."))
+    assert [long] == ask(lm, ("two one two The cat sat on the", " mat.")) != [short]
+    texts = [SimpleNamespace(args=(text,)) for text in ("a cat sat " * 12, "Rain fell.", "")]
+    several, one, none = lm.loglikelihood_rolling(texts, disable_tqdm=True)
+    assert several < one == pseudo_log_likelihoods(lm.model, ["Rain fell."])[0]
+    assert none == 0
+    with pytest.raises(TextError, match="is longer than 12 tokens of embedded"):
+        ask(lm, ("", "a cat sat " * 12))
+
+
+def test_what_a_masked_model_cannot_do_is_one_line(lm):
+    with pytest.raises(OptionError, match="does not write texts on: choose tasks with output_type"):
+        lm.generate_until([])
+    with pytest.raises(OptionError, match="unknown model argument 'colour'; known: device, dtype"):
+        harness.FillmaskLM(colour="red")
+    with pytest.raises(OptionError, match="unknown provider 'tpu'"):
+        harness.FillmaskLM(device="tpu")
