@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -22,6 +23,7 @@ def serve(
     public: Annotated[
         bool, option("Hardened settings for a page that strangers can reach.", "--public")
     ] = False,
+    mcp: Annotated[bool, option("With tools for language models (MCP).", "--mcp")] = False,
     open_browser: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
     version: Annotated[bool, option("Print the version.", "--version")] = False,
     traceback: Annotated[  # noqa: ARG001 - `cli.main.run` heeds it, behind any command
@@ -39,7 +41,8 @@ def serve(
                 f"write it after {command!r}, or leave it out"
             )
         return
-    start_page(model, host=host, port=port, public=public, link="" if open_browser else None)
+    link = "" if open_browser else None
+    start_page(model, host=host, port=port, public=public, mcp=mcp, link=link)
 
 
 def start_page(
@@ -48,6 +51,7 @@ def start_page(
     host: str | None = None,
     port: int | None = None,
     public: bool = False,
+    mcp: bool = False,
     link: str | None = None,
 ) -> None:
     """Serve the page until it is interrupted; an `OptionError` if it cannot listen there.
@@ -55,6 +59,8 @@ def start_page(
     The browser opens the page with the query string `link`; None opens no browser.
     """
     check_address(host)
+    if mcp and find_spec("mcp") is None:
+        raise OptionError("--mcp needs the package mcp: pip install 'fillmask-ui[mcp]'")
     import webbrowser
 
     from fillmask_ui.cli.terminal import download_progress
@@ -64,12 +70,12 @@ def start_page(
     store = ModelStore()
     with download_progress() as update:  # a failure is told here, not to the first visitor
         store.get(model, on_progress=update)
-    demo = build_app(store, model, public=public)
+    demo = build_app(store, model, public=public, mcp=mcp)
     _pass_proxies_by(host)
     # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        url = launch(demo, server_port=port, **launch_options(public, host))
+        url = launch(demo, server_port=port, **launch_options(public, host, mcp))
         if link is not None:
             webbrowser.open(f"{url}?{link}" if link else url)
         while demo.is_running:

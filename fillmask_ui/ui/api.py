@@ -59,8 +59,11 @@ _COMPARED = {
 ComparisonJson = _typed_dict("ComparisonJson", _COMPARED)
 
 
-def build(session: Session) -> None:
-    """Add `/predict`, `/score_candidates`, `/compare` and `/models` to the page being built."""
+def build(session: Session, visibility: Any = "public") -> None:
+    """Add `/predict`, `/score_candidates`, `/compare` and `/models` to the page being built.
+
+    Where Gradio serves tools to language models, all that is "public" is one.
+    """
 
     def predict(text: str, model: str = "", top_k: int = 5, candidates: str = "") -> Any:
         """Most probable words at each mask of a text, as `fillmask-ui predict --json` prints them.
@@ -71,9 +74,9 @@ def build(session: Session) -> None:
             top_k: candidates listed for each mask, 1 to 100.
             candidates: words to score at each mask, separated by commas.
         """
-        with _errors_in_words():
+        with errors_in_words():
             _check_strings(text=text, model=model, candidates=candidates)
-            _check_top_k(top_k)
+            check_top_k(top_k)
             words = split_words(candidates)
             return session.ask(
                 session.model(model), filling.fill, text, top_k=top_k, candidates=words
@@ -87,7 +90,7 @@ def build(session: Session) -> None:
             candidates: words of any number of tokens, separated by commas.
             model: a model's reference; empty for the page's default model.
         """
-        with _errors_in_words():
+        with errors_in_words():
             _check_strings(text=text, candidates=candidates, model=model)
             scores = session.ask(
                 session.model(model), filling.score_candidates, text, words=split_words(candidates)
@@ -106,9 +109,9 @@ def build(session: Session) -> None:
             top_k: words that each lists for each mask, 1 to 100.
             candidates: words to score at each mask, separated by commas.
         """
-        with _errors_in_words():
+        with errors_in_words():
             _check_strings(text=text, model=model, other=other, candidates=candidates)
-            _check_top_k(top_k)
+            check_top_k(top_k)
             both = session.model(model), session.model(other)
             return session.ask(
                 both, comparing.compare, text, top_k=top_k, candidates=split_words(candidates)
@@ -116,7 +119,7 @@ def build(session: Session) -> None:
 
     def models() -> Any:
         """Models at hand without a network; the other endpoints take a `reference` as `model`."""
-        with _errors_in_words():
+        with errors_in_words():
             return [dataclasses.asdict(model) for model in available_models()]
 
     for endpoint, returned in (
@@ -127,7 +130,8 @@ def build(session: Session) -> None:
     ):
         # Gradio documents the type that it finds here.
         endpoint.__annotations__["return"] = returned
-        gr.api(endpoint, api_name=endpoint.__name__, concurrency_limit=4)
+        name = endpoint.__name__
+        gr.api(endpoint, api_name=name, api_visibility=visibility, concurrency_limit=4)
 
 
 def _check_strings(**values: object) -> None:
@@ -137,14 +141,15 @@ def _check_strings(**values: object) -> None:
             raise OptionError(f"{name} must be a string; it was {json.dumps(value)[:100]}")
 
 
-def _check_top_k(top_k: object) -> None:
-    if type(top_k) is not int or not 1 <= top_k <= MAX_TOP_K:
+def check_top_k(top_k: object, most: int = MAX_TOP_K) -> None:
+    """An `OptionError` unless it is a number of words that may be listed."""
+    if type(top_k) is not int or not 1 <= top_k <= most:
         shown = json.dumps(top_k)[:100]
-        raise OptionError(f"top_k was {shown}: give a whole number from 1 to {MAX_TOP_K}")
+        raise OptionError(f"top_k was {shown}: give a whole number from 1 to {most}")
 
 
 @contextlib.contextmanager
-def _errors_in_words() -> Iterator[None]:
+def errors_in_words() -> Iterator[None]:
     """What goes wrong is said to the caller, as `explain` words it; a bug is logged too."""
     try:
         yield

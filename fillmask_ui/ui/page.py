@@ -17,7 +17,7 @@ from starlette.middleware import Middleware
 from fillmask_ui.errors import NetworkError
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import api, components, guide
+from fillmask_ui.ui import api, components, guide, mcp_tools
 from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.learn import tab as learn
@@ -45,7 +45,11 @@ PRIVATE = ("quantize",)
 
 
 def build_app(
-    store: ModelStore | None = None, default_model: str = "embedded", *, public: bool = False
+    store: ModelStore | None = None,
+    default_model: str = "embedded",
+    *,
+    public: bool = False,
+    mcp: bool = False,
 ) -> gr.Blocks:
     """The page, ready to launch with `launch_options`.
 
@@ -53,6 +57,7 @@ def build_app(
         store: of loaded models; a new one if not given.
         default_model: reference of the model that a visitor finds picked.
         public: offer only the models at hand and keep the queue short.
+        mcp: with tools for language models.
     """
     # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
@@ -65,7 +70,7 @@ def build_app(
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False
     ) as demo:
-        api.build(session)  # first, so that no event of a tab takes one of its names
+        (mcp_tools if mcp else api).build(session)  # first, so that no event takes its names
         header = render("page/header.html", title=TITLE)
         components.html_block(header, js_on_load=components.static("header.js"), elem_id="header")
         guide.build_tour()
@@ -112,12 +117,15 @@ def tabs_of(public: bool) -> list[tuple[str, str, Callable[[Session], None]]]:
     return [row for row in TABS if not (public and row[0] in PRIVATE)]
 
 
-def launch_options(public: bool = False, host: str | None = None) -> dict[str, Any]:
+def launch_options(
+    public: bool = False, host: str | None = None, mcp: bool = False
+) -> dict[str, Any]:
     """Arguments for `demo.launch`.
 
     Args:
         public: for a page that strangers can reach.
         host: to listen on; None for `GRADIO_SERVER_NAME`, else 127.0.0.1.
+        mcp: serve the tools of a page that was built with them.
     """
     tabs = {name: label for name, label, _ in tabs_of(public)}
     files = Middleware(PageFiles, title=TITLE, tabs=tabs)
@@ -127,6 +135,7 @@ def launch_options(public: bool = False, host: str | None = None) -> dict[str, A
         "theme": theme(),
         "run_history": False,
         "ssr_mode": False,
+        "mcp_server": mcp,  # whatever `GRADIO_MCP_SERVER` says: it would serve other functions
         "enable_monitoring": False,
         "footer_links": ["api", "gradio", "settings"],
         "max_file_size": "20mb" if public else "4gb",

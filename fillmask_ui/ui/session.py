@@ -96,13 +96,16 @@ class Session:
         reference = choice.reference.strip() or self.default_model
         if not self.public:
             return self.store.get(replace(choice, reference=reference), on_progress)
-        offered = [self.default_model, *(model.reference for model in available_models())]
-        if reference not in offered:
+        if reference not in (offered := self.offered()):
             raise ModelError(
-                f"{reference!r} is not offered on this public page; offered: "
-                f"{', '.join(dict.fromkeys(offered))}"
+                f"{reference!r} is not offered on this public page; offered: {', '.join(offered)}"
             )
         return self.store.get(reference, on_progress)
+
+    def offered(self) -> list[str]:
+        """References of the models at hand, the default one first; a public page has no others."""
+        at_hand = (model.reference for model in available_models())
+        return [*dict.fromkeys([self.default_model, *at_hand])]
 
     def model_soon(self, choice: ModelChoice | str) -> MaskedLM:
         """`model` without waiting for a load: callers ask again while it is `Unfinished`."""

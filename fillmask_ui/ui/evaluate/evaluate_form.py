@@ -280,7 +280,7 @@ def plan_of(
     limits = Limits(*(percent / 100 for percent in percents))
     samples = _number("number of texts", values["samples"], whole=True) or None
     if public:
-        _check_public(samples, config)
+        check_bounds(samples, config, "this public page")
     baseline = (values["baseline"] or "").strip()
     return Plan(
         ModelChoice((values["model"] or "").strip() or default_model),
@@ -398,18 +398,18 @@ def _number(name: str, value: Any, *, whole: bool = False) -> Any:
     return int(value) if whole else float(value)
 
 
-def _check_public(samples: int | None, config: EvaluationConfig) -> None:
-    one_by_one = config.metric.one_by_one
-    most = PUBLIC_TEXTS_ONE_BY_ONE if one_by_one else PUBLIC_TEXTS
+def check_bounds(samples: int | None, config: EvaluationConfig, where: str) -> None:
+    """An `OptionError` for more texts or longer ones than `where` measures for a stranger."""
+    by = f" by {config.metric.name}" if config.metric.one_by_one else ""
+    most = PUBLIC_TEXTS_ONE_BY_ONE if by else PUBLIC_TEXTS
     if samples is None or samples > most:
         raise OptionError(
-            f"this public page measures at most {most} texts "
-            f"{f'by {config.metric.name} ' if one_by_one else ''}at a time; "
-            f"{samples or 'all'} were asked for. Run it on your own machine for more"
+            f"{where} measures at most {most} texts{by} at a time; {samples or 'all'} were asked "
+            "for. Run it on your own machine for more"
         )
     if config.max_tokens is None or config.max_tokens > PUBLIC_TOKENS:
         raise OptionError(
-            f"this public page cuts texts at {PUBLIC_TOKENS} tokens or fewer: set max tokens to "
+            f"{where} cuts texts at {PUBLIC_TOKENS} tokens or fewer: set max tokens to "
             f"{PUBLIC_TOKENS}; it was {config.max_tokens or 'the limit of the model'}"
         )
 

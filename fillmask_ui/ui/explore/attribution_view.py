@@ -125,7 +125,7 @@ def surprisal(session: Session, values: Mapping[str, Any]) -> Json:
     """How surprising each word of a sentence is, some words at a time."""
     asked = Asked.read(session, values)
     unit, vocabulary = asked.question.unit, asked.model.vocabulary
-    words = _measured(session, asked.model, asked.text, asked.question.start)
+    words = measured_words(session, asked.model, asked.text, asked.question.start)
     return _shown(
         asked,
         "surprise",
@@ -135,7 +135,7 @@ def surprisal(session: Session, values: Mapping[str, Any]) -> Json:
     )
 
 
-def _measured(
+def measured_words(
     session: Session, model: MaskedLM, text: str, start: int
 ) -> tuple[WordSurprisal, ...]:
     """The known words of a text, with more measured if word `start` is not among them."""
@@ -162,9 +162,9 @@ def contrast_words(session: Session, values: Mapping[str, Any]) -> Json:
         sides = []
         for model, numbers in zip(models, (wanted.first, wanted.second), strict=True):
             # Reuses what was measured for either model alone.
-            found = _measured(session, model, asked.text, numbers.stop - 1)
+            found = measured_words(session, model, asked.text, numbers.stop - 1)
             while len(found) < numbers.stop:
-                found = _measured(session, model, asked.text, numbers.stop - 1)
+                found = measured_words(session, model, asked.text, numbers.stop - 1)
             sides.append(found)
         words = compared_words(alignment, *sides)
 

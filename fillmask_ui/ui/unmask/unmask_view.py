@@ -120,13 +120,6 @@ Json = dict[str, Any]
 def show(asked: Asked) -> Shown:
     """Both decodings, or one."""
     model, text = asked.model, text_of(asked.values, asked.model)
-    check_text(text)
-    hidden = len(mask_positions(encode_masked(model, text), model.vocabulary))
-    if hidden > MOST_HIDDEN:
-        raise OptionError(
-            f"the text has {hidden:,} masks and this page unmasks at most {MOST_HIDDEN}: leave "
-            "some out, or use `fillmask-ui unmask`"
-        )
     results: dict[str, Unmasked] = {}
     for side in SIDES if asked.pressed("both") else SIDES[:1]:
         config = config_of(asked.values, side)
@@ -140,7 +133,14 @@ def show(asked: Asked) -> Shown:
 
 
 def decoded(session: Session, model: MaskedLM, text: str, config: UnmaskingConfig) -> Unmasked:
-    """A cached decoding; `Unfinished` while it goes on."""
+    """A cached decoding; `Unfinished` while it goes on, an error for more than a page unmasks."""
+    check_text(text)
+    hidden = len(mask_positions(encode_masked(model, text), model.vocabulary))
+    if hidden > MOST_HIDDEN:
+        raise OptionError(
+            f"the text has {hidden:,} masks and this page unmasks at most {MOST_HIDDEN}: leave "
+            "some out, or use `fillmask-ui unmask`"
+        )
 
     def work(report: Report) -> Unmasked:
         def on_step(step: Step) -> None:
@@ -168,7 +168,6 @@ def _known(session: Session, asked: Request) -> tuple[MaskedLM, Unmasked] | None
     """The model and decoding of one side; None until it is finished."""
     model = session.model(asked.model)
     text = text_of(asked.values, model)
-    check_text(text)
     try:
         return model, decoded(session, model, text, config_of(asked.values, asked.side))
     except Unfinished:
