@@ -152,9 +152,10 @@ def check(
     The first 100 texts are taken if --samples is not given.
     """
     check_fail_on(fail_on, reference, "--baseline")
-    named = [own if own == WEB else find_provider(own) for own in provider or ()]
+    named = [WEB if own.lower() == WEB.lower() else find_provider(own) for own in provider or ()]
     ways = dict.fromkeys(named or (*providers(), WEB))
-    with open_texts(replace(texts, samples=texts.samples or CHECKED_SAMPLES).source()) as examples:
+    samples = CHECKED_SAMPLES if texts.samples is None else texts.samples
+    with open_texts(replace(texts, samples=samples).source()) as examples:
         read = list(examples)
     file = cast("OnnxFile", load(replace(choice, reference=reference), OnnxFile))
     other = None if baseline is None else load(choice.second(baseline))

@@ -1,6 +1,6 @@
 """An ONNX file as it is: the whole graph, not cut, anywhere; NaN is not refused but handed on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from fillmask_ui.models.onnx_model import OnnxMaskedLM, open_session
 from fillmask_ui.onnx_tools.risky_constants import risky_constants
 
 CPU = "CPUExecutionProvider"
+Logits = Iterable[np.ndarray]  # [M, V] of each text
 
 
 def providers() -> list[str]:
@@ -43,10 +44,8 @@ class OnnxFile(OnnxMaskedLM):
         """The inputs for one text, int64 [T], by name; padded where the graph has a fixed size."""
         return self.arrays(ids[None], np.ones_like(ids)[None])
 
-    def run_on(
-        self, provider: str, level: str, hidden: Sequence[HiddenTokens]
-    ) -> Iterator[np.ndarray]:
-        """Logits at the hidden positions of each text, [M, V]; errors as of `open_session`."""
+    def run_on(self, provider: str, level: str, hidden: Sequence[HiddenTokens]) -> Logits:
+        """Logits at the hidden positions; errors as of `open_session`."""
         choice = replace(self._choice, graph_optimization=level)
         session, name = open_session(self._source, provider, choice), self.logits_name
         for text in hidden:

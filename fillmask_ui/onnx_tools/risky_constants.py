@@ -4,8 +4,6 @@ Masks are often written as the lowest float32, -3.4e38, times (1 - mask). What c
 makes that -inf, and 0 * -inf is NaN for every token that is not masked at all.
 """
 
-import math
-
 import numpy as np
 from onnx import ModelProto, TensorProto, numpy_helper
 from onnx.external_data_helper import uses_external_data
@@ -35,7 +33,7 @@ def risky_constants(model: ModelProto) -> tuple[str, ...]:
         bad = numbers[~(np.abs(numbers) < _LARGEST_HALF)]  # NaN is not below it, either
         if bad.size:
             operator = f"{reader.op_type} {reader.name or reader.output[0]}"
-            half = "" if math.isinf(bad[0]) else "infinite in half precision, "
+            half = "" if np.isinf(bad[0]) else "past half precision, "
             why = f"{half}NaN where 0 multiplies it or a softmax sees nothing else"
-            found.append(f"{name} = {bad[0]:.4g}, read by {operator}: {why}")
+            found.append(f"{name} = {bad[0]:.6g}, read by {operator}: {why}")
     return tuple(found)

@@ -29,7 +29,7 @@ from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.evaluation.running_summary import chance_alarms
 from fillmask_ui.intervals import Limits, judge, ratio_interval, share_interval
 from fillmask_ui.masking import HiddenTokens
-from fillmask_ui.models.onnx_file import CPU, OnnxFile
+from fillmask_ui.models.onnx_file import CPU, Logits, OnnxFile
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.diagnosis import Power
 from fillmask_ui.quantizing.measure_variants import Progress
@@ -112,10 +112,10 @@ def check(
         )
     config = EvaluationConfig().resolved(file.max_tokens, (baseline or file).max_tokens)
     masks = SeededMasks(config, vocabulary)
-    made = [prepare(own, vocabulary, config, masks) for own in examples]
+    made = (prepare(own, vocabulary, config, masks) for own in examples)
     hidden = [own.hidden for own in made if isinstance(own, Prepared)]
     if not hidden:
-        raise DataError(f"no word can be hidden in {len(made)} texts: give longer ones")
+        raise DataError("no word could be hidden in any of the texts: give more or longer ones")
     if baseline is None:
         said, first = f"{name} on CPU without optimization", Row(CPU, "none")
         wanted = list(file.run_on(CPU, "none", hidden))
@@ -132,7 +132,7 @@ def check(
             continue  # what is not there at one level is there at none
         yield Progress(f"Running it on {way.way}…", number / len(ways))
         try:
-            got: Iterable[np.ndarray] = file.run_on(way.provider, way.level, hidden)
+            got: Logits = file.run_on(way.provider, way.level, hidden)
             if way.provider == WEB:
                 got, version = web_logits(file, way.level, hidden, web_folder)
                 signature.append(f"onnxruntime-web:{version}")
@@ -147,13 +147,8 @@ def check(
     yield Check(name, said, *sizes, stamp, file.constants, tuple(rows))
 
 
-def _compared(
-    row: Row,
-    logits: Iterable[np.ndarray],
-    wanted: Sequence[np.ndarray],
-    hidden: Sequence[HiddenTokens],
-) -> Row:
-    """With the figures of logits, [M, V] for each text, beside those that are wanted."""
+def _compared(row: Row, logits: Logits, wanted: Logits, hidden: Sequence[HiddenTokens]) -> Row:
+    """With the figures of logits beside those that are wanted."""
     power, broken, largest, width = Power(), 0, 0.0, 0
     cosines, nll, flips = [], [], []
     for own, base, text in zip(logits, wanted, hidden, strict=True):
@@ -177,7 +172,7 @@ def _compared(
     # The bootstrap knows nothing of what happened to no word or to all.
     interval = ratio_interval(np.array(flips), counts) if 0 < changed < total else None
     interval = interval or share_interval(changed, total)
-    alarms = tuple(chance_alarms("the file", mean, width))
+    alarms = tuple(chance_alarms("it", mean, width))
     by_noise = (own for own, least in LEAST_DB.items() if power.snr_db >= least)
     by_flips = judge(changed / total, interval, len(hidden), FLIPS).label
     verdict = max(next(by_noise, "REGRESSION"), by_flips, key=_VERDICTS.index)
