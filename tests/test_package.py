@@ -2,15 +2,19 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-import tomllib
+from hatchling.build import build_editable
+
+from fillmask_ui.sweeps.sweep_file import tomllib
 
 ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
 def run(*command, cwd=ROOT, **environment):
@@ -63,9 +67,8 @@ def test_public_names_resolve():
         _ = fillmask_ui.nonsense
 
 
-def test_requirements_of_the_space_are_those_of_the_package():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert (ROOT / "requirements.txt").read_text().split("\n")[:-1] == project["dependencies"]
+def test_requirements_are_those_of_the_package():
+    assert (ROOT / "requirements.txt").read_text().split("\n")[:-1] == PROJECT["dependencies"]
 
 
 def test_ruff():
@@ -101,17 +104,29 @@ def new_environment(home, *requirements, offline=True):
     return python
 
 
+def test_an_editable_installation_has_no_copy_of_the_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert (tmp_path / build_editable(str(tmp_path))).stat().st_size < 100_000
+
+
 def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path):
     built = run(
         sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), "."
     )
     assert built.returncode == 0, built.stdout + built.stderr
     (wheel,) = tmp_path.glob("*.whl")
-    assert "fillmask_ui/py.typed" in zipfile.ZipFile(wheel).namelist()
-    home = tmp_path / "venv"
-    python = new_environment(home, "--no-deps", str(wheel))
+    files = zipfile.ZipFile(wheel)
+    assert "fillmask_ui/py.typed" in files.namelist()
+    # What PyPI shows leads somewhere from there; the address stands in one place.
+    home = PROJECT["urls"]["Repository"]
+    shown = files.read(next(own for own in files.namelist() if own.endswith("METADATA"))).decode()
+    assert f"]({home}/raw/main/assets/explore-light.png)" in shown
+    assert not re.search(r"\]\((?!https?:|#)", shown)
+    assert {*re.findall(r"(?:clone [-\w ]*|git\+)(https://[^\s`]+)", shown)} == {home}
+    venv = tmp_path / "venv"
+    python = new_environment(venv, "--no-deps", str(wheel))
     code = "import fillmask_ui; print(fillmask_ui.__file__)"
-    assert run(str(python), "-c", code, cwd=tmp_path).stdout.startswith(str(home))
+    assert run(str(python), "-c", code, cwd=tmp_path).stdout.startswith(str(venv))
     program = python.with_name("fillmask-ui")
     text = "The capital of France is [MASK]."
     result = run(str(program), "predict", text, "--json", cwd=tmp_path, HF_HUB_OFFLINE="1")

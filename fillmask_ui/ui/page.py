@@ -163,12 +163,13 @@ def launch(demo: gr.Blocks, **options: Any) -> str:
     try:
         demo.launch(prevent_thread_lock=True, **options)
     except ValueError:
-        if not demo.is_running:
+        url = demo.local_url
+        if not (demo.is_running and url):
             raise
-        if not any(url_ok(demo.local_url) for _ in range(ATTEMPTS)):
+        if not any(url_ok(url) for _ in range(ATTEMPTS)):
             demo.close(verbose=False)
             raise NetworkError(
-                f"the page has started, but {demo.local_url} does not answer this machine: "
+                f"the page has started, but {url} does not answer this machine: "
                 "look at the settings of its proxy or firewall"
             ) from None
     return str(demo.local_url)

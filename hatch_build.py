@@ -1,0 +1,36 @@
+"""The README of built packages: its links lead to the repository, from wherever it is shown."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+README = "README.md"
+
+
+class Readme(MetadataHookInterface):
+    """Links are relative in a clone; PyPI shows the same text beside no files.
+
+    The address that they begin with is declared in `[project.urls]` alone.
+    """
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Fill in the field that pyproject.toml calls dynamic."""
+        text = (Path(self.root) / README).read_text(encoding="utf-8")
+        home = metadata["urls"]["Repository"]
+        metadata["readme"] = {"content-type": "text/markdown", "text": absolute(text, home)}
+
+
+def absolute(text: str, home: str) -> str:
+    """Markdown whose relative links and pictures lead to a repository on GitHub.
+
+    >>> absolute("![a](b.png), [c](d.md#e)", "https://g.com/me/it")
+    '![a](https://g.com/me/it/raw/main/b.png), [c](https://g.com/me/it/blob/main/d.md#e)'
+    """
+
+    def address(link: re.Match[str]) -> str:
+        kind = "raw" if link[1] else "blob"
+        return f"{link[1]}[{link[2]}]({home}/{kind}/main/{link[3]})"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]+)\)", address, text)
