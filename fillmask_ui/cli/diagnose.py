@@ -147,10 +147,7 @@ def check(
     fail_on: FailOn = None,
     as_json: OneJson = False,
 ) -> None:
-    """Run an ONNX file on all providers and levels, and compare the logits, without labels.
-
-    The first 100 texts are taken if --samples is not given.
-    """
+    """Compare the logits of an ONNX file in all ways to run it; of 100 texts without --samples."""
     check_fail_on(fail_on, reference, "--baseline")
     named = [WEB if own.lower() == WEB.lower() else find_provider(own) for own in provider or ()]
     ways = dict.fromkeys(named or (*providers(), WEB))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fillmask_ui.quantizing.diagnosis import Diagnosis
 from fillmask_ui.quantizing.measure_variants import Stamp
-from fillmask_ui.show.numbers import Share, interval_text, percent, signed_percent, three_digits
+from fillmask_ui.show.numbers import Share, interval_text, percent, signed_percent
 from fillmask_ui.show.sentences import difference_text
 from fillmask_ui.show.table import Column, Table
 
@@ -195,7 +195,7 @@ def ways(known: Check) -> Table:
     """A row for each provider and level."""
     columns = (
         *("way", Column("SQNR, dB", snr_text, right=True), Column("cosine", ".6f")),
-        *(Column("largest difference", three_digits), "flips", "share", "95 % interval"),
+        *(Column("largest difference", ".3g"), "flips", "share", "95 % interval"),
         *(Column("mean NLL, nats", ".4f"), "verdict"),
     )
 
@@ -205,13 +205,15 @@ def ways(known: Check) -> Table:
         yield " to ".join(map(percent, row.flip_share_interval_95 or ()))
         yield from (row.mean_nll_nats, row.verdict or "not measured")
 
-    title = f"{known.words:,} hidden words of {known.texts:,} texts"
-    return Table.of(columns, (tuple(cells(row)) for row in known.rows), title)
+    rows = (tuple(cells(row)) for row in known.rows)
+    return Table.of(columns, rows, f"{known.words:,} hidden words of {known.texts:,} texts")
 
 
 def check_remarks(known: Check) -> Iterator[str]:
     """Alarms, what was not measured and constants, a line each; then what all depends on."""
-    for row in known.rows:
-        yield from (f"{row.way}: {alarm}" for alarm in row.alarms)
+    alarmed: dict[str, list[str]] = {}
+    for way, alarm in ((row.way, alarm) for row in known.rows for alarm in row.alarms):
+        alarmed.setdefault(alarm, []).append(way)
+    yield from (f"{'; '.join(ways)}: {alarm}" for alarm, ways in alarmed.items())
     yield from (f"Risky constant: {own}" for own in known.constants)
     yield known.signature
