@@ -15,17 +15,16 @@ from fillmask_ui.evaluation import summarize
 
 harness = pytest.importorskip("fillmask_ui.bridges.harness")
 TEXTS = ["The cat sat on the mat.", "", "Rain fell.", "It is unbelievably cold.", "We like tea."]
-TASK = """
-task: {name}
-dataset_path: json
-dataset_kwargs: {{data_files: {{test: "{folder}/choices.jsonl"}}}}
-test_split: test
-output_type: {kind}
-doc_to_text: "{{{{context}}}}"
-doc_to_choice: "{{{{choices}}}}"
-doc_to_target: "{{{{label}}}}"
-metric_list: [{{metric: {metric}}}]
-"""
+TASK = {
+    "task": "tiny",
+    "dataset_path": "json",
+    "test_split": "test",
+    "doc_to_text": "{{context}}",
+    "output_type": "multiple_choice",
+    "doc_to_choice": "{{choices}}",
+    "doc_to_target": "{{label}}",
+    "metric_list": [{"metric": "acc"}],
+}
 CHOICES = [
     {"context": "A dog can", "choices": ["bark.", "photosynthesize."], "label": 0},
     {"context": "", "choices": ["The cats is here.", "The cats are here."], "label": 1},
@@ -57,9 +56,10 @@ def ask(lm, *pairs):
 
 
 def test_both_libraries_find_our_numbers(tmp_path):
-    task = TASK.format(name="tiny", folder=tmp_path, kind="multiple_choice", metric="acc")
-    (tmp_path / "tiny.yaml").write_text(task)
-    (tmp_path / "choices.jsonl").write_text("\n".join(map(json.dumps, CHOICES)))
+    texts = tmp_path / "choices.jsonl"
+    texts.write_text("\n".join(map(json.dumps, CHOICES)))
+    own = {"dataset_kwargs": {"data_files": {"test": str(texts)}}}
+    (tmp_path / "tiny.yaml").write_text(json.dumps(TASK | own))
     offline = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "HF_EVALUATE_OFFLINE"), "1")
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],

@@ -12,10 +12,7 @@ from pathlib import Path
 from fillmask_ui.errors import NetworkError
 from fillmask_ui.quantizing.hub_push import HubTarget
 folder, attempts = json.load(sys.stdin)
-for repository, token in attempts:
-    os.environ.pop("HF_TOKEN", None)
-    if token:
-        os.environ["HF_TOKEN"] = token
+for repository, os.environ["HF_TOKEN"] in attempts:
     try:
         print(HubTarget(repository).push(Path(folder)))
     except NetworkError as error:
