@@ -40,7 +40,7 @@ _EMBEDDED: list[str] = []
 # Of arguments; of those that mean something else for one tool as TOOL.ARGUMENT.
 _ARGUMENTS = {
     "text": "a text with one mask or more: [MASK], <mask>, ____ or the model's own mask token",
-    "surprise.text": "a text without a mask",
+    "surprise.text": "a text without a mask; the time grows with the square of its length",
     "baseline": "the reference that `model`, the candidate, is compared with; named as `model` is",
     "evaluate.baseline": "a second model for a paired comparison, named as `model` is; empty: none",
     "top_k": f"words listed at each mask, 1 to {MOST_LISTED}",
