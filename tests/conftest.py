@@ -5,7 +5,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -35,17 +34,10 @@ SLOW_PLACES = (
     *("evaluation/test_coverage", "evaluation/test_intervals", "evaluation/test_real_models"),
     *("evaluation/test_evaluate_threads", "evaluation/test_masking", "evaluation/test_report"),
     *("evaluation/test_runs", "evaluation/test_unmasking_metric", "sweeps/test_perform"),
-    *(
-        "sweeps/test_table",
-        "test_diagnose",
-        "test_divergence",
-        "test_bridges",
-        "test_docs",
-        "test_many_machines",
-    ),
+    *("sweeps/test_table", "test_diagnose", "test_divergence", "test_docs", "test_many_machines"),
     *("test_lessons_context", "test_lessons_exercises", "test_lessons_masking", "test_package"),
     *("test_lessons_senses", "test_lessons_uncertainty", "test_parts", "test_quantize"),
-    *("test_space", "test_variants_measure"),
+    *("test_bridges", "test_space", "test_variants_measure"),
 )
 
 # Left out by default, run by `pytest -m slow`: simulations, and faults of many processes.
@@ -57,12 +49,7 @@ LONG_TESTS = (
 )
 
 # Rooms whose import takes seconds.
-SLOW_ROOMS = (
-    "fillmask_ui/bridges",
-    "fillmask_ui/training",
-    "fillmask_ui/onnx_tools",
-    "fillmask_ui/ui",
-)
+SLOW_ROOMS = ("fillmask_ui/training", "fillmask_ui/onnx_tools", "fillmask_ui/ui")
 
 
 def _in_slow_place(path: Path) -> bool:
@@ -72,10 +59,8 @@ def _in_slow_place(path: Path) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import what `-m quick` leaves out, or what needs a library that is not here."""
-    quick = config.option.markexpr == "quick" and _in_slow_place(collection_path)
-    lacking = collection_path.parent.name == "bridges" and find_spec("lm_eval") is None
-    return True if quick or lacking else None
+    """Do not even import what `-m quick` leaves out."""
+    return True if config.option.markexpr == "quick" and _in_slow_place(collection_path) else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -41,7 +41,7 @@ class HubTarget:
             raise OptionError("--private belongs to --push-to-hub: which repository?")
 
     def push(self, folder: Path) -> str:
-        """Upload a folder as a commit; the repository's address, or "" if none was asked for.
+        """Upload a folder; the repository's address, or "" if none was asked for.
 
         A `NetworkError` that names the folder, which stays as it is, if the hub does not take it.
         """
