@@ -172,6 +172,35 @@ def share_interval(count: int, total: int) -> Interval:
     return Interval(low, high, "wilson")
 
 
+def paired_share_interval(won: int, lost: int, total: int) -> Interval:
+    """Interval of (won - lost) / total: the difference of two shares of the same texts.
+
+    The adjusted Wald interval of Agresti and Min 2005, which does not vanish where none differs.
+
+    >>> paired_share_interval(0, 0, 60).high.__round__(3)
+    0.032
+    """
+    won_more, lost_more, more = won + 0.5, lost + 0.5, total + 2
+    centre = (won_more - lost_more) / more
+    half = _Z * math.sqrt(won_more + lost_more - more * centre * centre) / more
+    return Interval(max(centre - half, -1.0), min(centre + half, 1.0), "agresti-min")
+
+
+def paired_ratio_interval(won: int, lost: int, right: int) -> Interval | None:
+    """Interval of (won - lost) / right: the change of a share, by that of the baseline.
+
+    `right` counts the texts that the baseline has right, `lost` of which the model does not. By the
+    variance (won + lost) / (own * right) of the logarithm of two paired shares (delta method), each
+    count raised by a half; simulated for 20 to 1,000 texts it holds the truth 95 times in 100 or
+    more. None without a right one.
+    """
+    if not right:
+        return None
+    own, base = right + won - lost + 0.5, right + 0.5
+    half, ratio = _Z * math.sqrt((won + lost + 1) / (own * base)), own / base
+    return Interval(ratio * math.exp(-half) - 1, ratio * math.exp(half) - 1, "delta")
+
+
 def _standard_error(squares: Any, total: Any, count: int) -> Any:
     """Of a ratio, or of many, from the sum of squared residuals of its texts."""
     return np.sqrt(squares / (count - 1) * count) / total

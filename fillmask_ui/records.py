@@ -260,7 +260,24 @@ class Example:
     """One text of a data set."""
 
     id: int  # position in the data set, from 0; with the seed it determines the masks
-    text: str  # raw
+    text: str  # raw; of a minimal pair the better sentence
+    worse: str | None = None  # the other sentence of a pair
+    group: str = ""  # that a pair belongs to, such as its phenomenon
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text, or both sentences."""
+        return (self.text,) if self.worse is None else (self.text, self.worse)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What a row of the data holds: all but the id, as far as it is there."""
+        return (*self.texts, self.group) if self.group else self.texts
+
+    @property
+    def content(self) -> str:
+        """All that a stored row rests on, for its checksum."""
+        return "\0".join(self.cells)
 
 
 @dataclass(frozen=True)

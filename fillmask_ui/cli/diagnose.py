@@ -67,7 +67,8 @@ def diagnose(
     if apply is not None:  # its folder is made, in the first one above that is there
         there = next(folder for folder in apply.absolute().parents if folder.exists())
         check_target(there / apply.name)
-    with open_texts(replace(texts, samples=texts.samples or SAMPLES).source()) as examples:
+    source = replace(texts, samples=texts.samples or SAMPLES).source()
+    with open_texts(replace(source, pairs=config.metric.columns)) as examples:
         read = list(examples)
     known: Diagnosis | None = None
     steps = diagnoses(choice, other, read, config, options, load=load)

@@ -44,11 +44,13 @@ def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
 def print_figures(summary: Summary, info: RunInfo) -> None:
     """The tables of figures, the verdict, notes and the signature."""
     from fillmask_ui.evaluation.catalogue import SPLITS
-    from fillmask_ui.show.figures import comparison_table, figures_table, groups_table
+    from fillmask_ui.show.figures import comparison_table, figures_table, groups_table, own_groups
     from fillmask_ui.show.sentences import comparison_lines
 
     names = ROLES if summary.baseline is not None else ("Value",)
     print_table(figures_table(summary, names, summary.metric.figure_key).headed("Metric"))
+    for table in own_groups(summary):
+        print_table(table)
     of = ", candidate" if summary.baseline is not None else ""
     for split in ("by_kind", "by_part"):
         groups = groups_table([summary.model], split)

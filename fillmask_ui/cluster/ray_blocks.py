@@ -34,7 +34,7 @@ _SCHEMA = pa.schema(
         "block": pa.int64(),
         "part": pa.int32(),
         "ids": pa.list_(pa.int64()),
-        "texts": pa.list_(pa.binary()),
+        "texts": pa.list_(pa.list_(pa.binary())),  # of each example what `Example` is made of
         "done": pa.list_(pa.int64()),
         "told": pa.binary(),
     }
@@ -101,7 +101,7 @@ def _done(run: str, block: Sequence[Example], stored: Mapping[int, int]) -> list
     """Ids of the texts that a run has rows of; a `DataError` if one has changed since."""
     done = [example for example in block if example.id in stored]
     for example in done:
-        if checksum(example.text) != stored[example.id]:
+        if checksum(example.content) != stored[example.id]:
             raise other_text(run, example.id)
     return [example.id for example in done]
 
@@ -128,7 +128,10 @@ def _table(
         "block": block,
         "part": part,
         "ids": [example.id for example in examples],
-        "texts": [example.text.encode("utf-8", "surrogatepass") for example in examples],
+        "texts": [
+            [cell.encode("utf-8", "surrogatepass") for cell in example.cells]
+            for example in examples
+        ],
         "done": list(done),
         "told": b"" if told is None else pickle.dumps(told),
     }
@@ -138,4 +141,7 @@ def _table(
 def examples_of(unit: dict[str, Any]) -> list[Example]:
     """The texts of a row."""
     pairs = zip(unit["ids"], unit["texts"], strict=True)
-    return [Example(index, text.decode("utf-8", "surrogatepass")) for index, text in pairs]
+    return [
+        Example(index, *(cell.decode("utf-8", "surrogatepass") for cell in cells))
+        for index, cells in pairs
+    ]

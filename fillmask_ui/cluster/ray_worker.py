@@ -80,7 +80,7 @@ class Worker:
             self._models = model, others[0] if others else None
         model, baseline = self._models
         task, examples = self._cells[unit["cell"]], examples_of(unit)
-        checksums = {example.id: checksum(example.text) for example in examples}
+        checksums = {example.id: checksum(example.content) for example in examples}
         done = frozenset(unit["done"]) | self._of_other_parts(unit, examples, task)
         running = RunningSummary(
             config=task.config, vocabulary_size=model.signature.vocabulary_size

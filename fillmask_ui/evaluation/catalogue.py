@@ -4,6 +4,7 @@ JSON, the shell, the page and the report read them by `figures_of`. A new figure
 record in `summary`; those of one metric stand with it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ class Figure:
     attribute: str = ""  # of the record; the key if blank
     interval_in_json: bool = True
     share: bool = False  # whether tables write it as a percentage
+    said: str = ""  # behind its value, where the page says it beside the metric's own; else blank
 
     @property
     def interval_key(self) -> str:
@@ -41,7 +43,7 @@ class Figure:
 
 def figure(name: str, unit: str = "", interval: str = "", *, key: str = "", **more: Any) -> Any:
     """A dataclass field that is a `Figure`; `key` is by default the field's own name."""
-    kept = {own: more.pop(own) for own in ("interval_in_json", "share") if own in more}
+    kept = {own: more.pop(own) for own in ("interval_in_json", "share", "said") if own in more}
     own = Figure(key, name, unit, interval, **kept)
     return field(metadata={"figure": own}, **more)
 
@@ -74,6 +76,13 @@ def figures_dict(record: Any) -> dict[str, Any]:
         if own.interval_key:
             values[own.interval_key] = interval_list(own.interval_of(record))
     return values
+
+
+def splits_dict(record: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Groups of a record in JSON, by the names of its splits and their own."""
+    return {
+        name: {group.name: figures_dict(group) for group in getattr(record, name)} for name in names
+    }
 
 
 def interval_list(interval: Interval | None) -> list[float] | None:

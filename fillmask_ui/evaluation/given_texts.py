@@ -1,19 +1,31 @@
 """The texts that a caller gives: a list of them, or a column of a data set or data frame."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.records import Example
 
+# Known layouts of minimal pairs: columns of the better and the worse sentence, and of the group.
+# Source: the data sets of arXiv:1912.00582 and arXiv:2010.00133; the last is that of our own pairs.
+PAIR_LAYOUTS = (
+    ("sentence_good", "sentence_bad", "linguistics_term"),
+    ("sent_more", "sent_less", "bias_type"),
+    ("good", "bad", "phenomenon"),
+)
 
-def texts_of(given: Iterable[Any], column: str | None = None) -> Iterator[Any]:
-    """Texts or examples in their order, unchecked.
+
+def texts_of(
+    given: Iterable[Any],
+    column: str | Sequence[str] | None = None,
+    pairs: tuple[str | None, ...] | None = None,
+) -> Iterator[Any]:
+    """Texts or examples in their order, unchecked; with `pairs`, as of `Metric.columns`, tuples.
 
     `given` are texts, mappings such as the rows of a `datasets.IterableDataset`, or a table whose
     columns have names, as a `datasets.Dataset` and a data frame of pandas have: then `column` is
-    that of the texts, by default `text` or the only one.
+    that of the texts, by default `text` or the only one; of pairs those of `pair_columns`.
 
     >>> [*texts_of([{"id": 5, "text": "a"}, {"id": 6, "text": "b"}])]
     ['a', 'b']
@@ -28,17 +40,64 @@ def texts_of(given: Iterable[Any], column: str | None = None) -> Iterator[Any]:
         )
     names: Any = getattr(given, "column_names", getattr(given, "columns", None))
     if names is not None:
-        yield from given[choose_column([*names], column, "the data", "column=NAME")]  # type: ignore[index]
+        chosen = _columns([*names], column, pairs)
+        cells: Iterator[Any] = zip(*(given[name] for name in chosen), strict=True)  # type: ignore[index]
+        yield from (text for (text,) in cells) if pairs is None else cells
         return
     rows = iter(given)
     first = [*islice(rows, 1)]
     if first and isinstance(first[0], Mapping):
-        column = choose_column(first[0], column, "the data", "column=NAME")
-        yield from (row.get(column) for row in chain(first, rows))
+        chosen = _columns(first[0], column, pairs)
+        cells = (tuple(row.get(name) for name in chosen) for row in chain(first, rows))
+        yield from (text for (text,) in cells) if pairs is None else cells
     elif first and column is not None:
         raise OptionError(f"the examples have no columns such as {column!r}: leave out column=")
     else:
         yield from chain(first, rows)
+
+
+def _columns(
+    names: Collection[str],
+    column: str | Sequence[str] | None,
+    pairs: tuple[str | None, ...] | None,
+) -> tuple[str, ...]:
+    if pairs is not None:
+        asked = pairs if column is None else tuple(column)
+        if isinstance(column, str) or len(asked) not in (2, 3):
+            by = 'column=("BETTER", "WORSE") or with "GROUP"'
+            raise OptionError(f"a pair has two columns ({by}); it was {column!r}")
+        return pair_columns(names, (*asked, None)[:3], "the data", "better_column=, worse_column=")
+    if not isinstance(column, str | None):
+        raise OptionError(f"a text has one column (column=NAME); they were {column!r}")
+    return (choose_column(names, column, "the data", "column=NAME"),)
+
+
+def pair_columns(
+    columns: Collection[str],
+    asked: tuple[str | None, ...],
+    place: str,
+    by: str = "--better-column NAME --worse-column NAME, --group-column NAME",
+) -> tuple[str, ...]:
+    """The columns of the better and the worse sentence and, if there is one, of the group.
+
+    Those `asked` for, three names or None, else those of a known layout.
+
+    >>> pair_columns(["UID", "sentence_good", "sentence_bad"], (None, None, "UID"), "example")
+    ('sentence_good', 'sentence_bad', 'UID')
+    """
+    known = next((own for own in PAIR_LAYOUTS if {*own[:2]} <= {*columns}), None)
+    if asked[0] is None and known is None:
+        raise DataError(
+            f"{place}: it has {', '.join(map(repr, columns)) or 'no columns'}, which is no known "
+            f"layout of pairs; name both sentences ({by})"
+        )
+    wanted = asked[:2] if asked[0] is not None or known is None else known[:2]
+    found = [choose_column(columns, name, place, by) for name in wanted]
+    if asked[2] is not None:
+        found.append(choose_column(columns, asked[2], place, by))
+    elif known and known[2] in columns and found == [*known[:2]]:
+        found.append(known[2])
+    return tuple(found)
 
 
 def choose_column(

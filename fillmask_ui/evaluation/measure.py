@@ -21,6 +21,7 @@ from fillmask_ui.errors import DataError, OptionError, TextError
 from fillmask_ui.evaluation.batch_scoring import LOGIT_BYTES, Batch, Scorer
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.given_texts import texts_of
+from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.rows import (
     FIRST,
     LATER,
@@ -72,10 +73,10 @@ class SeededMasks:
 
 def evaluate(
     model: MaskedLM,
-    examples: Iterable[Example | str | Mapping[str, Any]],
+    examples: Iterable[Example | str | Sequence[str] | Mapping[str, Any]],
     config: EvaluationConfig | None = None,
     *,
-    column: str | None = None,
+    column: str | Sequence[str] | None = None,
     baseline: MaskedLM | None = None,
     masks: Masks | None = None,
     done: Collection[int] = (),
@@ -85,11 +86,12 @@ def evaluate(
 
     Args:
         model: from `load_model`.
-        examples: texts with ids that are unique and the same in every run; plain strings are
-            numbered from 0. A data set of `datasets`, a data frame, or mappings. Read a window at a
-            time.
+        examples: texts with ids that are unique and the same in every run; plain strings, or
+            pairs (better, worse) of them, perhaps with a group, are numbered from 0. A data set of
+            `datasets`, a data frame, or mappings. Read a window at a time.
         config: what is measured; the cross-entropy by default.
-        column: that of the texts in a data set; by default `text`, or the only one.
+        column: that of the texts in a data set; by default `text`, or the only one. Of pairs those
+            of the better and worse sentence, perhaps the group; by default of a known layout.
         baseline: a second model. With the same tokenizer each row carries its scores and the
             difference of the logits, else its own row, where both hide the same text.
         masks: where hidden tokens come from; needed for the mask stream `collator`.
@@ -104,21 +106,22 @@ def evaluate(
         DataError: for what holds no texts, or several columns of which none is named.
         ModelOutputError: if a model returns NaN.
     """
-    texts = texts_of(examples, column)
     config = check_models(model, baseline, config or EvaluationConfig())
+    texts = texts_of(examples, column, config.metric.columns)
     if masks is None and config.mask_stream == "collator":
         raise OptionError(
             "the mask stream 'collator' runs in transformers: give "
             "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
     lanes, known = _lanes(model, baseline, config, masks), frozenset(done)
+    numbered = _numbered(texts, config.metric)
     batch_tokens, budget = config.batch_tokens or DEFAULT_BATCH_TOKENS, Budget(LOGIT_BYTES)
     scorers = [
         config.metric.scorer(lane.models, batch_tokens, budget, config.seed) for lane in lanes
     ]
     workers = min(getattr(own, "concurrent_calls", 1) for lane in lanes for own in lane.models)
-    cut = _windows(_prepare_all(lanes, _numbered(texts), config))
-    others: dict[int, EvaluatedText] = {}
+    cut = _windows(_prepare_all(lanes, numbered, config))
+    waiting: dict[tuple[int, int], EvaluatedText] = {}  # by id and lane
     tokens = 0
     with closing(in_order(_Step.perform, _steps(cut, scorers, known), workers)) as performed:
         for step, scores in performed:
@@ -126,13 +129,23 @@ def evaluate(
                 yield step.what
                 continue
             for row in step.scorer.finished(step.what, scores):
-                if step.waits:
-                    others[row.id] = row
-                else:
-                    yield replace(row, other=others.pop(row.id, None), metric=config.metric.name)
-            tokens += 0 if step.waits else step.what.tokens
+                waiting[row.id, step.lane] = row
+                if not step.lane:
+                    own = [waiting.pop((row.id, lane)) for lane in range(len(lanes))]
+                    yield replace(_joined(own, config.metric), metric=config.metric.name)
+            tokens += 0 if step.lane else step.what.tokens
             if heartbeat:
                 yield Heartbeat(step.texts, tokens)
+
+
+def _joined(rows: Sequence[EvaluatedText], metric: Metric) -> EvaluatedText:
+    """The row of an example, of its rows in each lane."""
+    parts = len(metric.parts)
+    found = [
+        replace(rows[start], worse=rows[start + 1] if parts > 1 else None)
+        for start in range(0, len(rows), parts)
+    ]
+    return replace(found[0], other=found[1]) if len(found) > 1 else found[0]
 
 
 def windows_of(
@@ -144,15 +157,22 @@ def windows_of(
     """The ids of the texts, skipped ones too, of each window of `evaluate`."""
     config = check_models(model, baseline, config)
     lanes = _lanes(model, baseline, config, None)
-    for window in _windows(_prepare_all(lanes, _numbered(examples), config)):
+    numbered = _numbered(examples, config.metric)
+    for window in _windows(_prepare_all(lanes, numbered, config)):
         yield tuple(item.id if isinstance(item, SkippedText) else item[0].row.id for item in window)
 
 
-def _numbered(examples: Iterable[Example | str]) -> Iterator[Example]:
-    for index, text in enumerate(examples):
-        example = text if isinstance(text, Example) else Example(index, text)
-        if not isinstance(example.text, str):
-            raise DataError(f"text {index} is {repr(example.text)[:100]}, not a text: leave it out")
+def _numbered(
+    examples: Iterable[Example | str | Sequence[str]], metric: Metric
+) -> Iterator[Example]:
+    parts = len(metric.parts)
+    for index, own in enumerate(examples):
+        cells = own if isinstance(own, list | tuple) and parts > 1 else [own]
+        example = own if isinstance(own, Example) else Example(index, *cells[:3])
+        if len(example.texts) != parts or not all(isinstance(text, str) for text in example.texts):
+            wanted = "a text" if parts == 1 else 'a pair ("better", "worse"), perhaps with a group'
+            shown = repr(own.texts if isinstance(own, Example) else own)[:100]
+            raise DataError(f"text {index} is {shown}, not {wanted}: leave it out")
         if not 0 <= example.id < 2**63:  # as rows hold them, and as the generator of masks wants
             raise DataError(f"the id of a text must lie from 0 to 2^63; it was {example.id}")
         yield example
@@ -181,30 +201,38 @@ def check_models(
 
 @dataclass(frozen=True)
 class _Lane:
-    """Models with one tokenizer and the hidden tokens of their texts."""
+    """Models with one tokenizer, one part of each example, and the hidden tokens of it."""
 
     models: list[MaskedLM]
     masks: Masks
+    part: str  # attribute of `Example`
+
+    def prepare(self, example: Example, config: EvaluationConfig) -> Prepared | SkippedText:
+        own = replace(example, text=getattr(example, self.part), worse=None)
+        return prepare(own, self.models[0].vocabulary, config, self.masks)
 
 
 def _lanes(
     model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig, masks: Masks | None
 ) -> list[_Lane]:
-    """One for both models if they have the same tokenizer, else one each."""
-    lanes = [_Lane([model], masks or SeededMasks(config, model.vocabulary))]
+    """For each part one for both models if they have the same tokenizer, else one each."""
+    sides = [[model]]
     if baseline is not None:
         if same_tokenizer(model.vocabulary, baseline.vocabulary):
-            lanes[0].models.append(baseline)
+            sides[0].append(baseline)
         else:
-            lanes.append(_Lane([baseline], SeededMasks(config, baseline.vocabulary)))
-    return lanes
+            sides.append([baseline])
+    hidden = [masks or SeededMasks(config, model.vocabulary)]
+    hidden += [SeededMasks(config, side[0].vocabulary) for side in sides[1:]]
+    pairs = zip(sides, hidden, strict=True)
+    return [_Lane(own, drawn, part) for own, drawn in pairs for part in config.metric.parts]
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
     what: Batch | SkippedText
     scorer: Scorer
-    waits: bool = False  # whether its rows wait for those of the model
+    lane: int = 0  # rows of others wait for those of the first
     texts: float = 0.0  # as of `Heartbeat`, after it
 
     def perform(self) -> tuple["_Step", Any]:
@@ -243,7 +271,7 @@ def _steps(
         for turn, place in enumerate(reversed(range(len(scorers)))):
             for batch in scorers[place].batches([item[place] for item in ready], number, done):
                 share = (turn + batch.through) / len(scorers)
-                yield _Step(batch, scorers[place], place > 0, before + share * len(window))
+                yield _Step(batch, scorers[place], place, before + share * len(window))
         before += len(window)
 
 
@@ -251,12 +279,16 @@ def _prepare_all(
     lanes: Sequence[_Lane], texts: Iterable[Example], config: EvaluationConfig
 ) -> Iterator[_Item]:
     """Each text once per lane, or why it is left out."""
+    parts = len(config.metric.parts)
     for text in texts:
-        made = [prepare(text, lane.models[0].vocabulary, config, lane.masks) for lane in lanes]
+        made = [lane.prepare(text, config) for lane in lanes]
         ready = [item for item in made if isinstance(item, Prepared)]
+        rows = [item.row for item in ready]
         if len(ready) < len(made):
             yield next(item for item in made if isinstance(item, SkippedText))
-        elif len(ready) == 1 or config.metric.covers_same(*(item.row for item in ready)):
+        elif reason := config.metric.unfit(rows):
+            yield SkippedText(text.id, reason)
+        elif all(map(config.metric.covers_same, rows[:parts], rows[parts:])):
             yield tuple(ready)
         else:
             yield SkippedText(text.id, NOT_COMPARABLE)
@@ -299,6 +331,7 @@ def prepare(
         shown_ids=hidden.input_ids[hidden.cols],
         parts=_parts(encoding, hidden.cols),
         spans=np.array(spans, np.int64),
+        group=example.group,
     )
     return Prepared(row, hidden, encoding)
 

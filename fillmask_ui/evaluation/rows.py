@@ -84,6 +84,7 @@ class MaskedText:
     shown_ids: Annotated[np.ndarray, _INTS]  # int64 [M], what the model saw there
     parts: Annotated[np.ndarray, _SMALL]  # uint8 [M], index into `PARTS`
     spans: Annotated[np.ndarray, _SPANS]  # int64 [M, 2], characters of `text` of each hidden token
+    group: str = field(default="", kw_only=True)  # of a pair; `Example.group`
 
     def __post_init__(self) -> None:
         if self.can_hide < 0:  # then the tokenizer added one token at each end
@@ -119,27 +120,29 @@ class EvaluatedText(MaskedText):
     baseline: UnmaskedScores | TokenScores | None = None  # of a second one with its tokenizer
     difference: LogitDifference | None = None  # between the two
     other: EvaluatedText | None = None  # of a second model with another tokenizer
+    worse: EvaluatedText | None = None  # the other sentence of a pair, under the same models
     metric: str = ""  # that it was measured by; blank in a stored row
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; floats keep every digit."""
         own = {name: getattr(self, name) for name in MaskedText.__dataclass_fields__}
+        if not self.group:
+            del own["group"]
         row = _plain(own | vars(self.scores))
         row["kinds"] = [KINDS[kind] for kind in self.kinds]
         for name, record in (("baseline", self.baseline), ("difference", self.difference)):
             if record is not None:
                 row[name] = _plain(vars(record))
-        if self.other is not None:
-            row["other"] = self.other.to_dict()
+        for name, text in (("other", self.other), ("worse", self.worse)):
+            if text is not None:
+                row[name] = text.to_dict()
         return row
 
 
 def nested(values: dict[str, Any]) -> dict[str, Any]:
     """The values of `EvaluatedText.to_dict` by the fields of the records."""
     own = {**values, "cols": values.get("positions"), "scores": values}
-    if values.get("other"):
-        own["other"] = nested(values["other"])
-    return own
+    return own | {name: nested(values[name]) for name in ("other", "worse") if values.get(name)}
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

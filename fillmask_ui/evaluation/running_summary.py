@@ -27,7 +27,15 @@ from fillmask_ui.evaluation.summary import (
     ModelFigures,
     Summary,
 )
-from fillmask_ui.intervals import Limits, RatioMoments, effective_number, judge
+from fillmask_ui.intervals import (
+    Interval,
+    Limits,
+    RatioMoments,
+    effective_number,
+    judge,
+    paired_ratio_interval,
+    share_interval,
+)
 from fillmask_ui.masking import KINDS
 from fillmask_ui.records import SkippedText
 
@@ -216,7 +224,13 @@ class RunningSummary(running_sums.Tally):
         differences = running_sums.loss_difference(x, y)
         same_tokens = bool(self._pair.counts[0])
         units = tokens if same_tokens else characters
-        if self._metric.exponential:
+        written = self._model.own and self._model.own.against(self._baseline.own, order)
+        if self._model.own is not None and self._metric.counts_right:
+            own, base = self._model.own.right(order), self._baseline.own.right(order)
+            won, lost, right = (int(of.sum()) for of in (own & ~base, base & ~own, base))
+            change = (won - lost) / right if right else math.nan
+            interval = paired_ratio_interval(won, lost, right)
+        elif self._metric.exponential:
             # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a
             # loss per token means another thing where the tokens are others.
             change = expm1(running_sums.total(differences) / math.fsum(base_units))
@@ -229,6 +243,9 @@ class RunningSummary(running_sums.Tally):
             whole = running_sums.total(base_loss)
             change = running_sums.total(change_nats) / whole if 0 < whole < math.inf else math.nan
             interval = running_sums.interval_of(change_nats, base_loss, quick)
+        worse = change, interval
+        if self._metric.counts_right:
+            worse = -change, interval and Interval(-interval.high, -interval.low, interval.method)
         return Comparison(
             unit="token" if same_tokens else "character",
             texts=len(order),
@@ -236,7 +253,8 @@ class RunningSummary(running_sums.Tally):
             interval=interval,
             difference_nats=running_sums.total(differences) / math.fsum(units),
             difference_interval=running_sums.interval_of(differences, units, quick),
-            verdict=judge(change, interval, len(order), self.limits),
+            verdict=judge(*worse, len(order), self.limits),
+            written=written,
             **(_pair_figures(self._pair) if same_tokens else {}),
         )
 
@@ -268,12 +286,17 @@ def _model_figures(
     mean, per_character = nll / tokens, nll / covered if covered else math.nan
     mean_interval = running_sums.interval_of(x, n, quick, least=0.0)
     by_character = running_sums.interval_of(x, characters, quick, least=0.0) if covered else None
+    own = tally.own
     counted, metric_interval = x, mean_interval
     if type(metric).units is not Metric.units:
         counted = x * units / n if metric.scaled else x
         metric_interval = running_sums.interval_of(counted, units, quick, least=0.0)
+    value = metric.figure(running_sums.total(counted) / math.fsum(units))
+    if own is not None and metric.counts_right:
+        right = int(own.right(order).sum())
+        value, metric_interval = right / len(order), share_interval(right, len(order))
     return ModelFigures(
-        metric=metric.figure(running_sums.total(counted) / math.fsum(units)),
+        metric=value,
         metric_interval=metric_interval and metric_interval.map(metric.figure),
         tokens=tokens,
         effective_texts=effective_number(n),
@@ -297,7 +320,7 @@ def _model_figures(
         histogram=histogram,
         truncated=int(tally.cut[0]),
         left_out=int(tally.cut[1]),
-        written=tally.own.figures(order, n, quick) if tally.own else None,
+        written=own.figures(order, n, quick) if own else None,
     )
 
 

@@ -103,7 +103,7 @@ class Tally:
             own = getattr(self, name)
             if isinstance(own, Tally):
                 own.merge(value)
-            elif isinstance(own, array):
+            elif isinstance(own, array | list):
                 own.extend(value)
             elif isinstance(own, set):
                 own |= value
@@ -126,6 +126,14 @@ class OwnSums(Tally, ABC):
 
         `hidden` counts their hidden tokens, float64 [N].
         """
+
+    def right(self, order: np.ndarray) -> np.ndarray:
+        """Whether each text came out right, bool [N]; of a metric that `counts_right`."""
+        raise NotImplementedError
+
+    def against(self, base: Any, order: np.ndarray) -> Any:  # noqa: ARG002
+        """A record of `catalogue.figure`s that set it beside the sums of a baseline, if any."""
+        return None
 
 
 class SplitTally(Tally):
@@ -308,7 +316,9 @@ def token_example(row: EvaluatedText, entry: int) -> TokenExample:
     )
 
 
-class _Smallest(Tally):
+class Smallest(Tally):
+    """What sorts first, as (key, id, position, ...); ties go to the earlier text and position."""
+
     most: int
 
     def __init__(self, size: int = 0) -> None:
@@ -318,11 +328,19 @@ class _Smallest(Tally):
     def merge(self, other: Any) -> None:
         self._entries = self._first(other._entries)
 
+    def keep(self, entries: Iterable[tuple[Any, ...]]) -> None:
+        """Consider some entries."""
+        self._entries = self._first(entries)
+
+    def examples(self) -> tuple[Any, ...]:
+        """The fourth part of each entry."""
+        return tuple(entry[3] for entry in self._entries)
+
     def _first(self, more: Iterable[tuple[Any, ...]] = ()) -> list[tuple[Any, ...]]:
         return sorted([*self._entries, *more], key=lambda entry: entry[:3])[: self.size]
 
 
-class LargestTokens(_Smallest):
+class LargestTokens(Smallest):
     """The tokens with the largest values."""
 
     most = 200
@@ -331,17 +349,13 @@ class LargestTokens(_Smallest):
         """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
         full = len(self._entries) == self.size
         least = -self._entries[-1][0] if full else -np.inf
-        # Ties go to the earlier text and position.
-        self._entries = self._first(
+        self.keep(
             (-float(values[entry]), row.id, int(row.cols[entry]), token_example(row, int(entry)))
             for entry in np.flatnonzero((values >= least) & (values > -np.inf))
         )
 
-    def examples(self) -> tuple[TokenExample, ...]:
-        return tuple(entry[3] for entry in self._entries)
 
-
-class PointSample(_Smallest):
+class PointSample(Smallest):
     """A fair sample of tokens, for scatter plots."""
 
     most = 3000

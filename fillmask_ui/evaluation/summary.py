@@ -18,6 +18,7 @@ from fillmask_ui.evaluation.catalogue import (
     figures_dict,
     figures_of,
     interval_list,
+    splits_dict,
 )
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.metrics import CrossEntropy, Metric
@@ -112,19 +113,18 @@ class ModelFigures:
     by_frequency: tuple[GroupFigures, ...]  # by how often the token occurs in the texts
     calibration: tuple[CalibrationBin, ...]  # stated probability against how often it is right
     histogram: Histogram  # of the loss of a token, by kind
-    written: Any = None  # record of figures of the metric alone: of texts filled step by step
+    # Record of figures of the metric alone: of texts filled step by step, of pairs. Its `splits`
+    # name its groups, as `SPLITS` those of this one.
+    written: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
-        splits = {
-            name: {group.name: figures_dict(group) for group in getattr(self, name)}
-            for name in SPLITS
-        }
         written = figures_dict(self.written) if self.written else {}
         return {
             **written,
             **figures_dict(self),
-            **splits,
+            **splits_dict(self, SPLITS),
+            **splits_dict(self.written, getattr(self.written, "splits", ())),
             "interval_95": interval_list(self.metric_interval),
             "mean_nll_interval_95": interval_list(self.interval),
         }
@@ -152,18 +152,20 @@ class Comparison:
     mean_abs_logit_difference: float | None = figure("mean |logit difference|", default=None)
     max_abs_logit_difference: float | None = figure("largest |logit difference|", default=None)
     histogram: Histogram | None = None  # of the difference of the loss of a token
-    # Of `Summary.compared_metric`, against the baseline; 0.03 is 3 % worse.
+    # Of `Summary.compared_metric`, against the baseline; 0.03 is 3 % higher, which is worse unless
+    # the metric `counts_right`.
     relative_change: float
     interval: Interval | None  # of it, paired
     difference_interval: Interval | None  # paired
     verdict: Verdict  # of the relative change
+    written: Any = None  # record of figures of the metric alone: of pairs
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "further_texts", self.verdict.further_texts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
-        return figures_dict(self)
+        return (figures_dict(self.written) if self.written else {}) | figures_dict(self)
 
 
 MODEL_FIGURES, GROUP_FIGURES, COMPARISON_FIGURES, CALIBRATION_FIGURES = map(
@@ -196,8 +198,8 @@ class Summary:
     @property
     def metric_figure(self) -> Figure:
         """The metric's own figure, of `ModelFigures`, as a row of the catalogue."""
-        key = self.metric.figure_key
-        return Figure(key, key.replace("_", " "), "", "metric_interval", "metric")
+        key, share = self.metric.figure_key, self.metric.counts_right
+        return Figure(key, key.replace("_", " "), "", "metric_interval", "metric", share=share)
 
     @property
     def compared_metric(self) -> str:
@@ -207,7 +209,8 @@ class Summary:
         a loss the number of the baseline's tokens.
         """
         name = self.metric_figure.label
-        if self.comparison is None or self.comparison.unit == "token":
+        by_token = self.comparison is None or self.comparison.unit == "token"
+        if by_token or self.metric.counts_right:
             return name
         exponential = self.metric.exponential
         return f"{name} over the baseline's tokens" if exponential else "loss per character"

@@ -86,11 +86,14 @@ def _pair(
 ) -> EvaluatedText | SkippedText:
     if isinstance(row, SkippedText) or isinstance(other, SkippedText):
         return row if type(row) is type(other) else SkippedText(row.id, ONE_RUN_ONLY)
-    alone = replace(row, baseline=None, difference=None, other=None)
+    alone, theirs = _alone(row), _alone(other)
     if np.array_equal(row.ids, other.ids):
         same = np.array_equal(row.cols, other.cols)
         if not same or not np.array_equal(row.shown_ids, other.shown_ids):
             raise _not_alike(first, second, row.id)
+        if alone.worse is not None and theirs.worse is not None:
+            worse = replace(alone.worse, baseline=theirs.worse.scores)
+            alone = replace(alone, worse=worse)
         return replace(alone, baseline=other.scores)
     metric = first.info.config.metric
     if not metric.compares_tokenizers:
@@ -101,7 +104,13 @@ def _pair(
         )
     if not metric.covers_same(row, other):
         return SkippedText(row.id, NOT_COMPARABLE)
-    return replace(alone, other=replace(other, baseline=None, difference=None, other=None))
+    return replace(alone, other=theirs)
+
+
+def _alone(row: EvaluatedText) -> EvaluatedText:
+    """A row, and its other sentence, without what a second model said."""
+    worse = row.worse and _alone(row.worse)
+    return replace(row, baseline=None, difference=None, other=None, worse=worse)
 
 
 def _not_alike(first: Run, second: Run, index: int) -> DataError:

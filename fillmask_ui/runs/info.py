@@ -93,6 +93,10 @@ class Plan:
     limits: Limits = field(default_factory=Limits)
     hide_folders: bool = False  # from the signature, as a server does
 
+    def __post_init__(self) -> None:
+        pairs = self.config.metric.columns
+        object.__setattr__(self, "source", replace(self.source, pairs=pairs))
+
     def texts(self) -> dict[str, Any]:
         """`RunInfo.texts`: where the texts come from, and the signature of that."""
         named = self.source

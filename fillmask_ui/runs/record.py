@@ -137,7 +137,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         seen = 0
         for index, text in enumerate(examples):
             example = text if isinstance(text, Example) else Example(index, text)
-            found = checksum(example.text)
+            found = checksum(example.content)
             if example.id not in self.stored:
                 self._checksums[example.id] = found
             elif self.stored[example.id] != found:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,13 +20,14 @@ from fillmask_ui.comparing.word_contrast import (
     summarize_comparison,
 )
 from fillmask_ui.evaluation import Summary
+from fillmask_ui.evaluation.catalogue import figures_of
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, GroupFigures
 from fillmask_ui.filling.word_surprisal import WordSurprisal, summarize_surprisal
 from fillmask_ui.intervals import Interval, Limits
 from fillmask_ui.records import ROLES, Candidate
 from fillmask_ui.show.bars import Axis, Cell, Column, Columns, Mark, Row, short
 from fillmask_ui.show.figures import interval_heading, models_of
-from fillmask_ui.show.numbers import in_unit, percent
+from fillmask_ui.show.numbers import Share, cell_text, in_unit, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import change_text, conclusion_text, outlook_text, story_text
 from fillmask_ui.show.words import (
@@ -314,6 +315,7 @@ def summary_html(
         final=final,
         so_far=so_far,
         masked=masked_figures(summary),
+        said=[*_said(summary.comparison), *_said(summary.model)],
         conclusion=conclusion_text(summary),
         limits=[f"{100 * x:g} %" for x in vars(limits).values()],
         drawn=_drawn(summary),
@@ -331,13 +333,23 @@ def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str]] |
         return None
     change, span = pair.difference_nats, pair.difference_interval
     form: Callable[[float], str] = "{:+g} nats".format
-    if summary.metric.scaled:
+    by_change = summary.metric.scaled or summary.metric.counts_right
+    if by_change:
         change, span, form = pair.relative_change, pair.interval, "{:+.3g} %".format
     if span is None or not all(map(math.isfinite, (change, span.low, span.high))):
         return None
-    if summary.metric.scaled:
+    if by_change:
         change, span = 100 * change, replace(span, low=100 * span.low, high=100 * span.high)
     return (change, span, form) if span.low < span.high else None
+
+
+def _said(record: Any) -> Iterator[tuple[str, str]]:
+    """What the metric alone has and is said beside its figure: numbers, and words behind them."""
+    own = record and record.written
+    for figure in figures_of(type(own)) if own else ():
+        if figure.said:
+            value = figure.value(own)
+            yield (cell_text(Share(value)) if figure.share else cell_text(value)), figure.said
 
 
 def masked_figures(summary: Summary) -> GroupFigures | None:

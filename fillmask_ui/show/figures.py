@@ -69,7 +69,10 @@ def comparison_table(summary: Summary) -> Table:
     """The differences of two models that are known; no rows for one model."""
     pair = summary.comparison
     known = [f for f in COMPARISON_FIGURES if pair is not None and f.value(pair) is not None]
-    rows = ((figure.label, *_values(figure, [pair])) for figure in known)
+    rows = [(figure.label, *_values(figure, [pair])) for figure in known]
+    if pair is not None and pair.written is not None:
+        own = figures_of(type(pair.written))
+        rows = [(figure.label, *_values(figure, [pair.written])) for figure in own] + rows
     return Table.of(("figure", "value", interval_heading(summary)), rows)
 
 
@@ -84,9 +87,24 @@ def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
 
 def groups_table(models: Sequence[ModelFigures], split: str, names: Names = ROLES) -> Table:
     """Figures of each group of tokens, a row per group; `split` is a key of `SPLITS`."""
-    by_name = [{(group.name,): group for group in getattr(model, split)} for model in models]
-    keys = [(name,) for name in group_names(models, split)]
-    return records_table((SPLITS[split],), keys, by_name, GROUP_FIGURES, names)
+    return _groups_table(models, split, SPLITS[split], GROUP_FIGURES, names)
+
+
+def own_groups(summary: Summary, names: Names = ()) -> Iterator[Table]:
+    """Figures of the groups that the metric alone makes, a table for each split that it has."""
+    found = [model.written for model in models_of(summary)]
+    for split, what in getattr(found[0], "splits", {}).items():
+        if groups := getattr(found[0], split):
+            own = figures_of(type(groups[0]))
+            yield _groups_table(found, split, what, own, names or roles_of(summary))
+
+
+def _groups_table(
+    records: Sequence[Any], split: str, what: str, figures: Sequence[Figure], names: Names
+) -> Table:
+    by_name = [{(group.name,): group for group in getattr(own, split)} for own in records]
+    keys = [(name,) for name in group_names(records, split)]
+    return records_table((what,), keys, by_name, figures, names)
 
 
 def records_table(
@@ -114,7 +132,7 @@ def records_table(
     return Table.of((*heading, *headings(labels, names[: len(records)])), rows)
 
 
-def group_names(models: Sequence[ModelFigures], split: str) -> list[str]:
+def group_names(models: Sequence[Any], split: str) -> list[str]:
     """Names of all groups, in order; another tokenizer may have other ones."""
     longest_first = sorted((getattr(model, split) for model in models), key=len, reverse=True)
     found = dict.fromkeys(group.name for groups in longest_first for group in groups)

@@ -71,9 +71,13 @@ def conclusion_text(summary: Summary) -> str:
     if pair is None:
         return ""
     heading, label = interval_heading(summary), pair.verdict.label
-    if summary.metric.scaled and math.isfinite(pair.difference_nats):
+    higher = summary.metric.counts_right
+    if higher and math.isnan(pair.relative_change):
+        return f"The two cannot be compared: the reference has no {summary.metric.measures} right."
+    if higher or (summary.metric.scaled and math.isfinite(pair.difference_nats)):
         change, span, name = pair.relative_change, pair.interval, summary.compared_metric
-        return difference_text(change, span, label, name=name, unit="", heading=heading)
+        shown = {"name": name, "unit": "", "heading": heading, "higher_is_better": higher}
+        return difference_text(change, span, label, **shown)
     name = "loss" if pair.unit == "token" else f"loss per {pair.unit}"
     change, span = pair.difference_nats, pair.difference_interval
     return difference_text(change, span, label, name=name, heading=heading)
@@ -96,6 +100,7 @@ def difference_text(
     name: str = "loss",
     unit: str = "nats",
     heading: str = INTERVAL,
+    higher_is_better: bool = False,
 ) -> str:
     """A change of what is called `name`, candidate less reference, as a conclusion.
 
@@ -122,7 +127,7 @@ def difference_text(
     if span.low <= 0 <= span.high and verdict in ("PASS", "INCONCLUSIVE", ""):
         yet = " yet" if verdict == "INCONCLUSIVE" else ""
         return f"No difference seen{yet}: the candidate's {said}"
-    if change < 0:
+    if (change < 0) != higher_is_better:
         return f"The candidate is better: its {said}"
     return f"The candidate {_WORSE.get(verdict, 'is worse')}: its {said}"
 
@@ -175,11 +180,16 @@ def story_text(summary: Summary, label: str, *, final: bool = True) -> str:
 
     `final` says whether all texts are measured.
     """
-    texts = f"{summary.texts:,} text{'s' if summary.texts != 1 else ''}"
+    texts = _counted(summary.texts, summary.metric.measures)
     on = f"On {texts}," if final else f"So far, on {texts},"
     own, base = summary.model, summary.baseline
     mean = own.mean_nll_nats
     hidden = f"the {own.tokens:,} {_HIDDEN}"
+    if summary.metric.counts_right:
+        shares = [percent(figures.metric) for figures in (base, own) if figures is not None]
+        said = f"{on} {label if base is None else 'the reference'} was right in {shares[0]}"
+        also = f", the candidate in {shares[1]}" if shares[1:] else ""
+        return f"{said}{also}: it found the better sentence more likely. Guessing gets half."
     if base is not None:
         shares = [percent(exp(-figures.mean_nll_nats)) for figures in (base, own)]
         return (

@@ -19,7 +19,13 @@ import numpy as np
 from fillmask_ui.errors import NetworkError, OptionError, first_line, opening, unknown
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import is_folder
-from fillmask_ui.texts.rows import OrderedRows, as_text, choose_column, optional_library
+from fillmask_ui.texts.rows import (
+    Cells,
+    OrderedRows,
+    cells_of,
+    choose_columns,
+    optional_library,
+)
 from fillmask_ui.texts.source import TextSource
 
 if TYPE_CHECKING:
@@ -102,17 +108,17 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
         available = len(rows)
     # Streams learn their columns from the first row.
     columns: Any = rows.column_names or next(iter(rows), {})
-    column = choose_column(columns, source.column, source.where)
-    rows = rows.select_columns([column])
+    chosen = choose_columns(columns, source, source.where)
+    rows = rows.select_columns([*chosen])
     if source.shuffle:
         if not source.streaming:
             rows = rows.add_column(_POSITION, np.arange(len(rows)))
         rows = rows.shuffle(seed=source.seed)
-    return islice(_examples(rows, column, source), source.samples), available
+    return islice(_examples(rows, chosen, source), source.samples), available
 
 
-def _examples(rows: Any, column: str, source: TextSource) -> Iterator[Example]:
+def _examples(rows: Any, columns: Cells, source: TextSource) -> Iterator[Example]:
     with opening("texts", source.where):  # the network may fail midway
         for index, row in enumerate(rows):
             position = row.get(_POSITION, index)
-            yield Example(position, as_text(row[column], column, f"{source.where}, row {position}"))
+            yield Example(position, *cells_of(row, columns, f"{source.where}, row {position}"))

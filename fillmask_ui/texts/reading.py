@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, islice
 from typing import IO, final
 
 from fillmask_ui.errors import DataError, opening
@@ -17,6 +17,7 @@ from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource, file_bytes, standard_input, text_files
 from fillmask_ui.texts.rows import (
     MAX_CHARACTERS,
+    Cells,
     OrderedRows,
     pick,
     read_parquet,
@@ -54,9 +55,10 @@ class SourceReport:
     def counted(self, example: Example) -> Example:
         """Count an example; cut it if too long."""
         self.given += 1
-        self.blank += not example.text.strip()
-        self.cut += len(example.text) > MAX_CHARACTERS
-        return Example(example.id, example.text[:MAX_CHARACTERS])
+        self.blank += not all(text.strip() for text in example.texts)
+        self.cut += any(len(text) > MAX_CHARACTERS for text in example.texts)
+        texts = (text[:MAX_CHARACTERS] for text in example.texts)
+        return replace(example, **dict(zip(("text", "worse"), texts, strict=False)))
 
     def check(self, where: str) -> None:
         """A `DataError` if data read to its end holds no text."""
@@ -131,20 +133,21 @@ def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) ->
     return ByteSource(given.name, again)
 
 
-def _ordered(source: TextSource, texts: Callable[[], Iterator[str]]) -> OrderedRows:
+def _ordered(source: TextSource, texts: Callable[[], Iterator[Cells]]) -> OrderedRows:
     """Examples in the source's order; `texts` restarts from the beginning at each call."""
     if source.shuffle:
         available = sum(1 for _ in texts())
         positions = shuffled_positions(available, source.seed, source.samples)
         return pick(texts(), positions), available
-    return islice(map(Example, count(), texts()), source.samples), None
+    rows = (Example(index, *cells) for index, cells in enumerate(texts()))
+    return islice(rows, source.samples), None
 
 
 def files_of(source: TextSource) -> tuple[TextSource, ...]:
     """The files of a source by name: each whole, unshuffled, of one layout."""
     paths = [source.where]
     if source.kind == EMBEDDED:
-        paths = [str(asset("texts") / "embedded.jsonl")]
+        paths = [str(asset("texts") / ("pairs.jsonl" if source.pairs else "embedded.jsonl"))]
     elif source.kind == FOLDER:
         paths = list(map(str, text_files(source.where)))
     whole = replace(source, kind=FILE, where=paths[0], samples=None, shuffle=False)
@@ -158,8 +161,8 @@ def files_of(source: TextSource) -> tuple[TextSource, ...]:
     return files
 
 
-def file_texts(file: TextSource) -> Iterator[str]:
-    """All texts of a file in its own order."""
+def file_texts(file: TextSource) -> Iterator[Cells]:
+    """All texts, or pairs, of a file in its own order."""
     if file.layout == "parquet":
-        return read_parquet(file.where, file.column)
+        return read_parquet(file)
     return read_rows(file, file_bytes(file.where, compressed=file.compressed))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import import_module
 from itertools import chain, groupby, islice
 from typing import Any, TypeAlias
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fillmask_ui.errors import DataError, opening
-from fillmask_ui.evaluation.given_texts import choose_column
+from fillmask_ui.evaluation.given_texts import choose_column, pair_columns
 from fillmask_ui.filling.prompt import MAX_CHARACTERS
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource
@@ -29,17 +29,35 @@ _PARQUET_ROWS_AT_ONCE, _PARQUET_BUFFER_BYTES = 64, 1 << 20
 
 # Examples in order, and the number of rows if known.
 OrderedRows: TypeAlias = "tuple[Iterator[Example], int | None]"
+# What a row holds: a text, or a pair and perhaps its group; fields of `Example` in their order.
+Cells: TypeAlias = "tuple[str, ...]"
 
 
-def read_rows(source: TextSource, data: ByteSource) -> Iterator[str]:
-    """One text per row of a text file or stream; blank lines are rows of plain text only."""
+def read_rows(source: TextSource, data: ByteSource) -> Iterator[Cells]:
+    """One text or pair per row of a text file or stream; blank lines are rows of texts alone."""
     if source.layout == "jsonl":
         return _json_values(source, data)
     if source.layout != "txt":
         return _table_values(source, data)
     # One more than is used, to detect a cut.
     lines = data.lines(source.encoding, MAX_CHARACTERS + 1)
-    return _paragraphs(lines) if source.by == PARAGRAPH else lines
+    if source.pairs is not None:
+        return _tabbed(lines, data.name)
+    return ((text,) for text in (_paragraphs(lines) if source.by == PARAGRAPH else lines))
+
+
+def _tabbed(lines: Iterator[str], name: str) -> Iterator[Cells]:
+    """Pairs in plain text, such as pasted ones: better sentence, tab, worse one, tab, group."""
+    for number, line in enumerate(lines, start=1):
+        cells = tuple(line.split("\t"))
+        if line.strip():
+            if len(cells) not in (2, 3):
+                raise DataError(
+                    f"{name}, line {number}: it has no pair; write the better sentence, a tab and "
+                    "the worse one (and perhaps a tab and the group), or give a csv, tsv, jsonl or "
+                    "parquet file"
+                )
+            yield cells
 
 
 def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
@@ -53,14 +71,16 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
             yield text
 
 
-def _json_values(source: TextSource, data: ByteSource) -> Iterator[str]:
-    column = source.column
+def _json_values(source: TextSource, data: ByteSource) -> Iterator[Cells]:
+    columns: Cells = ()
     for place, record in _records(data.lines(source.encoding), data.name):
         if not isinstance(record, dict):
             raise DataError(f'{place}: an object such as {{"text": "..."}} was wanted')
-        if column not in record:
-            column = choose_column(record, column, place)
-        yield as_text(record[column], str(column), place)
+        columns = tuple(
+            name if name in record else choose_column(record, name, place)
+            for name in columns or choose_columns(record, source, place)
+        )
+        yield cells_of(record, columns, place)
 
 
 def _records(lines: Iterator[str], name: str) -> Iterator[tuple[str, object]]:
@@ -80,7 +100,7 @@ def _records(lines: Iterator[str], name: str) -> Iterator[tuple[str, object]]:
             yield place, record
 
 
-def _table_values(source: TextSource, data: ByteSource) -> Iterator[str]:
+def _table_values(source: TextSource, data: ByteSource) -> Iterator[Cells]:
     """Comma- or tab-separated values with a header; quoted fields may span lines."""
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
     lines = data.lines(source.encoding)
@@ -91,27 +111,29 @@ def _table_values(source: TextSource, data: ByteSource) -> Iterator[str]:
     reader = csv.reader((f"{line}\n" for line in chain([head], lines)), delimiter=mark, strict=True)
     try:
         header = next(filter(None, reader), [])
-        index = header.index(choose_column(header, source.column, data.name)) if header else 0
+        chosen = choose_columns(header, source, data.name) if header else ()
+        places = [header.index(name) for name in chosen]
         for record in filter(None, reader):
             if len(record) != len(header):
                 raise csv.Error(
                     f"{len(record)} values where the header has {len(header)}; put values that "
                     "hold separators or line breaks between quotes"
                 )
-            yield record[index]
+            yield tuple(record[place] for place in places)
     except csv.Error as error:
         raise DataError(f"{data.name}, line {reader.line_num}: {error}") from error
 
 
-def read_parquet(path: str, asked: str | None) -> Iterator[str]:
+def read_parquet(source: TextSource) -> Iterator[Cells]:
     """`read_rows` for parquet, with a few rows in memory at a time."""
     library = optional_library("pyarrow.parquet")
-    given = {"buffer_size": _PARQUET_BUFFER_BYTES, "pre_buffer": False}
+    path, given = source.where, {"buffer_size": _PARQUET_BUFFER_BYTES, "pre_buffer": False}
     with opening("texts", path), library.ParquetFile(path, **given) as file:
-        column = choose_column(file.schema_arrow.names, asked, path)
-        for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[column], use_threads=False):
-            for value in batch.column(0).to_pylist():
-                yield as_text(value, column, path)
+        columns = choose_columns(file.schema_arrow.names, source, path)
+        chosen = {"columns": [*columns], "use_threads": False}
+        for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, **chosen):
+            for record in batch.to_pylist():
+                yield cells_of(record, columns, path)
 
 
 def optional_library(name: str) -> Any:
@@ -121,6 +143,19 @@ def optional_library(name: str) -> Any:
     except ImportError as error:
         remedy = 'pip install "fillmask-ui[hub]"'
         raise DataError(f"such texts need the library {name}: {remedy}") from error
+
+
+def choose_columns(columns: Collection[str], source: TextSource, place: str) -> Cells:
+    """The column of the texts, or those of both sentences of a pair and, if any, of its group."""
+    if source.pairs is not None:
+        return pair_columns(columns, source.pairs, place)
+    return (choose_column(columns, source.column, place),)
+
+
+def cells_of(record: Any, columns: Cells, place: str) -> Cells:
+    """The texts of some columns of a record; the third, a group, may be a number."""
+    texts = [as_text(record[name], name, place) for name in columns[:2]]
+    return (*texts, *("" if record[name] is None else str(record[name]) for name in columns[2:]))
 
 
 def as_text(value: object, column: str, place: str) -> str:
@@ -141,12 +176,12 @@ def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.n
     return np.random.default_rng(seed).permutation(rows)[:samples].copy()
 
 
-def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
-    """The texts at some positions [N] of a stream, in the order of the positions.
+def pick(rows: Iterator[Cells], positions: np.ndarray) -> Iterator[Example]:
+    """The rows at some positions [N] of a stream, in the order of the positions.
 
     They wait in a temporary file; reading stops after the last position.
 
-    >>> [example.text for example in pick(iter("abcde"), np.array([3, 0]))]
+    >>> [example.text for example in pick(zip("abcde"), np.array([3, 0]))]
     ['d', 'a']
     """
     places = np.zeros((len(positions), 2), dtype=np.int64)  # start and size of each text
@@ -154,12 +189,12 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
     with opening("texts", f"a copy in {home}"), tempfile.TemporaryFile() as spool:
         read = 0
         for index in map(int, np.argsort(positions)):
-            text = next(islice(texts, int(positions[index]) - read, None), None)
-            if text is None:
+            cells = next(islice(rows, int(positions[index]) - read, None), None)
+            if cells is None:
                 raise DataError("the data became shorter while it was read; it must not change")
             read = int(positions[index]) + 1
-            # JSON can write lone surrogates.
-            places[index] = spool.tell(), spool.write(text.encode("utf-8", "surrogatepass"))
+            # As JSON, which can also write lone surrogates.
+            places[index] = spool.tell(), spool.write(json.dumps(cells).encode())
         for position, (start, size) in zip(positions, places, strict=True):
             spool.seek(start)
-            yield Example(int(position), spool.read(size).decode("utf-8", "surrogatepass"))
+            yield Example(int(position), *json.loads(spool.read(size)))

@@ -39,8 +39,16 @@ class TextSource:
     encoding: str = "utf-8"  # of text files and standard input; a byte order mark is dropped
     # format of the files or standard input; None to go by the names
     format: str | None = option(None, "Of files.", choices=FORMATS)
+    # Where a row is a pair, as the metric says, columns of the better and worse sentence and of the
+    # group, each None for that of a known layout; None where it is a text.
+    pairs: tuple[str | None, str | None, str | None] | None = None
 
     def __post_init__(self) -> None:
+        if self.pairs is not None and self.column is not None:
+            raise OptionError(
+                f"a pair has two columns, and {self.column!r} is one: name them by "
+                "--better-column NAME --worse-column NAME"
+            )
         if self.by not in UNITS:
             raise OptionError(unknown("unit of text", self.by, UNITS))
         check_options(self)
@@ -78,12 +86,15 @@ class TextSource:
         return self.kind == FILE and self.where.lower().endswith(".gz")
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """With `pairs` only where it is given, as earlier runs lack it."""
+        return {name: own for name, own in asdict(self).items() if name != "pairs" or own}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TextSource:
         """The inverse of `to_dict`; ignores extra entries; a missing one is a `KeyError`."""
-        return cls(**{entry.name: values[entry.name] for entry in fields(cls)})
+        pairs = values.get("pairs")
+        own = {entry.name: values[entry.name] for entry in fields(cls) if entry.name != "pairs"}
+        return cls(**own, pairs=tuple(pairs) if pairs else None)
 
     def __str__(self) -> str:
         """The signature: every choice that decides which texts come, in which order.
@@ -95,6 +106,7 @@ class TextSource:
         if self.kind == DATASET:
             parts |= {name: getattr(self, name) for name in _FETCHED}
         parts["column"] = self.column
+        parts["pairs"] = self.pairs and ",".join(name or "known" for name in self.pairs)
         parts["by"] = self.by if self.by != LINE else None
         parts["encoding"] = self.encoding if self.encoding.lower() != "utf-8" else None
         parts["format"] = self.format

@@ -22,6 +22,6 @@ def test_the_order_is_that_of_dataset_shuffle(rows, seed):
 @settings(deadline=None, max_examples=50)
 def test_picking_equals_indexing(texts, data):
     positions = data.draw(st.lists(st.integers(0, len(texts) - 1), unique=True))
-    picked = list(pick(iter(texts), np.array(positions, dtype=np.int64)))
+    picked = list(pick(zip(texts, strict=True), np.array(positions, dtype=np.int64)))
     assert [example.id for example in picked] == positions
     assert [example.text for example in picked] == [texts[position] for position in positions]

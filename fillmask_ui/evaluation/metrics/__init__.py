@@ -10,6 +10,7 @@ from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.evaluation.metrics.bits_per_byte import BitsPerByte
 from fillmask_ui.evaluation.metrics.cross_entropy import CrossEntropy
 from fillmask_ui.evaluation.metrics.metric import Metric
+from fillmask_ui.evaluation.metrics.pairs import Pairs
 from fillmask_ui.evaluation.metrics.pseudo_perplexity import PseudoPerplexity
 from fillmask_ui.evaluation.metrics.suffix import Suffix
 from fillmask_ui.evaluation.metrics.uniform import Uniform
@@ -18,7 +19,7 @@ from fillmask_ui.options import options_of
 
 METRICS: dict[str, type[Metric]] = {
     metric.name: metric
-    for metric in (CrossEntropy, PseudoPerplexity, BitsPerByte, Uniform, Suffix, Unmasking)
+    for metric in (CrossEntropy, PseudoPerplexity, BitsPerByte, Uniform, Suffix, Unmasking, Pairs)
 }
 
 
@@ -53,7 +54,8 @@ def _not_its_own(option: str, owners: list[type[Metric]], asked: type[Metric]) -
     options = f"the option {option.replace('_', ' ')} belongs to"
     if labels:
         options = f"the options {', '.join(labels[:-1])} and {labels[-1]} belong to"
+    *most, last = (owner.name for owner in owners)
+    named = [", ".join(most), last] if most else [last]
     return (
-        f"{options} {' and '.join(owner.name for owner in owners)}; the metric was {asked.name}, "
-        f"which hides {asked.hides}"
+        f"{options} {' and '.join(named)}; the metric was {asked.name}, which hides {asked.hides}"
     )

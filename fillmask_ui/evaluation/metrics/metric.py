@@ -53,6 +53,11 @@ class Metric(ABC):
     one_by_one: ClassVar[bool] = False  # whether it takes about a row of the model per token
     exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
     scaled: ClassVar[bool] = False  # whether a text's loss counts times units / hidden tokens
+    parts: ClassVar[tuple[str, ...]] = ("text",)  # of an `Example` that are measured, in turn
+    # Whether its figure is the share of texts that come out right (`OwnSums.right`): higher is
+    # better, and models are compared by which texts they have right.
+    counts_right: ClassVar[bool] = False
+    measures: ClassVar[str] = "text"  # what one row is called
     # Columns of exported tokens that it alone has: singulars of fields of its scores.
     token_columns: ClassVar[tuple[str, ...]] = ()
 
@@ -73,6 +78,15 @@ class Metric(ABC):
     ) -> Scorer:
         """How its texts are measured; `seed` is of what is drawn while that goes on."""
         return BatchScorer(models, batch_tokens, budget)
+
+    def unfit(self, rows: Sequence[MaskedText]) -> str:
+        """Why an example cannot be measured, of its parts under each tokenizer; blank if it can."""
+        return ""
+
+    @property
+    def columns(self) -> tuple[str | None, str | None, str | None] | None:
+        """Which columns of the data hold both sentences and the group, for one that reads pairs."""
+        return None
 
     def own_sums(self) -> OwnSums | None:
         """Empty sums for figures that this metric alone has."""

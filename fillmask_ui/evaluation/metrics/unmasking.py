@@ -197,7 +197,11 @@ class WrittenFigures:
     # Share of texts with every hidden token right, and of hidden tokens where the true one stands.
     exact_match: float = figure("exact match", "", "exact_match_interval", share=True)
     infill_token_accuracy: float = figure(
-        "infill token accuracy", "", "infill_token_accuracy_interval", share=True
+        "infill token accuracy",
+        "",
+        "infill_token_accuracy_interval",
+        share=True,
+        said="of the hidden tokens written right",
     )
     mean_pseudo_perplexity: float = figure(
         "mean pseudo-perplexity of the finished texts", "", "mean_pseudo_perplexity_interval"

@@ -34,6 +34,11 @@ CHARTS = {
         "made once all texts are measured. Both take whole texts as the unit.",
         live=True,
     ),
+    "right-by-group": ChartKind(
+        loss_charts.right_by_group,
+        "Share of pairs right, by group",
+        "The line on a point is Wilson's 95 % interval; on the dashed line a model guesses.",
+    ),
     "loss-histogram": ChartKind(
         loss_charts.loss_histogram,
         "Loss of a token",

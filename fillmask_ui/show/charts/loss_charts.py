@@ -12,7 +12,14 @@ import fillmask_ui.show.charts.chart as chart
 from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.evaluation.summary import CALIBRATION_FIGURES, Histogram
 from fillmask_ui.show.charts.chart import Chart, Subject, new_figure
-from fillmask_ui.show.figures import Names, group_names, groups_table, headings, records_table
+from fillmask_ui.show.figures import (
+    Names,
+    group_names,
+    groups_table,
+    headings,
+    own_groups,
+    records_table,
+)
 from fillmask_ui.show.table import Table
 
 MAX_BARS = 50
@@ -285,6 +292,49 @@ def loss_by_group(subject: Subject, split: str) -> Chart:
             hovertemplate="%{x}: %{y:.3f} nats over %{customdata:,} tokens<extra></extra>",
         )
     return Chart(figure, groups_table(subject.models, split, subject.names))
+
+
+def right_by_group(subject: Subject) -> Chart | None:
+    """Share of the pairs of each group that came out right, with its interval; None without."""
+    tables = [*own_groups(subject.summary, subject.names)]
+    if not tables:
+        return None
+    written = [model.written for model in subject.models]
+    names = [own.name for own in written[0].by_group]
+    figure = new_figure(
+        "Share of pairs right by group: "
+        + ", ".join(f"{own.name} {own.pair_accuracy:.0%}" for own in written[-1].by_group),
+        "share of pairs right",
+        legend=subject.two,
+        height=120 + 44 * len(names),
+        xaxis={"range": [0, 1.03], "tickformat": ",.0%"},
+        yaxis={
+            "tickvals": [*range(len(names))],
+            "ticktext": [chart.label(name, 28) for name in reversed(names)],
+            "range": [-0.5, len(names) - 0.5],
+        },
+    )
+    figure.add_vline(x=0.5, line={"color": chart.MUTED, "width": 1, "dash": "dash"})
+    for place, (own, style) in enumerate(zip(written, subject.styles, strict=True)):
+        spans = [(group.pair_accuracy, group.pair_accuracy_interval) for group in own.by_group]
+        shift = 0.0 if not subject.two else 0.12 - 0.24 * place  # side by side, not one on another
+        figure.add_scatter(
+            x=[share for share, _ in spans],
+            y=[len(names) - 1 - at + shift for at in range(len(names))],
+            error_x={
+                "array": [span.high - share for share, span in spans],
+                "arrayminus": [share - span.low for share, span in spans],
+                "color": style.colour,
+                "thickness": 1.2,
+                "width": 3,
+            },
+            mode="markers",
+            marker={"color": style.colour, "size": 9},
+            name=style.name,
+            customdata=[[group.name, group.pairs] for group in own.by_group],
+            hovertemplate="%{customdata[0]}: %{x:.1%} of %{customdata[1]:,} pairs<extra></extra>",
+        )
+    return Chart(figure, tables[0])
 
 
 def calibration(subject: Subject) -> Chart:

@@ -37,6 +37,13 @@
     }
   });
 
+  document.addEventListener("click", (event) => {
+    const pair = event.target.closest?.("#evaluate-worst [data-follow]");
+    if (!pair || event.ctrlKey || event.metaKey || event.shiftKey) return; // another window
+    event.preventDefault();
+    page.follow(pair.dataset.follow);
+  });
+
   function copied(text) {
     // Where a page is not served securely there is no clipboard.
     if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true);

@@ -225,7 +225,7 @@ def option_control(owner: type, name: str, **shown: Any) -> Any:
         own |= {"value": 0, "info": f"{option.help} 0: not given."}
     shown = own | shown
     if kind is bool:
-        return gr.Checkbox(**shown)
+        return gr.Checkbox(**{"min_width": 240, **shown})  # beside others it would shrink to a line
     if option.choices:
         return gr.Radio(list(option.choices), **shown)
     return gr.Number(**shown) if kind in (int, float) else gr.Textbox(max_lines=1, **shown)

@@ -24,6 +24,7 @@ from fillmask_ui.show.figures import (
     comparison_table,
     figures_table,
     models_of,
+    own_groups,
 )
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import (
@@ -32,7 +33,7 @@ from fillmask_ui.show.sentences import (
     story_text,
 )
 from fillmask_ui.show.words import TokenNames, candidate_names
-from fillmask_ui.ui.components import notice_html
+from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Status
 from fillmask_ui.ui.run_tokens import reading_values, replayed
 
@@ -134,6 +135,23 @@ def _of(expected: int | None) -> str:
     return f" of {expected:,}" if expected else ""
 
 
+def pairs_html(summary: Summary, references: Sequence[str]) -> str:
+    """Some pairs of sentences, each with a link to Explore; blank for a metric without pairs.
+
+    `references` are of the models, that of the candidate first.
+    """
+    pairs = getattr(summary.model.written, "examples", ())
+    if not pairs:
+        return ""
+    models = dict(zip(("model",), references, strict=False))
+    links = [
+        link_to("explore", **models, text=own.text, mode="sentences", **{"with": own.worse})
+        for own in pairs
+    ]
+    rows = [*zip(pairs, links, strict=True)]
+    return render("page/evaluate/pairs.html", rows=rows, pair=pairs[0].change_nats is not None)
+
+
 def ending_html(status: Status, run: Run | None, expected: int | None = None) -> str:
     """How a job has ended, with the notes of its run if it made one."""
     notes = " ".join(sentence(note) for note in (run.info.notes if run else ()))
@@ -152,7 +170,7 @@ def ending_html(status: Status, run: Run | None, expected: int | None = None) ->
 
 def all_figures_html(summary: Summary, info: RunInfo) -> str:
     """Every figure in tables, and the signature of the run."""
-    tables = [figures_table(summary), comparison_table(summary)]
+    tables = [figures_table(summary), comparison_table(summary), *own_groups(summary)]
     unchanged = UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else ""
     return render(
         "page/evaluate/all_figures.html",

@@ -32,6 +32,7 @@ from fillmask_ui.ui.evaluate.result_view import (
     ending_html,
     figures_html,
     find_tokens,
+    pairs_html,
     so_far_text,
     tokens_html,
 )
@@ -41,7 +42,7 @@ from fillmask_ui.ui.run_tokens import link_of
 Parts = dict[str, Any]
 
 # The first chart present stands with the story; the others are folded.
-MAIN_CHARTS = ("differences", "loss-histogram")
+MAIN_CHARTS = ("right-by-group", "differences", "loss-histogram")
 _OF_STATE = {
     "stopped": "This run was stopped: these are the figures of the texts measured so far.",
     "failed": "This run failed: {error}",
@@ -136,6 +137,9 @@ def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Parts:
     wanted = TokenFilter(DIFFERENT if pair else WORST)
     first = summary.most_different if pair else summary.worst
     found = FoundTokens(first[:SHOWN], summary.model.tokens, summary.texts)
+    tokens = tokens_html(found, wanted, pair=pair) | {"found": found.tokens}
+    if pairs := pairs_html(summary, _references(page_jobs, selection)):
+        tokens["worst"] = pairs
     link = ""  # the runs of a public page are private
     if not page_jobs.session.public:
         other = {"other": selection.other} if selection.other else {}
@@ -145,7 +149,7 @@ def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Parts:
         figures=figures_html(summary, result.info, so_far=so_far, link=link),
         every=all_figures_html(summary, result.info),
         drawn=charts(summary, history=result.history),
-        tokens=tokens_html(found, wanted, pair=pair) | {"found": found.tokens},
+        tokens=tokens,
         filters=_filters(wanted.order, pair=pair, kinds=len(summary.model.by_kind) > 1),
     )
 
@@ -234,14 +238,18 @@ def chosen_tokens(
 def explore_state(page_jobs: PageJobs, selection: Selection, token: TokenExample) -> dict[str, str]:
     """The state of Explore for a token of the table: its place in its run, and the models."""
     place = link_of(place_of(selection, token))
-    try:
-        models = page_jobs.models(selection)
-    except FillmaskError:
-        return place  # Explore reports what is wrong with the run
-    names = ("model", "compare") if len(models) > 1 else ()
-    default = page_jobs.session.default_model
-    references = (choice.reference.strip() or default for choice in models)
+    # Without models Explore reports what is wrong with the run.
+    references = _references(page_jobs, selection)
+    names = ("model", "compare") if len(references) > 1 else ()
     return place | dict(zip(names, references, strict=False))
+
+
+def _references(page_jobs: PageJobs, selection: Selection) -> list[str]:
+    """Of the models of the shown run; empty where it does not name them."""
+    default = page_jobs.session.default_model
+    with contextlib.suppress(FillmaskError):
+        return [own.reference.strip() or default for own in page_jobs.models(selection)]
+    return []
 
 
 def place_of(selection: Selection, token: TokenExample) -> TokenPlace:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from fillmask_ui.comparing import Comparison, Contrast, compare, pair_masks
-from fillmask_ui.filling import unscorable
+from fillmask_ui.filling import surprisal, unscorable
 from fillmask_ui.filling.prompt import normalise_masks, split_words
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.show.answers import contrast_html
+from fillmask_ui.show.answers import contrast_html, surprisal_values
 from fillmask_ui.show.render import render
+from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.prediction_view import model_name
 from fillmask_ui.ui.explore.sentence_strip import version_of
@@ -108,6 +110,9 @@ def contrast_sentences(session: Session, values: Mapping[str, Any]) -> Json:
     check_text(asked.question.other)
     mask_token = asked.model.vocabulary.mask_token
     other = normalise_masks(asked.question.other, mask_token)
+    whole = asked.text.strip() and other.strip() and mask_token not in asked.text + other
+    if whole and asked.text.split() != other.split():
+        return {"kind": "none", "html": _whole_pair(session, asked, other)}
     if hint := _missing(asked.text, other, mask_token):
         return {"kind": "hint", "notice": hint, "html": ""}
     words = split_words(asked.question.words)
@@ -125,6 +130,24 @@ def contrast_sentences(session: Session, values: Mapping[str, Any]) -> Json:
         number=asked.mask if asked.several else None,
     )
     return {"kind": "none", "html": html}
+
+
+def _whole_pair(session: Session, asked: Asked, other: str) -> str:
+    """Two sentences without a mask: which is the more likely one, and the losses of their words."""
+    found = [session.ask(asked.model, surprisal, text) for text in (asked.text, other)]
+    unit, vocabulary = asked.question.unit, asked.model.vocabulary
+    values = [surprisal_values(own.words, vocabulary, unit) for own in found]
+    totals = [own.summary.total_nll_nats if own.summary else math.nan for own in found]
+    words = [len(own.words) for own in found]
+    return render(
+        "page/explore/whole_pair.html",
+        sides=[*zip((asked.text, other), values, words, strict=True)],
+        names=differing_words(asked.text, other),
+        margin=totals[1] - totals[0],
+        unit=unit,
+        vocabulary=vocabulary,
+        candidate_names=candidate_names,
+    )
 
 
 def _missing(first: str, second: str, mask_token: str) -> str:

@@ -1,0 +1,225 @@
+"""Minimal pairs: how often a model finds the better of two sentences more likely.
+
+Definition: hide one token of a sentence at a time and sum ln P(token | all others), its
+pseudo-log-likelihood. A pair is right if the sum of the better sentence is strictly higher; the
+figure is the share of the pairs that are right. A tie says that the model cannot tell them apart
+and counts as wrong, also where the tokenizer makes both sentences the same tokens. `within_word`
+also hides the later sub-tokens of the same word, which else give a long word away.
+
+Rivals: a mean over tokens prefers sentences of long words; losses of the differing words alone need
+sentences that are aligned. CrowS-Pairs' own score leaves out the words that differ.
+
+Two tokenizers may be compared: each model sees both sentences by its own one.
+
+Source:
+    Warstadt et al. 2020, arXiv:1912.00582, where a tie is no success either; Salazar et al. 2020,
+    arXiv:1910.14659; within-word: Kauf and Ivanova 2023, arXiv:2305.10588; Nangia et al. 2020,
+    arXiv:2010.00133.
+
+Axes: N pairs.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation.catalogue import NATS, figure
+from fillmask_ui.evaluation.metrics.pseudo_perplexity import PseudoPerplexity
+from fillmask_ui.evaluation.rows import EvaluatedText, MaskedText, TokenScores
+from fillmask_ui.evaluation.running_sums import (
+    OwnSums,
+    Smallest,
+    interval_of,
+    loss_difference,
+    total,
+)
+from fillmask_ui.intervals import Interval, paired_share_interval, share_interval
+from fillmask_ui.options import option
+
+
+@dataclass(frozen=True)
+class Pairs(PseudoPerplexity):
+    """Share of pairs whose better sentence has the higher pseudo-log-likelihood."""
+
+    name = "pairs"
+    label = "Minimal pairs"
+    note = "Two sentences a row, all tokens hidden in turn: is the better one the more likely one?"
+    figure_label = "Pairs in which the better sentence is more likely"
+    figure_key = "pair_accuracy"
+    exponential = False
+    parts = ("text", "worse")
+    counts_right = True
+    measures = "pair"
+
+    better_column: str | None = option(None, "Column of the better sentence.", metavar="NAME")
+    worse_column: str | None = option(None, "Column of the worse sentence.", metavar="NAME")
+    group_column: str | None = option(None, "Column of the groups of pairs.", metavar="NAME")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        both = self.better_column, self.worse_column
+        if both.count(None) == 1 or (both[0] and both[0] == both[1]):
+            named = " and ".join(map(repr, both)).replace("None", "none")
+            raise OptionError(
+                f"a pair has two columns (--better-column, --worse-column); they were {named}"
+            )
+
+    @property
+    def columns(self) -> tuple[str | None, str | None, str | None]:
+        return self.better_column, self.worse_column, self.group_column
+
+    def unfit(self, rows: Sequence[MaskedText]) -> str:
+        if rows[0].text == rows[1].text:
+            return "both sentences are the same"
+        return "longer than the model takes" if any(row.truncated for row in rows) else ""
+
+    def own_sums(self) -> OwnSums:
+        return PairSums()
+
+
+@dataclass(frozen=True)
+class PairExample:
+    """One pair; a margin is how much more likely its better sentence is, in nats."""
+
+    id: int
+    group: str
+    text: str  # the better sentence
+    worse: str
+    margin_nats: float
+    baseline_margin_nats: float | None = None  # of the second model
+
+    @property
+    def change_nats(self) -> float | None:
+        """How much larger the margin is than the baseline's."""
+        base = self.baseline_margin_nats
+        return None if base is None else float(loss_difference(np.float64(self.margin_nats), base))
+
+
+@dataclass(frozen=True)
+class PairGroup:
+    """The pairs of one group."""
+
+    name: str
+    pairs: int = figure("pairs")
+    pair_accuracy: float = figure("right", "", "pair_accuracy_interval", share=True)
+    pair_accuracy_interval: Interval | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairFigures:
+    """What one model makes of the pairs; token averages beside it are of the better sentences."""
+
+    splits: ClassVar[dict[str, str]] = {"by_group": "group"}
+
+    pairs: int = figure("pairs")
+    pair_accuracy: float = figure("share of pairs right", "", "pair_accuracy_interval", share=True)
+    ties: int = figure("ties, counted as wrong", key="pair_ties", said="ties, counted as wrong")
+    mean_margin_nats: float = figure("mean margin", NATS, "mean_margin_interval")
+    pair_accuracy_interval: Interval
+    mean_margin_interval: Interval | None
+    by_group: tuple[PairGroup, ...]  # by name; empty without a column of groups
+    # Pairs to look at: those whose margin changed most, or the largest margins the wrong way.
+    examples: tuple[PairExample, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsCompared:
+    """A model beside its baseline on the same pairs."""
+
+    pair_accuracy_difference: float = figure(
+        "difference of the share right",
+        "",
+        "pair_accuracy_difference_interval",
+        share=True,
+        said="candidate − reference",
+    )
+    pairs_lost: int = figure(
+        "pairs right in the reference only", said="right in the reference only"
+    )
+    pairs_won: int = figure("pairs right in the candidate only", said="right in the candidate only")
+    pair_accuracy_difference_interval: Interval
+
+
+def margin_nats(row: EvaluatedText, scores: TokenScores) -> float:
+    """How much more likely the better sentence of a row is, by one of its models."""
+    worse = row.worse
+    if worse is None:
+        raise ValueError(f"row {row.id} is no pair")
+    other = worse.scores if scores is row.scores or worse.baseline is None else worse.baseline
+    if np.array_equal(row.ids, worse.ids):  # batches round the same tokens differently
+        return 0.0
+    return float(loss_difference(other.nll_nats.sum(), scores.nll_nats.sum()))
+
+
+class LargestPairs(Smallest):
+    """The pairs with the largest change, or with the largest margins the wrong way."""
+
+    most = 50
+
+    def add(self, row: EvaluatedText, margin: float) -> None:
+        """Consider one pair."""
+        base = None
+        if row.baseline is not None:
+            base = margin_nats(row, row.baseline)
+        elif row.other is not None:
+            base = margin_nats(row.other, row.other.scores)
+        worse = row.worse.text if row.worse else ""
+        own = PairExample(row.id, row.group, row.text, worse, margin, base)
+        key = margin if own.change_nats is None else -abs(own.change_nats)
+        self.keep([(key, row.id, 0, own)])
+
+
+class PairSums(OwnSums):
+    """The sums behind `PairFigures`."""
+
+    def __init__(self) -> None:
+        self.margins = array("d")  # per pair, in nats
+        self.groups: list[str] = []
+        self.largest = LargestPairs()
+
+    def add(self, row: EvaluatedText, scores: TokenScores) -> None:
+        margin = margin_nats(row, scores)
+        self.margins.append(margin)
+        self.groups.append(row.group)
+        if scores is row.scores:
+            self.largest.add(row, margin)
+
+    def right(self, order: np.ndarray) -> np.ndarray:
+        return np.array(self.margins)[order] > 0
+
+    def figures(self, order: np.ndarray, hidden: np.ndarray, quick: bool) -> PairFigures:
+        margins, right = np.array(self.margins)[order], self.right(order)
+        groups = np.array(self.groups)[order]
+        pairs, count = len(order), int(right.sum())
+        names = sorted(set(groups.tolist())) if any(self.groups) else []
+        return PairFigures(
+            pairs=pairs,
+            pair_accuracy=count / pairs,
+            pair_accuracy_interval=share_interval(count, pairs),
+            ties=int((margins == 0).sum()),
+            mean_margin_nats=total(margins) / pairs,
+            mean_margin_interval=interval_of(margins, np.ones(pairs), quick),
+            by_group=tuple(_group(name, right[groups == name]) for name in names),
+            examples=self.largest.examples(),
+        )
+
+    def against(self, base: Any, order: np.ndarray) -> PairsCompared:
+        own, other = self.right(order), base.right(order)
+        won, lost = int((own & ~other).sum()), int((other & ~own).sum())
+        return PairsCompared(
+            pair_accuracy_difference=(won - lost) / len(order),
+            pair_accuracy_difference_interval=paired_share_interval(won, lost, len(order)),
+            pairs_lost=lost,
+            pairs_won=won,
+        )
+
+
+def _group(name: str, right: np.ndarray) -> PairGroup:
+    count, pairs = int(right.sum()), len(right)
+    return PairGroup(name or "(none)", pairs, count / pairs, share_interval(count, pairs))

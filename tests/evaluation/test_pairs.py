@@ -1,0 +1,186 @@
+"""The metric `pairs`: figures by hand, two models, resumed and sharded runs, columns, bad data."""
+
+import csv
+import json
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from evaluated import measured
+from scipy import stats
+from table_model import WORDS, TableModel, letter_vocabulary, sample_texts
+
+from fillmask_ui import EvaluationConfig, evaluate, summarize
+from fillmask_ui.errors import DataError, FillmaskError, OptionError
+from fillmask_ui.evaluation import RunningSummary
+from fillmask_ui.evaluation.metrics.pairs import margin_nats
+from fillmask_ui.evaluation.rows import EvaluatedText, nested
+from fillmask_ui.records import SkippedText
+from fillmask_ui.runs import Plan, RunStore, compare, perform, perform_rest
+from fillmask_ui.schema import from_values
+from fillmask_ui.texts import TextSource, open_texts
+
+pytestmark = pytest.mark.quick
+MODEL, OTHER = TableModel(seed=1), TableModel(seed=7)
+GIVEN = [
+    (text, WORDS[place % len(WORDS)] + text[text.index(" ") :], "ab"[place % 2])
+    for place, text in enumerate(sample_texts(70, seed=5))
+    if " " in text and text.split()[0] != WORDS[place % len(WORDS)]
+][:40]
+PAIRS = EvaluationConfig("pairs")
+
+
+def pll(model, text):
+    rows = evaluate(model, [text], EvaluationConfig("pseudo-perplexity"))
+    return -sum(row.scores.nll_nats.sum() for row in rows)
+
+
+def test_figures_are_those_of_sums_by_hand():
+    summary = summarize(evaluate(MODEL, GIVEN, PAIRS, baseline=OTHER), config=PAIRS)
+    own, base = (
+        np.array([pll(model, better) - pll(model, worse) for better, worse, _ in GIVEN])
+        for model in (MODEL, OTHER)
+    )
+    right, other, values = own > 0, base > 0, summary.to_dict()
+    assert 0 < right.sum() < 40
+    assert values["pair_accuracy"] == right.mean()
+    assert values["pairs"] == values["texts"] == 40
+    span = stats.binomtest(int(right.sum()), 40).proportion_ci(method="wilson")
+    assert values["pair_accuracy_interval_95"] == pytest.approx([span.low, span.high])
+    assert values["interval_95"] == values["pair_accuracy_interval_95"]
+    assert values["mean_margin_nats"] == pytest.approx(own.mean())
+    of_a = [own == "a" for *_, own in GIVEN]
+    assert values["by_group"]["a"]["pair_accuracy"] == right[of_a].mean()
+    won, lost = int((right & ~other).sum()), int((other & ~right).sum())
+    assert won + lost > 3
+    pair = values["comparison"]
+    assert (pair["pairs_won"], pair["pairs_lost"]) == (won, lost)
+    assert pair["pair_accuracy_difference"] == (won - lost) / 40
+    assert values["relative_change"] == pytest.approx(right.mean() / other.mean() - 1)
+    first = summary.model.written.examples[0]
+    assert abs(first.change_nats) == pytest.approx(np.abs(own - base).max())
+
+
+def test_fewer_right_is_worse_and_more_is_better():
+    """On the pairs that the first model has right, each counted six times."""
+    first = measured(evaluate(MODEL, GIVEN, PAIRS))
+    easy = {index for index, row in first.items() if margin_nats(row, row.scores) > 0}
+    found = []
+    for model, base in ((MODEL, OTHER), (OTHER, MODEL)):
+        rows = [*evaluate(model, GIVEN, PAIRS, baseline=base)]
+        kept = [row for row in rows if row.id in easy] * 6
+        numbered = (replace(row, id=number) for number, row in enumerate(kept))
+        pair = summarize(numbered, config=PAIRS).comparison
+        found.append((pair.relative_change > 0, pair.verdict.label))
+    assert found == [(True, "PASS"), (False, "REGRESSION")]
+
+
+def test_two_tokenizers_each_rank_by_their_own():
+    spelled = TableModel(seed=3, vocabulary=letter_vocabulary())
+    summary = summarize(evaluate(MODEL, GIVEN, PAIRS, baseline=spelled), config=PAIRS)
+    alone = summarize(evaluate(spelled, GIVEN, PAIRS), config=PAIRS)
+    assert summary.texts == 40
+    assert summary.baseline.written.pair_accuracy == alone.model.metric
+    assert summary.comparison.written.pairs_lost >= 0
+
+
+def test_ties_are_wrong_and_what_cannot_be_a_pair_is_skipped():
+    same_tokens = ("the cat sat", "the  cat sat")
+    given = [same_tokens, ("the cat", "the cat"), ("a dog", " "), ("a cat", "the " * 90)]
+    rows = [*evaluate(MODEL, given, PAIRS)]
+    reasons = {row.id: row.reason for row in rows if isinstance(row, SkippedText)}
+    assert reasons[1] == "both sentences are the same"
+    assert reasons[2] == "empty or blank"
+    assert reasons[3] == "longer than the model takes"
+    written = summarize(rows, config=PAIRS).model.written
+    assert (written.pairs, written.ties, written.pair_accuracy) == (1, 1, 0.0)
+
+
+@pytest.mark.parametrize("given", [["a cat"], [("a cat",)], [("a", 3)], "a cat"])
+def test_what_is_no_pair_is_said_in_a_line(given):
+    with pytest.raises(FillmaskError, match=r"pair|one text"):
+        [*evaluate(MODEL, given, PAIRS)]
+
+
+def test_rows_go_to_json_and_shards_merge():
+    rows = measured(evaluate(MODEL, GIVEN, PAIRS, baseline=OTHER))
+    whole = summarize(rows.values(), config=PAIRS).to_dict()
+    shards = [RunningSummary(config=PAIRS) for _ in range(2)]
+    for index, row in rows.items():
+        stored = from_values(EvaluatedText, nested(json.loads(json.dumps(row.to_dict()))))
+        assert stored.to_dict() == row.to_dict()
+        shards[index % 2].add(stored)
+    shards[1].merge(shards[0])
+    found = shards[1].summary().to_dict()
+    assert found["pair_accuracy"] == whole["pair_accuracy"]
+    assert found["by_group"] == whole["by_group"]
+    assert found["comparison"]["pairs_won"] == whole["comparison"]["pairs_won"]
+
+
+def write(path, names, rows=GIVEN):
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([names, *rows])
+    return TextSource("file", str(path), shuffle=False)
+
+
+def test_a_stopped_run_resumes_and_two_runs_compare(tmp_path):
+    plan = Plan(config=PAIRS, source=write(tmp_path / "p.csv", ["good", "bad", "phenomenon"]))
+    models, store = {"first": MODEL, "second": OTHER}, RunStore(tmp_path / "runs")
+
+    def run(name):
+        own = replace(plan, model=replace(plan.model, reference=name))
+        *_, last = perform(own, store, lambda choice: models[choice.reference])
+        return store.open(last.info.name)
+
+    first, second = run("first"), run("second")
+    lines = first.rows_path.read_bytes().splitlines(keepends=True)
+    first.rows_path.write_bytes(b"".join(lines[:7]))
+    *_, last = perform_rest(first.info.name, store, lambda choice: models[choice.reference])
+    assert last.info.result == first.info.result
+    found = compare(store.open(first.info.name), second)
+    both = summarize(evaluate(MODEL, GIVEN, PAIRS, baseline=OTHER), config=PAIRS)
+    assert found.comparison.written == both.comparison.written
+    assert found.comparison.verdict == both.comparison.verdict
+
+
+@pytest.mark.parametrize(
+    ("names", "own", "group"),
+    [
+        (["sentence_good", "sentence_bad", "linguistics_term"], {}, True),
+        (["sent_more", "sent_less", "bias_type"], {}, True),
+        (["x", "y", "z"], {"better_column": "x", "worse_column": "Y"}, False),
+        (["x", "y", "z"], {"better_column": "x", "worse_column": "y", "group_column": "z"}, True),
+    ],
+)
+def test_columns_of_known_layouts_need_no_names(tmp_path, names, own, group):
+    config = EvaluationConfig("pairs", **own)
+    plan = Plan(config=config, source=write(tmp_path / "p.csv", names))
+    wanted = GIVEN if group else [(*pair[:2], "") for pair in GIVEN]
+    read = [(one.text, one.worse, one.group) for one in open_texts(plan.source)]
+    assert read == wanted
+    frame = [dict(zip(names, pair, strict=True)) for pair in GIVEN]
+    rows = measured(evaluate(MODEL, frame, config))
+    assert [rows[place].worse.text for place in range(40)] == [worse for _, worse, _ in GIVEN]
+
+
+def test_wrong_columns_are_named(tmp_path):
+    source = write(tmp_path / "p.csv", ["x", "y", "z"])
+    with pytest.raises(DataError, match=r"'x', 'y', 'z'.*--better-column NAME"):
+        open_texts(Plan(config=PAIRS, source=source).source)
+    config = EvaluationConfig("pairs", better_column="x", worse_column="w")
+    with pytest.raises(DataError, match="no column 'w'"):
+        open_texts(Plan(config=config, source=source).source)
+    for own in ({"better_column": "x"}, {"better_column": "x", "worse_column": "x"}):
+        with pytest.raises(OptionError, match="a pair has two columns"):
+            EvaluationConfig("pairs", **own)
+    (tmp_path / "p.txt").write_text("one\ttwo\nthree\n")
+    source = TextSource("file", str(tmp_path / "p.txt"), shuffle=False)
+    with pytest.raises(DataError, match="line 2: it has no pair"):
+        [*open_texts(Plan(config=PAIRS, source=source).source)]
+
+
+def test_sixty_of_our_own_ten_of_each_phenomenon():
+    found = [*open_texts(Plan(config=PAIRS).source)]
+    assert [*Counter(own.group for own in found).values()] == [10] * 6
+    assert len({own.content for own in found}) == len({own.text for own in found}) == 60
