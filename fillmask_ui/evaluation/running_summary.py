@@ -225,8 +225,9 @@ class RunningSummary(running_sums.Tally):
         same_tokens = bool(self._pair.counts[0])
         units = tokens if same_tokens else characters
         written = self._model.own and self._model.own.against(self._baseline.own, order)
-        if self._model.own is not None and self._metric.counts_right:
-            own, base = self._model.own.right(order), self._baseline.own.right(order)
+        sums, others = self._model.own, self._baseline.own
+        if sums is not None and others is not None and self._metric.counts_right:
+            own, base = sums.right(order), others.right(order)
             won, lost, right = (int(of.sum()) for of in (own & ~base, base & ~own, base))
             change = (won - lost) / right if right else math.nan
             interval = paired_ratio_interval(won, lost, right)

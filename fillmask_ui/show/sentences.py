@@ -76,8 +76,8 @@ def conclusion_text(summary: Summary) -> str:
         return f"The two cannot be compared: the reference has no {summary.metric.measures} right."
     if higher or (summary.metric.scaled and math.isfinite(pair.difference_nats)):
         change, span, name = pair.relative_change, pair.interval, summary.compared_metric
-        shown = {"name": name, "unit": "", "heading": heading, "higher_is_better": higher}
-        return difference_text(change, span, label, **shown)
+        shown: dict[str, Any] = {"name": name, "heading": heading, "higher_is_better": higher}
+        return difference_text(change, span, label, unit="", **shown)
     name = "loss" if pair.unit == "token" else f"loss per {pair.unit}"
     change, span = pair.difference_nats, pair.difference_interval
     return difference_text(change, span, label, name=name, heading=heading)

@@ -9,7 +9,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from typing import IO, final
+from typing import IO, Any, final
 
 from fillmask_ui.errors import DataError, opening
 from fillmask_ui.files import asset
@@ -58,7 +58,8 @@ class SourceReport:
         self.blank += not all(text.strip() for text in example.texts)
         self.cut += any(len(text) > MAX_CHARACTERS for text in example.texts)
         texts = (text[:MAX_CHARACTERS] for text in example.texts)
-        return replace(example, **dict(zip(("text", "worse"), texts, strict=False)))
+        named: dict[str, Any] = dict(zip(("text", "worse"), texts, strict=False))
+        return replace(example, **named)
 
     def check(self, where: str) -> None:
         """A `DataError` if data read to its end holds no text."""

@@ -98,7 +98,9 @@ class PairExample:
     def change_nats(self) -> float | None:
         """How much larger the margin is than the baseline's."""
         base = self.baseline_margin_nats
-        return None if base is None else float(loss_difference(np.float64(self.margin_nats), base))
+        if base is None:
+            return None
+        return float(loss_difference(np.array(self.margin_nats), np.array(base)))
 
 
 @dataclass(frozen=True)
