@@ -5,7 +5,7 @@ vocabulary. A `token` is the vocabulary's own string (`##ing`, `Ġthe`, `▁der`
 without the tokenizer's marks.
 """
 
-import html
+import importlib
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -180,8 +180,28 @@ class JointFilling:
         return math.exp(-self.nll_nats)
 
 
+class Displayed:
+    """A record that notebooks show, and that is a table and a chart as well."""
+
+    def to_pandas(self) -> Any:
+        """The record as a `pandas.DataFrame`; numbers keep every digit."""
+        return _display("frame", self)
+
+    def figure(self) -> Any:
+        """Its chart, a `plotly.graph_objects.Figure`."""
+        return _display("figure", self)
+
+    def _repr_html_(self) -> str:
+        return str(_display("html", self))
+
+
+def _display(form: str, record: Displayed) -> Any:
+    """By its name, as the rooms below `show` do without it."""
+    return getattr(importlib.import_module("fillmask_ui.show.displays"), form)(record)
+
+
 @dataclass(frozen=True)
-class Filling:
+class Filling(Displayed):
     """What a model says about one text with masks."""
 
     encoding: Encoding
@@ -205,25 +225,6 @@ class Filling:
     def to_json(self, indent: int | None = None) -> str:
         """`to_dict` as JSON; an infinite NLL (an impossible token) becomes null."""
         return json.dumps(finite(self.to_dict()), ensure_ascii=False, indent=indent)
-
-    def _repr_html_(self) -> str:
-        """A table per mask, for notebooks."""
-        heads = ("rank", "word", "token", "probability", "NLL (nats)")
-        head = "".join(f"<th>{name}</th>" for name in heads)
-        tables = []
-        for number, mask in enumerate(self.masks, start=1):
-            title = f"Mask {number} of {html.escape(self.encoding.text)}"
-            rows = "".join(
-                f"<tr><td>{c.rank}</td><td>{html.escape(c.word)}</td>"
-                f"<td><code>{html.escape(c.token)}</code></td>"
-                f"<td>{c.probability:.4f}</td><td>{c.nll_nats:.4f}</td></tr>"
-                for c in mask.candidates
-            )
-            tables.append(
-                f"<table><caption>{title} · entropy {mask.entropy_nats:.3f} nats</caption>"
-                f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-            )
-        return "".join(tables)
 
 
 def finite(value: Any) -> Any:

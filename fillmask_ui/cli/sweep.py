@@ -19,7 +19,7 @@ from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import OptionError
 from fillmask_ui.files import check_target, write_text
 from fillmask_ui.runs import Engine
-from fillmask_ui.show.sweep import by_data, csv_text, notes, page, sections
+from fillmask_ui.show.sweep import by_data, cells_table, notes, page, sections
 from fillmask_ui.sweeps import Step, Sweep, SweepCell, SweepTable, perform_sweep, read_sweep
 from fillmask_ui.sweeps.sweep_perform import BEGUN, FAILED, KEPT, MEASURING
 from fillmask_ui.sweeps.sweep_table import sweep_table
@@ -55,7 +55,7 @@ def sweep(
     else:
         with open_engine(engine) as opened:
             table = sweep_table(chosen, store(), _performed(chosen, opened))
-    for target, text in ((csv, csv_text), (html, page)):
+    for target, text in ((csv, lambda own: cells_table(own).to_csv()), (html, page)):
         if target is not None:
             write_text(text(table), target)
             tell(str(target))

@@ -40,7 +40,7 @@ from fillmask_ui.filling.candidates import (
 from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.filling.words import TokenizedWord, split_into_tokens, tokens_read
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, Filling, MaskFilling, by_role, finite
+from fillmask_ui.records import Candidate, Displayed, Filling, MaskFilling, by_role, finite
 
 BY_WORD = (
     "the models have different tokenizers, so they are compared word by word, and their "
@@ -125,7 +125,7 @@ class ContrastedWord:
 
 
 @dataclass(frozen=True)
-class Contrast:
+class Contrast(Displayed):
     """Two distributions at one mask; `other_` is the candidate's."""
 
     position: int  # of the mask among the reference's tokens
@@ -223,7 +223,7 @@ class ComparedJoint:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Displayed):
     """Two models at the masks of one text."""
 
     first: Filling  # what the reference says, as `fill` gives it

@@ -33,7 +33,7 @@ from fillmask_ui.filling.word_surprisal import (
 )
 from fillmask_ui.filling.words import TextWord, text_words
 from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.records import by_role, finite
+from fillmask_ui.records import Displayed, by_role, finite
 
 DIFFERENT_CUTS = (
     "The two models cut this text into different tokens: it is compared word by word, a word that "
@@ -183,7 +183,7 @@ class ComparisonSummary:
 
 
 @dataclass(frozen=True)
-class SentenceComparison:
+class SentenceComparison(Displayed):
     """Every word of one text under two models."""
 
     alignment: Alignment

@@ -22,7 +22,7 @@ from fillmask_ui.evaluation.measure import (
     evaluate,
 )
 from fillmask_ui.evaluation.metrics import METRICS
-from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
+from fillmask_ui.evaluation.rows import EvaluatedText, Rows, TokenScores
 from fillmask_ui.evaluation.running_summary import MeanSoFar, RunningSummary, summarize
 from fillmask_ui.evaluation.running_sums import TokenExample
 from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigures, Summary
@@ -38,6 +38,7 @@ __all__ = [
     "Masks",
     "MeanSoFar",
     "ModelFigures",
+    "Rows",
     "RunningSummary",
     "SeededMasks",
     "Summary",

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fillmask_ui.masking import KINDS, HiddenTokens
-from fillmask_ui.records import Encoding, InJson
+from fillmask_ui.records import Displayed, Encoding, InJson, SkippedText
 
 PARTS = ("whole word", "first sub-token", "later sub-token")
 WHOLE, FIRST, LATER = range(3)
@@ -137,6 +137,10 @@ class EvaluatedText(MaskedText):
             if text is not None:
                 row[name] = text.to_dict()
         return row
+
+
+class Rows(tuple[EvaluatedText | SkippedText, ...], Displayed):
+    """Measured texts that are kept, to be looked at: `Rows(evaluate(...))`."""
 
 
 def nested(values: dict[str, Any]) -> dict[str, Any]:

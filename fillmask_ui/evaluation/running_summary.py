@@ -215,6 +215,7 @@ class RunningSummary(running_sums.Tally):
             worst=self._worst.examples(),
             most_different=self._most_different.examples(),
             points=self._points.columns(),
+            limits=self.limits or Limits(),
             provisional=quick,
         )
 

@@ -23,8 +23,8 @@ from fillmask_ui.evaluation.catalogue import (
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.metrics import CrossEntropy, Metric
 from fillmask_ui.evaluation.running_sums import TokenExample
-from fillmask_ui.intervals import Interval, Verdict
-from fillmask_ui.records import finite
+from fillmask_ui.intervals import Interval, Limits, Verdict
+from fillmask_ui.records import Displayed, finite
 
 UNCHANGED_ALARM = (
     "The mean includes tokens that the model saw unchanged, which are easier than hidden ones: "
@@ -174,7 +174,7 @@ MODEL_FIGURES, GROUP_FIGURES, COMPARISON_FIGURES, CALIBRATION_FIGURES = map(
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class Summary(Displayed):
     """All figures of one evaluation."""
 
     config: EvaluationConfig | None  # what was measured; None where the rows alone were given
@@ -186,6 +186,7 @@ class Summary:
     alarms: tuple[str, ...] = ()  # what a reader must know, in words
     worst: tuple[TokenExample, ...] = ()  # tokens with the largest loss
     most_different: tuple[TokenExample, ...] = ()  # with the largest |difference| of losses
+    limits: Limits = field(default_factory=Limits)  # borders of the verdict
     provisional: bool = False  # whether intervals are linearised, which can be too narrow
     # Float64 [1 or 2, n]: losses of a fair sample of tokens, and by token those of the baseline.
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))

@@ -34,7 +34,7 @@ from fillmask_ui.filling.words import (
     text_words,
 )
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, Encoding, ModelSignature, ScoredPart, finite
+from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature, ScoredPart, finite
 
 WANTED = 5  # best tokens kept for each word
 WINDOW_TOKENS = 512  # that the model reads between two reports
@@ -86,7 +86,7 @@ class SurprisalSummary:
 
 
 @dataclass(frozen=True)
-class SentenceSurprisal:
+class SentenceSurprisal(Displayed):
     """Every word of one text."""
 
     encoding: Encoding

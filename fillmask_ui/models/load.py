@@ -11,7 +11,7 @@ from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback, silent
 from fillmask_ui.models.model_choice import ModelChoice, Reference, parse_reference
-from fillmask_ui.models.runtimes import LIVE, RUNTIMES, WEIGHTS, kinds_of, open_live
+from fillmask_ui.models.runtimes import LIVE, LIVE_MODEL, RUNTIMES, WEIGHTS, imported, kinds_of
 from fillmask_ui.protocol import MaskedLM
 
 
@@ -48,15 +48,15 @@ def load_model(
     ('bert', '[MASK]')
     """
     named = reference is None or isinstance(reference, str | Path)
-    given_tokenizer = not (tokenizer is None or isinstance(tokenizer, str | Path))
-    if named and given_tokenizer:
+    live_tokenizer = not (tokenizer is None or isinstance(tokenizer, str | Path))
+    if named and live_tokenizer:
         raise OptionError(
             f"the tokenizer was a {type(tokenizer).__name__}, which goes with a model in memory: "
             "for an .onnx file name the folder or hub id of its tokenizer"
         )
     choice = ModelChoice(
         str(reference) if named and reference is not None else "embedded",
-        tokenizer=None if tokenizer is None or given_tokenizer else str(tokenizer),
+        tokenizer=None if tokenizer is None or live_tokenizer else str(tokenizer),
         onnx_file=onnx_file,
         runtime=runtime,
         provider=provider,
@@ -77,22 +77,20 @@ def _load_live(given: Any, tokenizer: Any, choice: ModelChoice, report: Progress
     from fillmask_ui.models.vocabulary import load_vocabulary
 
     if unfit := set(choice.given()).difference({"threads", "tokenizer"}):
-        raise OptionError(
-            f"{', '.join(sorted(unfit))}: for models that are read from files; one in memory is "
-            "used as it is"
-        )
+        said = "for models that are read from files; one in memory is used as it is"
+        raise OptionError(f"{', '.join(sorted(unfit))}: {said}")
     check_threads(choice.threads)
-    place = next((LIVE[kind] for kind in kinds_of(given) if kind in LIVE), None)
-    module = getattr(given, place.model, None) if place and place.model else given
+    model, own = next((LIVE[kind] for kind in kinds_of(given) if kind in LIVE), ("", ""))
+    module = getattr(given, model) if model else given
     name = type(module).__name__
-    if place is None or "PreTrainedModel" not in kinds_of(module):
+    if "PreTrainedModel" not in kinds_of(module):
         raise ModelError(
             f"no model can be loaded from an object of the type {name}: give a name or a folder, "
             "a model of transformers (AutoModelForMaskedLM) with tokenizer=, a Trainer or a "
             "fill-mask pipeline"
         )
-    source = tokenizer or getattr(given, place.tokenizer or "_", None) or module.name_or_path
-    if isinstance(source, str | Path) and str(source):
+    source = tokenizer or getattr(given, own or "_", None) or module.name_or_path
+    if source and isinstance(source, str | Path):
         source = _tokenizer_folder(str(source), report)
     if not isinstance(source, Path) and "PreTrainedTokenizerBase" not in kinds_of(source):
         came = f"this is of the type {type(source).__name__}" if source else "none was found"
@@ -100,7 +98,7 @@ def _load_live(given: Any, tokenizer: Any, choice: ModelChoice, report: Progress
             f"the {name} needs its tokenizer, and {came}: give one of transformers "
             "(AutoTokenizer), a folder or a hub id as tokenizer="
         )
-    return open_live(module, partial(load_vocabulary, source, name), choice)
+    return imported(LIVE_MODEL)(module, partial(load_vocabulary, source, name), choice)
 
 
 def _tokenizer_folder(reference: str, report: ProgressCallback) -> Path:

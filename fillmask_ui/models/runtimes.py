@@ -47,11 +47,11 @@ class Runtime:
 
     def open(self, *arguments: Any) -> Any:
         """A `RuntimeModel`; the arguments are those of its class."""
-        return _imported(self.model)(*arguments)
+        return imported(self.model)(*arguments)
 
     def needed_beside(self, file: Any) -> set[str]:
         """Names of the files that one needs beside it, relative to its own folder."""
-        return set(_imported(self.beside)(file)) if self.beside else set()
+        return set(imported(self.beside)(file)) if self.beside else set()
 
 
 # In the order in which `auto` looks for their files.
@@ -87,34 +87,19 @@ RUNTIMES: dict[str, Runtime] = {
 }
 
 
-class Live(NamedTuple):
-    """Where an object of transformers has its model and its tokenizer."""
-
-    model: str = ""  # attribute; blank for the object itself
-    tokenizer: str = ""  # attribute; blank for none
-
-
-# By the name of its class, or of one that this inherits from: known without importing the library.
-LIVE: dict[str, Live] = {
-    "PreTrainedModel": Live(),
-    "Trainer": Live("model", "processing_class"),
-    "Pipeline": Live("model", "tokenizer"),
+# Objects of transformers that hold a model: the name of a class, and the attributes of its model
+# (blank for itself) and of its tokenizer. They are known without importing the library.
+LIVE = {
+    "PreTrainedModel": ("", ""),
+    "Trainer": ("model", "processing_class"),
+    "Pipeline": ("model", "tokenizer"),
 }
 LIVE_MODEL = "fillmask_ui.models.torch_live:LiveMaskedLM"
 
 
 def kinds_of(given: Any) -> list[str]:
-    """Names of the class of an object and of all that it inherits from.
-
-    >>> kinds_of(True)
-    ['bool', 'int', 'object']
-    """
+    """Names of the class of an object and of all that it inherits from."""
     return [own.__name__ for own in type(given).__mro__]
-
-
-def open_live(*arguments: Any) -> Any:
-    """The `LiveMaskedLM` of a model in memory; the arguments are those of the class."""
-    return _imported(LIVE_MODEL)(*arguments)
 
 
 class Weights(NamedTuple):
@@ -171,6 +156,7 @@ def _preferred(name: str, runtime: Runtime, files: Sequence[str]) -> str:
     return (*choices, *files)[0]
 
 
-def _imported(place: str) -> Any:
+def imported(place: str) -> Any:
+    """What `module:name` means."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)

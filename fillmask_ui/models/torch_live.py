@@ -6,8 +6,7 @@ behind its encoder; afterwards each of its modules is as it was. One call runs a
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,20 +20,14 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import ModelConfig, ModelFiles
 from fillmask_ui.models.runtimes import kinds_of
 from fillmask_ui.models.torch_model import TorchMaskedLM
-from fillmask_ui.models.vocabulary import TokenizerVocabulary
 
 
 class LiveMaskedLM(TorchMaskedLM):
-    """`MaskedLM` over a model of transformers in memory.
-
-    It is signed anew, with the hash of its weights, when it is used after they have changed.
-    """
+    """`MaskedLM` over a model of transformers; signed anew when used after its weights changed."""
 
     _without_gradients = torch.no_grad  # what a module keeps from a call may be trained with
 
-    def __init__(
-        self, module: Any, read_vocabulary: Callable[[], TokenizerVocabulary], choice: ModelChoice
-    ) -> None:
+    def __init__(self, module: Any, read_vocabulary: Callable[[], Any], choice: ModelChoice):
         name = type(module).__name__
         config = ModelConfig({**module.config.to_dict(), "architectures": kinds_of(module)})
         config.refuse_other_tasks(name)
@@ -43,8 +36,9 @@ class LiveMaskedLM(TorchMaskedLM):
         super().__init__(files, read_vocabulary, config, choice)
 
     def _load(self, choice: ModelChoice) -> None:
-        model = self._model
-        if model.get_output_embeddings() is None or not hasattr(self._plain_output(), "logits"):
+        model, token = self._model, np.array([[self._reading.result().mask_id]])
+        output = self._output(model, PaddedBatch(token, np.ones_like(token)))
+        if model.get_output_embeddings() is None or not hasattr(output, "logits"):
             raise ModelError(
                 f"a {self._name} gives no logits over its vocabulary: load the checkpoint by "
                 "AutoModelForMaskedLM"
@@ -52,55 +46,40 @@ class LiveMaskedLM(TorchMaskedLM):
         self.threads = choice.threads or torch.get_num_threads()  # as its owner has set them
         self.concurrent_calls = 1
         self._state, self._hashing = self._versions(), self._beside.submit(state_sha256, model)
-        tensors = model.state_dict().values()
-        size_bytes = sum(own.numel() * own.element_size() for own in tensors)
+        size_bytes = sum(own.nbytes for own in model.state_dict().values())
         self._use(model, precision=str(model.dtype).removeprefix("torch."), size_bytes=size_bytes)
-
-    def _plain_output(self) -> Any:
-        token = np.array([[self._reading.result().mask_id]])
-        return self._output(self._model, PaddedBatch(token, np.ones_like(token)))
 
     def _cut_head(self, tolerance: float) -> None:
         super()._cut_head(tolerance)
         if not self._logit_bytes:
-            self._placed.remove()  # `_borrowed` places it for each call
+            self._placed.remove()  # `_output` places it for each call
 
     def _output(self, module: Any, batch: PaddedBatch, **more: Any) -> Any:
-        with self._borrowed():
-            return super()._output(module, batch, return_dict=True, **more)
-
-    @contextmanager
-    def _borrowed(self) -> Iterator[None]:
-        """The model to compute with, and given back as it was."""
+        model = self._model
         with self._alone:
             if hasattr(self, "signature") and (state := self._versions()) != self._state:
-                device, sha256 = str(self._model.device), state_sha256(self._model)
-                self.signature = replace(self.signature, device=device, sha256=sha256)
-                self._state = state
-            trained = [module for module in self._model.modules() if module.training]
-            hook = self._model.base_model.register_forward_hook(self._behind_base)
+                sha256, self._state = state_sha256(model), state
+                self.signature = replace(self.signature, device=str(model.device), sha256=sha256)
+            trained = [part for part in model.modules() if part.training]
+            hook = model.base_model.register_forward_hook(self._behind_base)
             try:
-                self._model.eval()
-                yield
+                model.eval()
+                return super()._output(module, batch, return_dict=True, **more)
             finally:
                 hook.remove()
-                for module in trained:
-                    module.training = True
+                for part in trained:
+                    part.training = True
 
-    def _versions(self) -> tuple[Any, ...]:
+    def _versions(self) -> list[Any]:
         """What changes with the weights: each counts its changes, or is another one."""
         tensors = (*self._model.parameters(), *self._model.buffers())
-        return tuple((own.data_ptr(), own._version, own.device) for own in tensors)
+        return [(own.data_ptr(), own._version, own.device) for own in tensors]
 
 
 def state_sha256(module: Any) -> str:
-    """Hash of the name, type, shape and bytes of each weight, in the order of their names.
-
-    It is not that of a file that holds them, whose layout it does not know.
-    """
+    """Hash of name, type, shape and bytes of each weight by name; not that of a file of them."""
     digest = hashlib.sha256()
     for name, weight in sorted(module.state_dict().items()):
         digest.update(f"{name} {weight.dtype} {[*weight.shape]}\n".encode())
-        own = weight.detach().cpu().contiguous().reshape(-1)
-        digest.update(own.view(torch.uint8).numpy().data)
+        digest.update(weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -298,6 +298,7 @@ def summary_html(
     final: bool = True,
     so_far: str = "",
     link: str = "",
+    live: bool = True,
 ) -> str:
     """What was measured of models with these labels: the conclusion, its interval, the figures.
 
@@ -306,6 +307,7 @@ def summary_html(
     """
     return render(
         "page/evaluate/figures.html",
+        live=live,
         summary=summary,
         models=models_of(summary),
         roles=ROLES,  # a model alone has the colour of the reference

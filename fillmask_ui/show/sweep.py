@@ -168,14 +168,14 @@ def _heats(table: SweepTable, entries: Sequence[Entry]) -> dict[str, float]:
     return found
 
 
-def csv_text(table: SweepTable) -> str:
-    """One line per cell, numbers in full."""
+def cells_table(table: SweepTable) -> Table:
+    """A row per cell, numbers in full."""
     found = (entry.to_dict() for entry in table.entries)
     rows = (
         [own[key] if end is None else own[key] and own[key][end] for key, end in _COLUMNS.values()]
         for own in found
     )
-    return Table.of(_COLUMNS, rows).to_csv()
+    return Table.of(_COLUMNS, rows)
 
 
 def page(table: SweepTable) -> str:

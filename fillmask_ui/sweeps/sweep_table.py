@@ -17,7 +17,7 @@ from fillmask_ui.evaluation.catalogue import interval_list
 from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.running_summary import few_texts_note
 from fillmask_ui.intervals import Interval
-from fillmask_ui.records import finite
+from fillmask_ui.records import Displayed, finite
 from fillmask_ui.runs import Run, RunStore, compare
 from fillmask_ui.runs.info import DONE, FAILED, RunInfo
 from fillmask_ui.sweeps.sweep_file import Sweep, SweepCell
@@ -124,7 +124,7 @@ class Spread:
 
 
 @dataclass(frozen=True, eq=False)
-class SweepTable:
+class SweepTable(Displayed):
     """All cells of a sweep, those of one model behind each other."""
 
     sweep: Sweep

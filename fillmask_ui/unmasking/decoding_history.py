@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.records import Candidate, finite
+from fillmask_ui.records import Candidate, Displayed, finite
 
 FORMAT = "fillmask-ui unmasking 1"
 
@@ -63,7 +63,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Unmasked:
+class Unmasked(Displayed):
     """A text with all its masks filled, and the steps that filled them."""
 
     text: str

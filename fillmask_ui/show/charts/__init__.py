@@ -14,7 +14,7 @@ from fillmask_ui.show.charts import loss_charts
 from fillmask_ui.show.charts.chart import Chart, Subject
 from fillmask_ui.show.figures import Names, roles_of
 
-__all__ = ["CHARTS", "Chart", "chart_library", "charts"]
+__all__ = ["CHARTS", "MAIN_CHARTS", "Chart", "chart_library", "charts"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,9 @@ CHARTS = {
         "points stand for more tokens.",
     ),
 }
+
+# The first one present stands with the story; the others are folded.
+MAIN_CHARTS = ("right-by-group", "differences", "loss-histogram")
 
 
 def chart_library() -> str:

@@ -17,7 +17,7 @@ from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import TokenExample
 from fillmask_ui.runs import Run
 from fillmask_ui.runs.tokens import TokenPlace
-from fillmask_ui.show.charts import CHARTS, Chart, charts
+from fillmask_ui.show.charts import CHARTS, MAIN_CHARTS, Chart, charts
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import link_to, notice_html, noticing
 from fillmask_ui.ui.evaluate.evaluation_jobs import PageJobs, Result, Selection
@@ -41,8 +41,6 @@ from fillmask_ui.ui.run_tokens import link_of
 
 Parts = dict[str, Any]
 
-# The first chart present stands with the story; the others are folded.
-MAIN_CHARTS = ("right-by-group", "differences", "loss-histogram")
 _OF_STATE = {
     "stopped": "This run was stopped: these are the figures of the texts measured so far.",
     "failed": "This run failed: {error}",

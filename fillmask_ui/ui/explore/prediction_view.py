@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from fillmask_ui.filling.prompt import check_length, split_words
 from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding, Filling, ScoredWord, finite
+from fillmask_ui.show.displays import comparison_rows, filling_rows
 from fillmask_ui.show.drawing import MAX_BARS, bars_of, single_id
 from fillmask_ui.show.numbers import loss_text, percent
 from fillmask_ui.show.render import render
@@ -224,21 +224,12 @@ def mask_html(
 def masks_csv(found: Filling | Comparison) -> str:
     """All words of all masks, one per line, unrounded; columns with `other` are the candidate's."""
     out = io.StringIO()
-    columns = _COLUMNS_OF_TWO if isinstance(found, Comparison) else _CSV_COLUMNS
-    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    two = isinstance(found, Comparison)
+    rows = comparison_rows(found) if two else filling_rows(found)
+    columns = _COLUMNS_OF_TWO if two else _CSV_COLUMNS
+    writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    masks: Sequence[Any] = found.masks
-    for number, mask in enumerate(masks, start=1):
-        totals = itertools.accumulate(own.probability or 0.0 for own in mask.candidates)
-        for own, total in zip(mask.candidates, totals, strict=True):
-            row = {"mask": number, "position": mask.position, **vars(own)}
-            if isinstance(found, Comparison):
-                row |= {"model": found.first.signature.name}
-                row |= {"other_model": found.second.signature.name}
-                row |= {"other_position": mask.other_position}
-            else:
-                row |= {"nll_bits": own.nll_bits, "cumulative_probability": total}
-            writer.writerow(row)
+    writer.writerows(row for row in rows if two or not row["asked"])
     return out.getvalue()
 
 

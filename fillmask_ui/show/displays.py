@@ -1,0 +1,244 @@
+"""Records as notebooks show them: a data frame, HTML in the page's templates, a chart of each.
+
+A row of `DISPLAYS` for each kind of record; `records.Displayed` asks for them by name.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fillmask_ui.comparing import Comparison
+from fillmask_ui.comparing.word_contrast import SentenceComparison
+from fillmask_ui.evaluation import EvaluatedText, Rows, Summary, summarize
+from fillmask_ui.evaluation.catalogue import figures_of
+from fillmask_ui.evaluation.running_sums import token_example
+from fillmask_ui.filling.candidates import MAX_JOINT_MASKS
+from fillmask_ui.filling.word_surprisal import SentenceSurprisal
+from fillmask_ui.records import ROLES, Filling
+from fillmask_ui.show import answers
+from fillmask_ui.show.charts.record_charts import Bars, bars_figure, summary_figure
+from fillmask_ui.show.drawing import MAX_BARS, bars_of
+from fillmask_ui.show.figures import models_of, roles_of
+from fillmask_ui.show.render import render
+from fillmask_ui.show.sweep import cells_table, notes, sections
+from fillmask_ui.show.words import ListedTokens, candidate_names
+from fillmask_ui.sweeps import SweepTable
+from fillmask_ui.unmasking import Unmasked
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = Mapping[str, Any]  # of a data frame, by column
+_still = partial(render, live=False, unit="nats", version="")
+_SHOWN_TOKENS = 10
+
+
+def filling_rows(found: Filling) -> Iterator[Row]:
+    """The candidates of each mask, then the words asked about that are none."""
+    for number, mask in enumerate(found.masks, start=1):
+        place, listed = {"mask": number, "position": mask.position}, set[int]()
+        totals = itertools.accumulate(own.probability for own in mask.candidates)
+        for own, total in zip(mask.candidates, totals, strict=True):
+            more = {"nll_bits": own.nll_bits, "cumulative_probability": total, "asked": False}
+            yield {**place, **vars(own), **more}
+            listed.add(own.token_id)
+        for word in mask.scored:
+            if not listed.issuperset(word.ids):
+                said = {name: getattr(word, name) for name in ("rank", "word", "probability")}
+                losses = {"nll_nats": word.nll_nats, "nll_bits": word.nll_bits}
+                yield {**place, **said, **losses, "asked": True}
+
+
+def comparison_rows(found: Comparison) -> Iterator[Row]:
+    """The words of each mask; `other_` is the candidate's."""
+    names = {"model": found.first.signature.name, "other_model": found.second.signature.name}
+    for number, mask in enumerate(found.masks, start=1):
+        place = {"mask": number, "position": mask.position, "other_position": mask.other_position}
+        yield from ({**place, **vars(own), **names} for own in mask.candidates)
+
+
+def _surprisal_rows(found: SentenceSurprisal) -> Iterator[Row]:
+    for own in found.words:
+        said = {name: getattr(own, name) for name in ("nll_nats", "probability", "rank", "unknown")}
+        best = {"wanted": own.wanted[0].word, "wanted_probability": own.wanted[0].probability}
+        place = {"word": own.word.text, "start": own.word.start, "end": own.word.end}
+        yield {**place, **said, "tokens": len(own.parts), **best}
+
+
+def _token_rows(rows: Rows) -> Iterator[Row]:
+    for row in rows:
+        if isinstance(row, EvaluatedText):
+            yield from (vars(token_example(row, entry)) for entry in range(len(row.cols)))
+
+
+def _summary_rows(summary: Summary) -> Iterator[Row]:
+    sides = [*zip(roles_of(summary), models_of(summary), strict=True)]
+    for of, record in (*sides, ("comparison", summary.comparison)):
+        own = [] if of == "comparison" else [summary.metric_figure]
+        for figure in () if record is None else (*own, *figures_of(type(record))):
+            value, span = figure.value(record), figure.interval_of(record)
+            ends = {"low": span and span.low, "high": span and span.high}
+            if isinstance(value, int | float):
+                yield {"of": of, "figure": figure.key, "unit": figure.unit, "value": value, **ends}
+
+
+def _step_rows(result: Unmasked) -> Iterator[Row]:
+    for step in result.steps:
+        total = {"total_log_probability_nats": step.total_log_probability_nats}
+        for own in (*step.filled, *step.remasked):
+            more = {"hidden_again": own in step.remasked, **total}
+            yield {"step": step.number, **vars(own), **more}
+
+
+def _sweep_rows(table: SweepTable) -> Iterator[Row]:
+    cells = cells_table(table)
+    yield from (dict(zip(cells.headings, row, strict=True)) for row in cells.rows)
+
+
+def _listed(*records: Any) -> ListedTokens:
+    return ListedTokens({own.token_id: own.token for own in records})
+
+
+def _filling_html(found: Filling) -> Iterator[str]:
+    for number, mask in enumerate(found.masks):
+        size = found.signature.vocabulary_size
+        bars = bars_of(mask, number, _listed(*mask.candidates), size)
+        values = {"filling": found, "selected": number, "mask": mask, "bars": bars, "zoom": 1}
+        left_out = max(0, len(mask.candidates) - MAX_BARS)
+        yield _still("page/bars.html", **values, left_out=left_out, hidden=None)
+    yield _still("page/joint.html", filling=found, most=MAX_JOINT_MASKS)
+
+
+def _comparison_html(found: Comparison) -> Iterator[str]:
+    names = found.first.signature.name, found.second.signature.name
+    both = ([m.candidates for m in own.masks] for own in (found.first, found.second))
+    known = [_listed(*itertools.chain(*candidates)) for candidates in both]
+    look = {"of": "models", "names": ROLES, "titles": names, "live": False}
+    look["notes"] = [answers.sentence(note) for note in found.notes]
+    for number, mask in enumerate(found.masks):
+        place = number if found.masks[1:] else None
+        yield answers.contrast_html(mask, known, number=place, **look)
+    yield _still("page/explore/compare_joint.html", joint=found.joint, names=names)
+
+
+def _surprisal_html(found: SentenceSurprisal) -> Iterator[str]:
+    known = _listed(*(one for own in found.words for one in own.wanted))
+    values = answers.surprisal_values(found.words, known, "nats")
+    values |= {"vocabulary": known, "names": candidate_names}
+    count = len(found.words)
+    yield _still("page/explore/surprise.html", **values, known=count, total=count)
+
+
+def _words_html(found: SentenceComparison) -> Iterator[str]:
+    values = answers.compared_values(found.words, found.alignment.alike, "difference", "nats")
+    names, count = [own.signature.name for own in (found.first, found.second)], len(found.words)
+    yield _still("page/explore/apart.html", **values, models=names, known=count, total=count)
+
+
+def _rows_html(rows: Rows) -> Iterator[str]:
+    summary = summarize(rows)
+    pair = summary.most_different
+    values = {"tokens": (pair or summary.worst)[:_SHOWN_TOKENS], "names": ROLES[: 1 + bool(pair)]}
+    yield _still("notebook_rows.html", summary=summary, **values)
+
+
+def _summary_html(summary: Summary) -> Iterator[str]:
+    labels = ("the model",) if summary.comparison is None else ("", "")
+    yield answers.summary_html(summary, labels, summary.limits, live=False)
+
+
+def _unmasked_html(result: Unmasked) -> Iterator[str]:
+    hidden = (own.candidates for step in result.steps for own in step.hidden)
+    filled = (step.filled for step in result.steps)
+    known = _listed(*itertools.chain(*hidden, *filled))
+    cells = answers.frames(result, known, lambda own: own.candidates[0].probability)
+    values = {"result": result, "frames": cells, "grown": partial(answers.grown, result)}
+    named = partial(answers.named, known)
+    yield _still("page/unmask/side.html", **values, name=named, side="A", confident=False)
+
+
+def _sweep_html(table: SweepTable) -> Iterator[str]:
+    yield _still("sweep_sections.html", sections=sections(table), notes=notes(table))
+
+
+def _sweep_figure(table: SweepTable) -> Any:
+    column, form = "value (in unit)", ""
+    if table.sweep.baseline is not None:
+        column, form = "relative change (share of the baseline)", "+.2%"
+    drawn = Bars(("data", "metric", "seed", "model"), (column,), column, form)
+    return bars_figure([*_sweep_rows(table)], drawn)
+
+
+class Display(NamedTuple):
+    """How a kind of record is shown."""
+
+    rows: Callable[[Any], Iterator[Row]]  # of its data frame
+    html: Callable[[Any], Iterator[str]]  # parts, one below the other
+    chart: Bars | Callable[[Any], Any]
+    text: Callable[[Any], str] = lambda _: ""  # that stands above
+
+
+_LOSS, _CHANCE = "loss (nats)", "probability"
+_NLLS = ("reference_nll_nats", "candidate_nll_nats")
+_STEP = ("total_log_probability_nats",)
+DISPLAYS: dict[type, Display] = {
+    Filling: Display(
+        filling_rows,
+        _filling_html,
+        Bars(("mask", "word"), ("probability",), _CHANCE, ".3~p"),
+        lambda own: own.encoding.text,
+    ),
+    Comparison: Display(
+        comparison_rows,
+        _comparison_html,
+        Bars(("mask", "word"), ("probability", "other_probability"), _CHANCE, ".3~p"),
+        lambda own: own.first.encoding.text,
+    ),
+    SentenceSurprisal: Display(
+        _surprisal_rows, _surprisal_html, Bars(("word",), ("nll_nats",), _LOSS, across=False)
+    ),
+    SentenceComparison: Display(
+        lambda own: (word.to_dict() for word in own.words),
+        _words_html,
+        Bars(("word",), _NLLS, _LOSS, across=False),
+    ),
+    Rows: Display(_token_rows, _rows_html, lambda own: summary_figure(summarize(own))),
+    Summary: Display(_summary_rows, _summary_html, summary_figure),
+    Unmasked: Display(
+        _step_rows,
+        _unmasked_html,
+        Bars(("step", "token"), _STEP, "log-probability so far (nats)", across=False),
+        lambda own: own.text,
+    ),
+    SweepTable: Display(_sweep_rows, _sweep_html, _sweep_figure),
+}
+
+
+def frame(record: Any) -> pd.DataFrame:
+    """A data frame; whole numbers stay so where some are missing."""
+    import pandas as pd
+
+    rows = [*DISPLAYS[type(record)].rows(record)]
+    made = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        some = set(map(type, values)) == {int, type(None)}
+        made[name] = pd.array(values, "Int64") if some else values
+    return pd.DataFrame(made)
+
+
+def html(record: Any) -> str:
+    """What the page shows of it, for a light and a dark ground, with nothing to click."""
+    display = DISPLAYS[type(record)]
+    return render("notebook.html", text=display.text(record), parts=[*display.html(record)])
+
+
+def figure(record: Any) -> Any:
+    """Its chart."""
+    display = DISPLAYS[type(record)]
+    if isinstance(display.chart, Bars):
+        return bars_figure([*display.rows(record)], display.chart)
+    return display.chart(record)

@@ -1,0 +1,71 @@
+"""Records in notebooks: what they show, their data frames and charts; the example notebook."""
+
+import ast
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from table_model import TableModel, sample_texts
+
+import fillmask_ui as fm
+from fillmask_ui.evaluation import Rows
+from fillmask_ui.unmasking import finish
+
+NOTEBOOK = Path(__file__).parent.parent / "docs" / "example.ipynb"
+A, B = TableModel(seed=3), TableModel(seed=4)
+TEXT = "the [MASK] sat on the [MASK] ."
+
+
+def shown(record):
+    """Its data frame, once what it shows is seen to be still and whole."""
+    html = record._repr_html_()
+    assert html.count("<style>") == 1 and "<button" not in html and "data-key" not in html
+    assert isinstance(record.figure(), go.Figure) and record.figure().data
+    return record.to_pandas()
+
+
+def test_each_record_is_a_page_a_table_and_a_chart():
+    """Sums and means by pandas are those of the records."""
+    filling = fm.fill(A, TEXT, candidates=["walking"])
+    frame = shown(filling)
+    listed = frame[~frame.asked].groupby("mask")
+    np.testing.assert_allclose(listed.probability.sum(), listed.cumulative_probability.max())
+    assert str(frame["rank"].dtype) == "Int64" and [*frame[frame.asked].word] == ["walking"] * 2
+    found = fm.surprisal(A, "the cat sat .")
+    np.testing.assert_allclose(shown(found).nll_nats.sum(), found.summary.total_nll_nats)
+    both = fm.compare(A, B, TEXT)
+    words = [own.word for mask in both.masks for own in mask.candidates]
+    assert shown(both).word.tolist() == words
+    sentence = shown(fm.compare_sentence(A, B, "the cat sat ."))
+    change = sentence.candidate_nll_nats - sentence.reference_nll_nats
+    np.testing.assert_allclose(sentence.difference_nats, change)
+    result = finish(A, TEXT)
+    assert shown(result).total_log_probability_nats.iloc[-1] == result.log_probability_nats
+
+
+def test_rows_and_summary_agree():
+    rows = Rows(fm.evaluate(A, [*sample_texts(20, seed=5), ""], baseline=B))
+    summary, tokens = fm.summarize(rows), shown(rows)
+    figures = shown(summary).set_index(["of", "figure"]).value
+    np.testing.assert_allclose(tokens.nll_nats.mean(), figures["candidate", "mean_nll_nats"])
+    accuracy = (tokens.baseline_rank == 1).mean()
+    np.testing.assert_allclose(accuracy, figures["reference", "top1_accuracy"])
+    difference = (tokens.nll_nats - tokens.baseline_nll_nats).mean()
+    np.testing.assert_allclose(difference, figures["comparison", "difference_nats"])
+
+
+def test_the_example_notebook_runs():
+    """From top to bottom, in one namespace; the last line of each cell is something to see."""
+    names: dict = {}
+    cells = [own for own in json.loads(NOTEBOOK.read_text("utf-8"))["cells"] if "outputs" in own]
+    for cell in cells:
+        *body, last = ast.parse("".join(cell["source"])).body
+        exec(compile(ast.Module(body, []), "cell", "exec"), names)
+        value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+        seen = isinstance(value, pd.DataFrame | go.Figure | list) or "fm-shown" in str(
+            getattr(value, "_repr_html_", str)()
+        )
+        assert seen or cell is cells[0]
+    assert not [cell for cell in cells if cell["outputs"]]
