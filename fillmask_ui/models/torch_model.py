@@ -4,7 +4,7 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
 
 import threading
-from contextlib import ContextDecorator, suppress
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ _SET = {
 class TorchMaskedLM(RuntimeModel):
     """`MaskedLM` over a transformers model."""
 
-    _without_gradients: type[ContextDecorator] = torch.inference_mode
+    _without_gradients: Any = torch.inference_mode
 
     def _load(self, choice: ModelChoice) -> None:
         if choice.provider:
@@ -127,7 +127,7 @@ class TorchMaskedLM(RuntimeModel):
         tokens, order = (logits.float().cpu().numpy() for logits in both)
         return tokens, order
 
-    def _output(self, module: Any, batch: PaddedBatch, **more: torch.Tensor) -> Any:
+    def _output(self, module: Any, batch: PaddedBatch, **more: Any) -> Any:
         """A module's output for a batch, on this thread's share of the cores."""
         count = max(1, (self.threads or _THREADS) // sharing())
         if torch.get_num_threads() != count:  # of the calling thread

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Row = Mapping[str, Any]  # of a data frame, by column
-_still = partial(render, live=False, unit="nats", version="")
+_still: Callable[..., str] = partial(render, live=False, unit="nats", version="")
 _SHOWN_TOKENS = 10
 
 
@@ -116,7 +116,7 @@ def _comparison_html(found: Comparison) -> Iterator[str]:
     names = found.first.signature.name, found.second.signature.name
     both = ([m.candidates for m in own.masks] for own in (found.first, found.second))
     known = [_listed(*itertools.chain(*candidates)) for candidates in both]
-    look = {"of": "models", "names": ROLES, "titles": names, "live": False}
+    look: dict[str, Any] = {"of": "models", "names": ROLES, "titles": names, "live": False}
     look["notes"] = [answers.sentence(note) for note in found.notes]
     for number, mask in enumerate(found.masks):
         place = number if found.masks[1:] else None
