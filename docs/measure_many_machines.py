@@ -235,7 +235,7 @@ def _loading() -> dict[str, float]:
     begun = time.perf_counter()
     subprocess.run(command, check=True)
     folder = asset("model")
-    names = ("model.safetensors", "config.json", "tokenizer.json", "onnx/model.onnx")
+    names = ("model.safetensors", "config.json", "tokenizer.json", "model.onnx")
     return {
         "load_seconds": time.perf_counter() - begun,
         "model_bytes": sum((folder / name).stat().st_size for name in names),

@@ -83,7 +83,7 @@ def test_a_planted_fault_is_named_first(home, fault, layer):
 def test_so_they_are_in_the_embedded_model_by_their_numbers(tmp_path):
     home, target = asset("model"), tmp_path / "m"
     small = inlined(home / "onnx" / "model_int8.onnx", home)
-    full = find_parts(inlined(home / "onnx" / "model.onnx", home))
+    full = find_parts(inlined(home / "model.onnx", home))
     planted = zip(FAULTS, (4, 2, 0), strict=True)
     wanted = {part_at(full, plant(small, fault, layer, seed=5), fault) for fault, layer in planted}
     shutil.copytree(home, target, ignore=shutil.ignore_patterns("*.onnx", "*.safetensors"))

@@ -50,7 +50,7 @@ def test_every_learned_matrix_of_every_family_is_found_once(tiny_models, family)
 
 
 def test_parts_are_called_as_in_the_model():
-    folder = asset("model") / "onnx"
+    folder = asset("model")
     parts = find_parts(onnx.load(folder / "model.onnx", load_external_data=False))
     named = {part.name: part for part in parts}
     query = named["bert.encoder.layer.3.attention.self.query"]
@@ -60,7 +60,7 @@ def test_parts_are_called_as_in_the_model():
     assert named["bert.embeddings.word_embeddings"].shape == (22400, 384)
     assert [p.shape for p in parts if p.kind == "projection"] == [(384, 22400)]
     assert named["cls.predictions.transform.dense"].layer is None
-    small = find_parts(onnx.load(folder / "model_int8.onnx", load_external_data=False))
+    small = find_parts(onnx.load(folder / "onnx" / "model_int8.onnx", load_external_data=False))
     assert [(p.kind, p.layer, p.shape, p.output) for p in small] == [
         (p.kind, p.layer, p.shape, p.output) for p in parts
     ]

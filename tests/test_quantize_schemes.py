@@ -77,7 +77,7 @@ def test_tied_embeddings_are_stored_once(bert, made):
 
 
 def test_the_embedded_graph_is_whole_without_its_halves():
-    model = whole(asset("model") / "onnx" / "model.onnx", asset("model"))
+    model = whole(asset("model") / "model.onnx", asset("model"))
     words = constants(model)["bert.embeddings.word_embeddings.weight"]
     assert words.dtype == np.float32
     # Float32 of every weight once: 19,623,296 parameters by the card, and the code.

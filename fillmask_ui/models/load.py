@@ -196,7 +196,7 @@ class AvailableModel:
 _INT8_NOTE = "smaller and faster; its numbers differ a little and may depend on the CPU"
 # Reference, runtimes, weights and note of what ships with the project.
 _EMBEDDED = (
-    ("embedded", ("onnx", "torch"), "onnx/model.onnx", "float16 weights"),
+    ("embedded", ("onnx", "torch"), "model.onnx", "float16 weights"),
     ("embedded:int8", ("onnx",), "onnx/model_int8.onnx", _INT8_NOTE),
     ("embedded:torch", ("torch",), WEIGHTS, "the same weights on PyTorch"),
 )

@@ -1,6 +1,6 @@
 """Where the weights of an ONNX file lie, and the graph as it is handed to ONNX Runtime.
 
-Weights may lie outside the graph's own file ("external data"), such as in `../model.safetensors`.
+Weights may lie outside the graph's own file ("external data"), also one folder up.
 ONNX Runtime refuses those outside the directory of the graph, so it gets the graph as bytes, with
 locations relative to a folder. Nothing outside the model's folder is read.
 

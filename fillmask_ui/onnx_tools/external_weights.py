@@ -57,13 +57,13 @@ def read_safetensors(path: Path) -> Iterator[StoredTensor]:
         offset += tensor.nbytes
 
 
-def share_weights(model: ModelProto, weights: Path, location: str) -> list[str]:
+def share_weights(model: ModelProto, weights: Path) -> list[str]:
     """Replace constants of a graph by references into a safetensors file, in place.
 
     Constants are matched by value, also transposed, never by name, so this works for any exporter.
     Half-precision weights get a Cast, transposed ones a Transpose, which ONNX Runtime folds when it
-    loads the graph. The graph has its weights inside, in float32; `location` is the path of the
-    file seen from its folder. Returns the names of the constants that are now shared.
+    loads the graph. The graph has its weights inside, in float32, and must be saved beside the
+    file: what lies elsewhere other tools refuse. Returns the names of the constants now shared.
     """
     known: dict[bytes, tuple[StoredTensor, bool]] = {}  # content -> tensor, whether transposed
     for stored in read_safetensors(weights):
@@ -81,7 +81,7 @@ def share_weights(model: ModelProto, weights: Path, location: str) -> list[str]:
             continue
         stored, transposed = match
         name = stored.name
-        references.setdefault(name, _reference(stored, location))
+        references.setdefault(name, _reference(stored, weights.name))
         if stored.kind != TensorProto.FLOAT:
             half, name = name, f"{name}.float32"
             front[name] = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)

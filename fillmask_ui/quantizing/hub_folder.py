@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
 
@@ -24,16 +24,13 @@ from fillmask_ui.files import write_text, writing
 from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.models.model_files import TOKENIZER, ModelFiles
 from fillmask_ui.models.runtime_model import RuntimeModel
-from fillmask_ui.models.runtimes import WEIGHTS
 from fillmask_ui.runs.store import is_locked, lock_file
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
 # The layout: config.json and the tokenizer's files, `model.safetensors` of a trained model, and
+SHARED = "model.onnx"  # full precision, of a trained model: reads the weights of that file
 CARD = "README.md"
 RECORD = "fillmask-ui.json"  # how each variant was made, and what was measured
-FULL = "onnx/model.onnx"  # full precision
+FULL = "onnx/model.onnx"  # full precision, exported, with its weights
 INT8 = "onnx/model_int8.onnx"  # one of the variants
 _DRAFT, _LOCK = ".draft-", ".lock"
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -167,18 +164,6 @@ def copy_beside(files: ModelFiles, folder: Path) -> None:
     names = [path for path in tokenizer.iterdir() if TOKENIZER.fullmatch(path.name)]
     for path in (*configs[:1], *names):
         shutil.copyfile(path, folder / path.name)
-
-
-def write_graph(graph: ModelProto, folder: Path, name: str) -> Path:
-    """Save a copy of a graph that reads the weights of the folder's `model.safetensors` there."""
-    from fillmask_ui.onnx_tools.constant_folding import copied
-    from fillmask_ui.onnx_tools.external_weights import share_weights
-
-    path = folder / name
-    shared = copied(graph)
-    share_weights(shared, folder / WEIGHTS, f"../{WEIGHTS}")
-    path.write_bytes(shared.SerializeToString(deterministic=True))
-    return path
 
 
 def trained_card(content: Mapping[str, Any]) -> str:

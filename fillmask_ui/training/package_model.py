@@ -2,8 +2,8 @@
 
 config.json  tokenizer.json  tokenizer_config.json  README.md
 model.safetensors        float16
-onnx/model.onnx          full precision; weights are those of model.safetensors
-onnx/model_int8.onnx     dynamic int8; what stays in full precision is shared as well
+model.onnx               full precision; its weights are those of model.safetensors beside it
+onnx/model_int8.onnx     dynamic int8, with all its weights
 
 Figures on the card come from the run's log and from measurements, never from the notes. Those on
 held-out text are BERT's objective (15 % of the tokens, 80/10/10, each paragraph on its own); a loss
@@ -18,7 +18,6 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Context
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +29,17 @@ from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.files import write_text
 from fillmask_ui.filling import fill
 from fillmask_ui.models import load_model
+from fillmask_ui.models.runtimes import WEIGHTS
 from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.models.weights import refuse_missing
-from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
-from fillmask_ui.onnx_tools.graph_parts import find_parts, nodes_of
+from fillmask_ui.onnx_tools.constant_folding import copied
+from fillmask_ui.onnx_tools.external_weights import share_weights
 from fillmask_ui.onnx_tools.onnx_export import export_onnx
-from fillmask_ui.onnx_tools.schemes import feed_forward_outputs
+from fillmask_ui.onnx_tools.schemes import write_variant
 from fillmask_ui.options import options_of
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing import hub_folder
-from fillmask_ui.quantizing.hub_folder import CARD, FULL, INT8
+from fillmask_ui.quantizing.hub_folder import CARD, INT8, SHARED
 from fillmask_ui.schema import from_json
 from fillmask_ui.texts.files import file_bytes
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize
@@ -152,7 +152,6 @@ class SchemeTrial:
 
     label: str  # its name in `fillmask-ui quantize`
     nll_nats: float  # loss on the calibration text
-    int8_bytes: int  # bytes of the matrices that are in int8
     file_bytes: int  # of the int8 graph on disk
 
 
@@ -219,12 +218,16 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     with hub_folder.draft(request.output) as drafted:
         folder = drafted.folder
         write_tokenizer(tokenizer, folder)
+        # In `onnx/`, where transformers.js looks, lies the int8 graph alone.
+        model.config.update({"transformers.js_config": {"dtype": "int8"}})
         write_weights(model, folder)
         graph = export_onnx(model)
-        hub_folder.write_graph(graph, folder, FULL)
-        _write_int8(graph, folder, "int8")
+        shared = copied(graph)
+        share_weights(shared, folder / WEIGHTS)
+        (folder / SHARED).write_bytes(shared.SerializeToString(deterministic=True))
+        write_variant("int8", graph, folder / INT8)
         report("weights and graphs written")
-        full = load_model(folder, onnx_file=FULL)
+        full = load_model(folder, onnx_file=SHARED)
         parity = check_parity(full, load_model(folder, runtime="torch"))
         report(f"ONNX and PyTorch agree to {parity:.1e} in every logit")
         search = None
@@ -236,7 +239,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         references: list[tuple[str, str | Path, str | None]] = []
         if request.baseline:
             references.append(("start", request.baseline, None))
-        references += [("full precision", folder, FULL), ("int8", folder, INT8)]
+        references += [("full precision", folder, SHARED), ("int8", folder, INT8)]
         figures = []
         for name, reference, onnx_file in references if items or held_out else ():
             measured = load_model(reference, onnx_file=onnx_file)
@@ -245,7 +248,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
             size = measured.signature.vocabulary_size
             figures.append(ModelFigures(name, size, text, cloze))
             report(f"measured {name}")
-        drafted.publish(FULL, INT8)
+        drafted.publish(SHARED, INT8)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     made = Package(request.output, parameters, parity, search, tuple(figures))
     write_text(card_text(request, made, told), made.folder / CARD)
@@ -255,37 +258,26 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     return made
 
 
-def _write_int8(graph: ModelProto, folder: Path, scheme: str) -> int:
-    """Write the folder's int8 graph; bytes of the matrices that are in int8."""
-    parts = [part for part in find_parts(graph) if part.kind in ("product", "projection")]
-    kept = feed_forward_outputs(graph) if scheme == "int8" else []
-    exclude = nodes_of(graph, kept)
-    quantized = dynamic_int8(graph, exclude=exclude, per_channel=scheme != "int8-tensor")
-    hub_folder.write_graph(quantized, folder, INT8)
-    return sum(prod(part.shape) for part in parts if part not in kept)
-
-
 def _choose_scheme(
     graph: ModelProto, folder: Path, paragraphs: list[str], report: Callable[[str], None]
 ) -> SchemeSearch:
     """Keep the first int8 scheme whose loss is within 1 % of full precision, or the best one.
 
-    A matrix in full precision is shared with the safetensors file, so that it costs no bytes on
-    disk, but the speed and memory of integer products: the schemes with most of them come first.
+    What stays in half precision costs bytes, and the speed and memory of integer products: the
+    schemes with the least of it come first.
     """
 
     def loss(name: str) -> float:
         return measure_text(load_model(folder, onnx_file=name), paragraphs).nll_nats
 
-    full, trials = loss(FULL), []
+    full, trials = loss(SHARED), []
     for scheme in ("int8-tensor", "int8-channel", "int8"):
-        int8_bytes = _write_int8(graph, folder, scheme)
-        size = (folder / INT8).stat().st_size
-        trials.append(SchemeTrial(scheme, loss(INT8), int8_bytes, size))
+        write_variant(scheme, graph, folder / INT8)
+        trials.append(SchemeTrial(scheme, loss(INT8), (folder / INT8).stat().st_size))
         report(f"{scheme}: {trials[-1].nll_nats:.4f} nats")
     near = [trial for trial in trials if trial.nll_nats <= full * (1 + TOLERANCE)]
     chosen = near[0] if near else min(trials, key=lambda trial: trial.nll_nats)
-    _write_int8(graph, folder, chosen.label)
+    write_variant(chosen.label, graph, folder / INT8)
     return SchemeSearch(full, tuple(trials), chosen.label)
 
 

@@ -107,7 +107,7 @@ def test_weights_that_lie_elsewhere_than_the_graph_says(tmp_path, monkeypatch, m
     monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "m"
     shutil.copytree(asset("model"), folder, ignore=shutil.ignore_patterns("model_int8.onnx"))
-    graph, weights = folder / "onnx" / "model.onnx", folder / "model.safetensors"
+    graph, weights = folder / "model.onnx", folder / "model.safetensors"
     if moved == "offset":
         model = onnx.load(graph, load_external_data=False)
         tensor = next(own for own in model.graph.initializer if "word_embeddings" in own.name)

@@ -13,7 +13,7 @@ from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate
 from fillmask_ui.models import load_model
 from fillmask_ui.models.torch_model import check_parity
-from fillmask_ui.quantizing.hub_folder import FULL
+from fillmask_ui.quantizing.hub_folder import SHARED
 from fillmask_ui.records import SkippedText
 from fillmask_ui.training.package_model import (
     PackageRequest,
@@ -31,8 +31,8 @@ def test_the_folder_holds_what_is_needed_and_its_runtimes_agree(packaged):
     assert names == [
         "README.md",
         "config.json",
+        "model.onnx",
         "model.safetensors",
-        "onnx/model.onnx",
         "onnx/model_int8.onnx",
         "tokenizer.json",
         "tokenizer_config.json",
@@ -134,7 +134,9 @@ def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):
     folder = shutil.copytree(packaged, tmp_path / "model")
 
     def parity():
-        return check_parity(load_model(folder, onnx_file=FULL), load_model(folder, runtime="torch"))
+        return check_parity(
+            load_model(folder, onnx_file=SHARED), load_model(folder, runtime="torch")
+        )
 
     assert parity() < 1e-3
     model = load_weights(folder).model
@@ -147,9 +149,8 @@ def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):
     with pytest.raises(ModelError, match="float16"):
         write_weights(model, tmp_path)
     (folder / "other" / "model.safetensors").replace(folder / "wrong.safetensors")
-    graph = (folder / "onnx/model.onnx").read_bytes()
-    assert graph.count(b"../model.safetensors") > 5
-    wrong = graph.replace(b"../model.safetensors", b"../wrong.safetensors")
-    (folder / "onnx/model.onnx").write_bytes(wrong)
+    graph = (folder / SHARED).read_bytes()
+    assert graph.count(b"model.safetensors") > 5
+    (folder / SHARED).write_bytes(graph.replace(b"model.safetensors", b"wrong.safetensors"))
     with pytest.raises(ModelError, match="differs from PyTorch"):
         parity()
