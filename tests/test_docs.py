@@ -140,14 +140,14 @@ def test_links_lead_somewhere(paper):
 
 @pytest.mark.parametrize("paper", PAPERS, ids=named)
 def test_paths_and_what_they_define_exist(paper):
-    """`folder/file.py` is a file of the repository or of the package, `file.py: name` is in it."""
+    """`folder/file.py` is of the repository, the package or the model; `a.py: name` is in it."""
     if paper.name == "CHANGELOG.md":
         return  # it tells of what is gone
     text = FENCE.sub("", paper.read_text("utf-8"))
     for path, name in re.findall(r"`([\w/]+/[\w/]*\.\w+|[\w/]+/)(?:: (\w+))?`", text):
         if path == "onnx/" or "NAME" in path:
             continue  # of a model, or to be chosen
-        homes = (ROOT, ROOT / "fillmask_ui")
+        homes = (ROOT, ROOT / "fillmask_ui", ROOT / "assets" / "model")
         found = [home / path for home in homes if (home / path).exists()]
         assert found, path
         if name:
