@@ -68,7 +68,7 @@ def modules():
 def imports(module):
     """Dotted names of all that a module imports, also inside functions."""
     names = []
-    for node in ast.walk(ast.parse((PACKAGE / module).read_text())):
+    for node in ast.walk(ast.parse((PACKAGE / module).read_text("utf-8"))):
         if isinstance(node, ast.Import):
             names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -139,5 +139,7 @@ def test_libraries_stay_in_their_rooms():
 
 
 def test_files_stay_small():
-    lines = {module: len((PACKAGE / module).read_text().splitlines()) for module in modules()}
+    lines = {
+        module: len((PACKAGE / module).read_text("utf-8").splitlines()) for module in modules()
+    }
     assert not {module: count for module, count in lines.items() if count > 500}
