@@ -10,7 +10,7 @@ import numpy as np
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
-from fillmask_ui.evaluation.measure import evaluate
+from fillmask_ui.evaluation.measure import Heartbeat, evaluate
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.protocol import MaskedLM
 
@@ -34,6 +34,8 @@ def pseudo_log_likelihoods(
     found = np.full(len(texts), np.nan)
     config = EvaluationConfig("pseudo-perplexity", within_word=within_word)
     for row in evaluate(model, texts, config):
+        if isinstance(row, Heartbeat):
+            continue
         if not isinstance(row, EvaluatedText) or row.truncated:
             reason = "longer than the model takes" if isinstance(row, EvaluatedText) else row.reason
             raise DataError(f"text {row.id} has no likelihood: {reason}")

@@ -56,9 +56,27 @@ BATCH_TOKENS = 512  # of texts filled together, padding counted
 
 
 @overload
-def fill(model: MaskedLM, text: str, **options: Any) -> Filling: ...
+def fill(  # type: ignore[overload-overlap]
+    model: MaskedLM,
+    text: str,
+    *,
+    top_k: int | None = 5,
+    candidates: Sequence[str] = (),
+    joint: int = 5,
+    beam_width: int = BEAM_WIDTH,
+    most_work: int | None = None,
+) -> Filling: ...
 @overload
-def fill(model: MaskedLM, text: Iterable[str], **options: Any) -> list[Filling]: ...
+def fill(
+    model: MaskedLM,
+    text: Iterable[str],
+    *,
+    top_k: int | None = 5,
+    candidates: Sequence[str] = (),
+    joint: int = 5,
+    beam_width: int = BEAM_WIDTH,
+    most_work: int | None = None,
+) -> list[Filling]: ...
 def fill(
     model: MaskedLM,
     text: str | Iterable[str],

@@ -42,12 +42,13 @@ _PARTS = {
 }
 
 
-def render(template: str, *, live: bool = True, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
     """The template of this name below `templates/`, filled in; a missing value raises.
 
-    Without `live` nothing in it can be clicked.
+    With `live=False` nothing in it can be clicked.
     """
-    return (_ENVIRONMENT if live else _STILL).get_template(template).render(**values)
+    environment = _ENVIRONMENT if values.pop("live", True) else _STILL
+    return environment.get_template(template).render(**values)
 
 
 def macros(template: str, **values: Any) -> dict[str, Macro]:

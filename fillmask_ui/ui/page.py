@@ -163,8 +163,8 @@ def launch(demo: gr.Blocks, **options: Any) -> str:
     try:
         demo.launch(prevent_thread_lock=True, **options)
     except ValueError:
-        url = demo.local_url
-        if not (demo.is_running and url):
+        url: Any = demo.local_url
+        if not getattr(demo, "is_running", False) or not url:
             raise
         if not any(url_ok(url) for _ in range(ATTEMPTS)):
             demo.close(verbose=False)

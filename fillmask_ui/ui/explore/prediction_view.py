@@ -225,7 +225,7 @@ def masks_csv(found: Filling | Comparison) -> str:
     """All words of all masks, one per line, unrounded; columns with `other` are the candidate's."""
     out = io.StringIO()
     two = isinstance(found, Comparison)
-    rows = comparison_rows(found) if two else filling_rows(found)
+    rows = comparison_rows(found) if isinstance(found, Comparison) else filling_rows(found)
     columns = _COLUMNS_OF_TWO if two else _CSV_COLUMNS
     writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
