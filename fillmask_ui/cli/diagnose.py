@@ -148,7 +148,10 @@ def check(
     fail_on: FailOn = None,
     as_json: OneJson = False,
 ) -> None:
-    """Compare the logits of an ONNX file in all ways to run it; of 100 texts without --samples."""
+    """Run an ONNX file on all providers and levels here, and compare the logits.
+
+    Without --samples it takes 100 texts.
+    """
     check_fail_on(fail_on, reference, "--baseline")
     named = [WEB if own.lower() == WEB.lower() else find_provider(own) for own in provider or ()]
     ways = dict.fromkeys(named or (*providers(), WEB))
