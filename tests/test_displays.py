@@ -38,6 +38,8 @@ def test_each_record_is_a_page_a_table_and_a_chart():
     both = fm.compare(A, B, TEXT)
     words = [own.word for mask in both.masks for own in mask.candidates]
     assert shown(both).word.tolist() == words
+    two = fm.pair_masks(A, TEXT, "the cat sat on the [MASK] .")
+    assert shown(two).word.tolist() == [own.word for own in two.candidates]
     sentence = shown(fm.compare_sentence(A, B, "the cat sat ."))
     change = sentence.candidate_nll_nats - sentence.reference_nll_nats
     np.testing.assert_allclose(sentence.difference_nats, change)

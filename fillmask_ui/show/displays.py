@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fillmask_ui.comparing import Comparison
+from fillmask_ui.comparing import Comparison, Contrast
 from fillmask_ui.comparing.word_contrast import SentenceComparison
 from fillmask_ui.evaluation import EvaluatedText, Rows, Summary, summarize
 from fillmask_ui.evaluation.catalogue import figures_of
@@ -57,7 +57,11 @@ def comparison_rows(found: Comparison) -> Iterator[Row]:
     names = {"model": found.first.signature.name, "other_model": found.second.signature.name}
     for number, mask in enumerate(found.masks, start=1):
         place = {"mask": number, "position": mask.position, "other_position": mask.other_position}
-        yield from ({**place, **vars(own), **names} for own in mask.candidates)
+        yield from ({**place, **own, **names} for own in _contrast_rows(mask))
+
+
+def _contrast_rows(mask: Contrast) -> Iterator[Row]:
+    yield from map(vars, mask.candidates)
 
 
 def _surprisal_rows(found: SentenceSurprisal) -> Iterator[Row]:
@@ -122,6 +126,15 @@ def _comparison_html(found: Comparison) -> Iterator[str]:
         place = number if found.masks[1:] else None
         yield answers.contrast_html(mask, known, number=place, **look)
     yield _still("page/explore/compare_joint.html", joint=found.joint, names=names)
+
+
+def _contrast_html(mask: Contrast) -> Iterator[str]:
+    known = [
+        ListedTokens({row[name]: row[token] for row in map(vars, mask.candidates) if row[token]})
+        for name, token in (("token_id", "token"), ("other_token_id", "other_token"))
+    ]
+    look: dict[str, Any] = {"of": "models", "names": ROLES, "titles": ROLES, "number": None}
+    yield answers.contrast_html(mask, known, **look, live=False)
 
 
 def _surprisal_html(found: SentenceSurprisal) -> Iterator[str]:
@@ -196,6 +209,11 @@ DISPLAYS: dict[type, Display] = {
         _comparison_html,
         Bars(("mask", "word"), ("probability", "other_probability"), _CHANCE, ".3~p"),
         lambda own: own.first.encoding.text,
+    ),
+    Contrast: Display(
+        _contrast_rows,
+        _contrast_html,
+        Bars(("word",), ("probability", "other_probability"), _CHANCE, ".3~p"),
     ),
     SentenceSurprisal: Display(
         _surprisal_rows, _surprisal_html, Bars(("word",), ("nll_nats",), _LOSS, across=False)

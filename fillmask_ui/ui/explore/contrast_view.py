@@ -12,7 +12,7 @@ from fillmask_ui.comparing import Comparison, Contrast, compare, pair_masks
 from fillmask_ui.filling import surprisal, unscorable
 from fillmask_ui.filling.prompt import normalise_masks, split_words
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.show.answers import contrast_html, surprisal_values
+from fillmask_ui.show.answers import contrast_html, sentence, surprisal_values
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
@@ -82,7 +82,7 @@ def shown(pair: Pair, found: Contrast, notes: Sequence[str] = ()) -> Json:
         number=asked.mask if asked.several else None,
         hidden=pair.hidden,
         key=f"{version_of(asked.text)}:{asked.mask}",
-        notes=[*(f"{note[:1].upper()}{note[1:]}." for note in notes), *pair.notes],
+        notes=[*map(sentence, notes), *pair.notes],
     )
     return {"kind": "none", "html": html}
 

@@ -224,12 +224,13 @@ def mask_html(
 def masks_csv(found: Filling | Comparison) -> str:
     """All words of all masks, one per line, unrounded; columns with `other` are the candidate's."""
     out = io.StringIO()
-    two = isinstance(found, Comparison)
-    rows = comparison_rows(found) if isinstance(found, Comparison) else filling_rows(found)
-    columns = _COLUMNS_OF_TWO if two else _CSV_COLUMNS
+    if isinstance(found, Comparison):
+        columns, rows = _COLUMNS_OF_TWO, [*comparison_rows(found)]
+    else:
+        columns, rows = _CSV_COLUMNS, [row for row in filling_rows(found) if not row["asked"]]
     writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    writer.writerows(row for row in rows if two or not row["asked"])
+    writer.writerows(rows)
     return out.getvalue()
 
 
