@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from fillmask_ui.bench.timing import (
-    EncoderShape,
-    Timing,
-    evaluation_timing,
-    mask_place,
-    prepared,
-    sentence,
-    timed,
-    timed_turn,
-)
+from fillmask_ui.bench import timing
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.files import asset
@@ -176,31 +167,31 @@ def _has_torch_weights(parsed: Reference, folder: Path) -> bool:
 class OwnModel:
     """What `load_model` returns, under the clock: text in, records out."""
 
-    def __init__(self, choice: ModelChoice, shape: EncoderShape | None) -> None:
+    def __init__(self, choice: ModelChoice, shape: timing.EncoderShape | None) -> None:
         self._model, self._shape = cast("RuntimeModel", load_choice(choice)), shape
         self.max_tokens = self._model.max_tokens
         self.cpu_features = self._model.signature.cpu_features
 
-    def sentence(self, texts: Sequence[str], tokens: int) -> Timing | None:
+    def sentence(self, texts: Sequence[str], tokens: int) -> timing.Timing | None:
         """`fill` of a sentence of so many tokens; None if there is no such sentence."""
-        text = sentence(self._model.vocabulary, texts, tokens)
+        text = timing.sentence(self._model.vocabulary, texts, tokens)
         if text is None or tokens > self.max_tokens:
             return None
-        seconds, filling = timed_turn(lambda: fill(self._model, text, top_k=5))
-        return Timing(seconds, 1, filling.masks[0].candidates[0].nll_nats)
+        seconds, filling = timing.timed_turn(lambda: fill(self._model, text, top_k=5))
+        return timing.Timing(seconds, 1, filling.masks[0].candidates[0].nll_nats)
 
-    def call_alone(self, texts: Sequence[str], tokens: int) -> Timing | None:
+    def call_alone(self, texts: Sequence[str], tokens: int) -> timing.Timing | None:
         """The runtime's call behind `sentence` with its inputs ready, and nothing else."""
-        text = sentence(self._model.vocabulary, texts, tokens)
+        text = timing.sentence(self._model.vocabulary, texts, tokens)
         if text is None or tokens > self.max_tokens:
             return None
-        ids, place = mask_place(self._model.vocabulary, text)
+        ids, place = timing.mask_place(self._model.vocabulary, text)
         asked = (ids, np.ones_like(ids), np.array([0]), np.array([place]))
-        seconds, _ = timed_turn(self._model.prepared_call(*asked))
+        seconds, _ = timing.timed_turn(self._model.prepared_call(*asked))
         best = exponentials(self._model.logits_at(*asked)).log_probabilities.max()
-        return Timing(seconds, 1, -float(best))
+        return timing.Timing(seconds, 1, -float(best))
 
-    def evaluation(self, texts: Sequence[str], metric: str) -> Timing:
+    def evaluation(self, texts: Sequence[str], metric: str) -> timing.Timing:
         """`evaluate` and `summarize`, masks and all."""
         model, config = self._model, EvaluationConfig(metric, max_tokens=self.max_tokens)
         width = model.signature.vocabulary_size
@@ -209,7 +200,7 @@ class OwnModel:
             rows = evaluate(model, texts, config)
             return summarize(rows, config=config, vocabulary_size=width).model.mean_nll_nats
 
-        seconds, loss = timed(run, 1)
-        hidden = [item.hidden for item in prepared(model.vocabulary, texts, config)]
+        seconds, loss = timing.timed(run, 1)
+        hidden = [item.hidden for item in timing.prepared(model.vocabulary, texts, config)]
         sizes = [(len(own.ids), len(own.cols)) for own in hidden]
-        return evaluation_timing(seconds, loss, sizes, metric, self._shape)
+        return timing.evaluation_timing(seconds, loss, sizes, metric, self._shape)

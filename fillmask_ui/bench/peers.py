@@ -17,15 +17,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from fillmask_ui.batching import pad
-from fillmask_ui.bench.timing import (
-    EncoderShape,
-    Timing,
-    evaluation_timing,
-    prepared,
-    sentence,
-    timed,
-    timed_turn,
-)
+from fillmask_ui.bench import timing
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.models.loading_progress import quiet_transformers
@@ -40,7 +32,7 @@ class Peer:
     name: ClassVar[str]  # in rows
     work: ClassVar[str] = "cross-entropy"  # or another metric, or `sentence`
 
-    def __init__(self, folder: Path, max_tokens: int, shape: EncoderShape | None) -> None:
+    def __init__(self, folder: Path, max_tokens: int, shape: timing.EncoderShape | None) -> None:
         self._vocabulary = load_vocabulary(folder, str(folder))
         self.max_tokens, self._shape = max_tokens, shape
         with quiet_transformers():
@@ -62,15 +54,15 @@ class Peer:
     def _load(self) -> None:
         """What a library needs beside the model."""
 
-    def evaluation(self, texts: Sequence[str], metric: str) -> Timing:
+    def evaluation(self, texts: Sequence[str], metric: str) -> timing.Timing:
         """One pass over the texts; they are tokenized and hidden before the clock starts."""
         config = EvaluationConfig(metric, max_tokens=self.max_tokens)
-        ready = prepared(self._vocabulary, texts, config)
+        ready = timing.prepared(self._vocabulary, texts, config)
         sizes = [(len(item.hidden.ids), len(item.hidden.cols)) for item in ready]
         with torch.inference_mode():
-            seconds, total = timed(lambda: self._summed_nll(ready), 1)
+            seconds, total = timing.timed(lambda: self._summed_nll(ready), 1)
         loss = total / sum(asked for _, asked in sizes)
-        return evaluation_timing(seconds, loss, sizes, metric, self._shape)
+        return timing.evaluation_timing(seconds, loss, sizes, metric, self._shape)
 
     def _summed_nll(self, texts: Sequence[Prepared]) -> float:
         """Losses of all hidden tokens, summed, in nats."""
@@ -161,13 +153,13 @@ class FillMaskPipeline(Peer):
         own = {"model": self._model, "tokenizer": self._tokenizer}
         self._ask: Any = pipeline("fill-mask", **own, device="cpu")
 
-    def sentence(self, texts: Sequence[str], tokens: int) -> Timing | None:
+    def sentence(self, texts: Sequence[str], tokens: int) -> timing.Timing | None:
         """Five candidates for the mask of a sentence; None if there is no such sentence."""
-        text = sentence(self._vocabulary, texts, tokens)
+        text = timing.sentence(self._vocabulary, texts, tokens)
         if text is None or tokens > self.max_tokens:
             return None
-        seconds, candidates = timed_turn(lambda: self._ask(text, top_k=5))
-        return Timing(seconds, 1, -math.log(candidates[0]["score"]))
+        seconds, candidates = timing.timed_turn(lambda: self._ask(text, top_k=5))
+        return timing.Timing(seconds, 1, -math.log(candidates[0]["score"]))
 
 
 PEERS: dict[str, type[Peer]] = {

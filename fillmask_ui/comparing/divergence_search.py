@@ -27,14 +27,9 @@ from typing import Any
 
 import numpy as np
 
+import fillmask_ui.filling.prompt as prompts
 from fillmask_ui.comparing.contrast import compare
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.filling.prompt import (
-    encode_masked,
-    encode_unmasked,
-    mask_position,
-    normalise_masks,
-)
 from fillmask_ui.filling.words import split_into_tokens, text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Example, by_role, finite
@@ -218,7 +213,7 @@ def look(
     text = sentence.text
     for model in models:
         text = text.replace(model.vocabulary.mask_token, MASK)
-    sentence = replace(sentence, text=normalise_masks(text, MASK))
+    sentence = replace(sentence, text=prompts.normalise_masks(text, MASK))
     rng = np.random.default_rng([seed, sentence.example, sentence.number])
     try:
         places = _places(models, sentence.text, words, rng)
@@ -239,7 +234,7 @@ def _places(models: Models, text: str, most: int, rng: np.random.Generator) -> l
         return places
     words = [
         word
-        for word in text_words(encode_unmasked(models[0], text), models[0].vocabulary)
+        for word in text_words(prompts.encode_unmasked(models[0], text), models[0].vocabulary)
         if any(character.isalnum() for character in word.text)
     ]
     if len(words) < LEAST_WORDS:
@@ -258,8 +253,8 @@ def _places(models: Models, text: str, most: int, rng: np.random.Generator) -> l
 def _check(models: Models, place: Place) -> None:
     """An `OptionError` if a model cannot spell the word, a `TextError` for too long a text."""
     for model in models:
-        encoding = encode_masked(model, place.masked)
-        position = mask_position(encoding, model.vocabulary, place.mask)
+        encoding = prompts.encode_masked(model, place.masked)
+        position = prompts.mask_position(encoding, model.vocabulary, place.mask)
         split_into_tokens(model, encoding, position, [place.word] if place.word else [])
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import fillmask_ui.evaluation.running_sums as running_sums
+import fillmask_ui.intervals as intervals
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import Heartbeat
@@ -26,15 +27,6 @@ from fillmask_ui.evaluation.summary import (
     Histogram,
     ModelFigures,
     Summary,
-)
-from fillmask_ui.intervals import (
-    Interval,
-    Limits,
-    RatioMoments,
-    effective_number,
-    judge,
-    paired_ratio_interval,
-    share_interval,
 )
 from fillmask_ui.masking import KINDS
 from fillmask_ui.records import SkippedText
@@ -74,7 +66,7 @@ def summarize(
     *,
     config: EvaluationConfig | None = None,
     vocabulary_size: int | None = None,
-    limits: Limits | None = None,
+    limits: intervals.Limits | None = None,
 ) -> Summary:
     """Figures of what `evaluate` yields, in any order; options as of `RunningSummary`.
 
@@ -93,7 +85,7 @@ class RunningSummary(running_sums.Tally):
 
     config: EvaluationConfig | None = None  # what was measured; decides what the verdict is about
     vocabulary_size: int | None = None  # V, for the alarm that a model is near chance
-    limits: Limits | None = None  # borders of the verdict
+    limits: intervals.Limits | None = None  # borders of the verdict
 
     def __post_init__(self) -> None:
         # Without a config the figure is the cross-entropy, beside what the rows' metric adds.
@@ -162,7 +154,7 @@ class RunningSummary(running_sums.Tally):
         ]
         found = []
         for count in counts:
-            moments = [RatioMoments(count, *own[:, count - 1].tolist()) for own in sums]
+            moments = [intervals.RatioMoments(count, *own[:, count - 1].tolist()) for own in sums]
             spans = [own.interval() for own in moments]
             ends = ([getattr(s, end) if s else None for s in spans] for end in ("low", "high"))
             found.append(MeanSoFar(count, tuple(own.ratio for own in moments), *map(tuple, ends)))
@@ -215,7 +207,7 @@ class RunningSummary(running_sums.Tally):
             worst=self._worst.examples(),
             most_different=self._most_different.examples(),
             points=self._points.columns(),
-            limits=self.limits or Limits(),
+            limits=self.limits or intervals.Limits(),
             provisional=quick,
         )
 
@@ -231,7 +223,7 @@ class RunningSummary(running_sums.Tally):
             own, base = sums.right(order), others.right(order)
             won, lost, right = (int(of.sum()) for of in (own & ~base, base & ~own, base))
             change = (won - lost) / right if right else math.nan
-            interval = paired_ratio_interval(won, lost, right)
+            interval = intervals.paired_ratio_interval(won, lost, right)
         elif self._metric.exponential:
             # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a
             # loss per token means another thing where the tokens are others.
@@ -247,7 +239,10 @@ class RunningSummary(running_sums.Tally):
             interval = running_sums.interval_of(change_nats, base_loss, quick)
         worse = change, interval
         if self._metric.counts_right:
-            worse = -change, interval and Interval(-interval.high, -interval.low, interval.method)
+            worse = (
+                -change,
+                interval and intervals.Interval(-interval.high, -interval.low, interval.method),
+            )
         return Comparison(
             unit="token" if same_tokens else "character",
             texts=len(order),
@@ -255,7 +250,7 @@ class RunningSummary(running_sums.Tally):
             interval=interval,
             difference_nats=running_sums.total(differences) / math.fsum(units),
             difference_interval=running_sums.interval_of(differences, units, quick),
-            verdict=judge(*worse, len(order), self.limits),
+            verdict=intervals.judge(*worse, len(order), self.limits),
             written=written,
             **(_pair_figures(self._pair) if same_tokens else {}),
         )
@@ -296,12 +291,12 @@ def _model_figures(
     value = metric.figure(running_sums.total(counted) / math.fsum(units))
     if own is not None and metric.counts_right:
         right = int(own.right(order).sum())
-        value, metric_interval = right / len(order), share_interval(right, len(order))
+        value, metric_interval = right / len(order), intervals.share_interval(right, len(order))
     return ModelFigures(
         metric=value,
         metric_interval=metric_interval and metric_interval.map(metric.figure),
         tokens=tokens,
-        effective_texts=effective_number(n),
+        effective_texts=intervals.effective_number(n),
         characters=covered,
         **_means(tally.sums)
         | {"mean_nll_nats": mean, "mean_entropy_nats": math.fsum(entropy) / tokens},

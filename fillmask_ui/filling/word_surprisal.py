@@ -20,19 +20,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import fillmask_ui.filling.words as word_tokens
 from fillmask_ui import scoring
 from fillmask_ui.batching import windows
 from fillmask_ui.errors import TextError
 from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import encode_unmasked
-from fillmask_ui.filling.words import (
-    ROWS_PER_CALL,
-    TextWord,
-    View,
-    left_to_right,
-    scored_views,
-    text_words,
-)
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature, ScoredPart, finite
 
@@ -44,7 +37,7 @@ WINDOW_TOKENS = 512  # that the model reads between two reports
 class WordSurprisal:
     """One word of a text, predicted from all the others."""
 
-    word: TextWord
+    word: word_tokens.TextWord
     nll_nats: float  # -ln P(word), the sum over `parts`
     parts: tuple[ScoredPart, ...]  # its sub-tokens, each given those before it
     rank: int | None  # among all V tokens; None for several tokens
@@ -141,9 +134,9 @@ def surprisal_windows(
     more than `most_work` for a word is a `TextError`.
     """
     encoding = encode_unmasked(model, text)
-    words = text_words(encoding, model.vocabulary)[start:]
+    words = word_tokens.text_words(encoding, model.vocabulary)[start:]
 
-    def cost(word: TextWord) -> int:
+    def cost(word: word_tokens.TextWord) -> int:
         parts = len(word.tokens)
         tokens = parts * len(encoding) + (len(encoding) - parts + 1 if parts > 1 else 0)
         if most_work is not None and tokens > most_work:
@@ -153,7 +146,7 @@ def surprisal_windows(
             )
         return tokens
 
-    for window in windows(words, cost, max_size=window_tokens, max_items=ROWS_PER_CALL):
+    for window in windows(words, cost, max_size=window_tokens, max_items=word_tokens.ROWS_PER_CALL):
         yield _surprisals(model, encoding, window)
 
 
@@ -167,22 +160,26 @@ def summarize_surprisal(words: Sequence[WordSurprisal]) -> SurprisalSummary | No
     return SurprisalSummary(len(known), tokens, total, max(known, key=lambda word: word.nll_nats))
 
 
-def _views(model: MaskedLM, encoding: Encoding, word: TextWord) -> list[View]:
+def _views(
+    model: MaskedLM, encoding: Encoding, word: word_tokens.TextWord
+) -> list[word_tokens.View]:
     """One per sub-token of a word; for several one more with one mask in place of the word."""
     ids, mask_id = encoding.ids, model.vocabulary.mask_id
     first, end = word.tokens[0], word.tokens[-1] + 1
-    views = left_to_right(ids[:first], ids[first:end], ids[end:], mask_id)
+    views = word_tokens.left_to_right(ids[:first], ids[first:end], ids[end:], mask_id)
     if len(views) > 1:
         views.append(((*ids[:first], mask_id, *ids[end:]), first, ids[first]))
     return views
 
 
 def _surprisals(
-    model: MaskedLM, encoding: Encoding, words: Sequence[TextWord]
+    model: MaskedLM, encoding: Encoding, words: Sequence[word_tokens.TextWord]
 ) -> tuple[WordSurprisal, ...]:
     views = [_views(model, encoding, word) for word in words]
     rows: list[tuple[float, int, tuple[Candidate, ...]]] = []
-    for targets, log_probs in scored_views(model, [view for own in views for view in own]):
+    for targets, log_probs in word_tokens.scored_views(
+        model, [view for own in views for view in own]
+    ):
         nlls, ranks = scoring.target_nll_nats(log_probs, targets), scoring.ranks(log_probs, targets)
         top = scoring.top_k(log_probs, WANTED)
         best = map(candidates_of, [model.vocabulary] * len(targets), top.token_ids, top.nll_nats)

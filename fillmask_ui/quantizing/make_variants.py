@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import fillmask_ui.quantizing.graphs as graphs
 from fillmask_ui import __version__
 from fillmask_ui.errors import DataError, FillmaskError, ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
@@ -20,13 +21,6 @@ from fillmask_ui.onnx_tools.graph_parts import choose_parts, find_parts, nodes_o
 from fillmask_ui.onnx_tools.schemes import DEFAULT_SCHEME, SCHEMES, find_scheme, write_variant
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing import hub_folder
-from fillmask_ui.quantizing.graphs import (
-    Loader,
-    Source,
-    calibration_feeds,
-    load_source,
-    read_source,
-)
 from fillmask_ui.quantizing.hub_folder import FULL, Draft
 from fillmask_ui.quantizing.measure_variants import Progress, Stamp, alarms_of
 from fillmask_ui.records import Example
@@ -63,7 +57,7 @@ def quantize(
     exclude: Sequence[str] = (),
     calibration: TextSource | None = None,
     force: bool = False,
-    load: Loader = load_choice,
+    load: graphs.Loader = load_choice,
 ) -> Generator[Progress | Variant]:
     """Make variants of a model in full precision; one on PyTorch is exported first.
 
@@ -85,20 +79,20 @@ def quantize(
     with open_texts(calibration or TextSource()) as found:
         texts = list(found)[0 if calibration else MEASURED :]
     yield Progress(f"Reading {source.reference}…", 0.0)
-    loaded = load_source(source, load)
+    loaded = graphs.load_source(source, load)
     hub_folder.check_output(output, loaded, list(files.values()), force=force)
     failures: dict[str, FillmaskError] = {}
     with hub_folder.draft(output) as drafted:
         hub_folder.copy_beside(loaded.files, drafted.folder)
         if loaded.files.runtime == "torch":
             yield Progress(f"Exporting {source.reference}…", 0.0)
-        base = read_source(source, loaded, load, drafted.folder)
+        base = graphs.read_source(source, loaded, load, drafted.folder)
         kept = nodes_of(base.whole, choose_parts(find_parts(base.whole), exclude))
         for number, (name, row) in enumerate(rows.items()):
             path = drafted.folder / files[name]
             try:
                 yield Progress(f"Making {name}…", (number + 0.1) / len(rows))
-                used = calibration_feeds(base.model, texts) if row.calibrated else []
+                used = graphs.calibration_feeds(base.model, texts) if row.calibrated else []
                 write_variant(name, base.whole, path, exclude=kept, feeds=used)
                 yield Progress(f"Checking {name}…", (number + 0.7) / len(rows))
                 checked = _check(path, source, load, texts)
@@ -128,17 +122,17 @@ def quantize(
 
 
 def export(
-    source: ModelChoice, output: Path, *, force: bool = False, load: Loader = load_choice
+    source: ModelChoice, output: Path, *, force: bool = False, load: graphs.Loader = load_choice
 ) -> Generator[Progress | Variant]:
     """Write a model on PyTorch as ONNX in float32, and compare it with PyTorch; as `quantize`."""
     yield Progress(f"Reading {source.reference}…", 0.0)
     torch = source if source.runtime == "torch" else replace(source, runtime="torch")
-    loaded = load_source(torch, load)
+    loaded = graphs.load_source(torch, load)
     hub_folder.check_output(output, loaded, [FULL], force=force)
     with hub_folder.draft(output) as drafted:
         hub_folder.copy_beside(loaded.files, drafted.folder)
         yield Progress(f"Exporting {source.reference}…", 0.2)
-        base = read_source(torch, loaded, load, drafted.folder)
+        base = graphs.read_source(torch, loaded, load, drafted.folder)
         yield Progress("Checking the export…", 0.9)
         told = {"scheme": "export", "description": "Full precision, float32."}
         entry = told | {"command": _command("export", source, output)}
@@ -154,7 +148,9 @@ class _Checked:
     alarms: tuple[str, ...] = ()
 
 
-def _check(path: Path, source: ModelChoice, load: Loader, texts: Sequence[Example]) -> _Checked:
+def _check(
+    path: Path, source: ModelChoice, load: graphs.Loader, texts: Sequence[Example]
+) -> _Checked:
     """Load a result, which runs the probe, and look at its loss on a few texts."""
     config = EvaluationConfig()
     try:
@@ -169,7 +165,7 @@ def _check(path: Path, source: ModelChoice, load: Loader, texts: Sequence[Exampl
 
 
 def _publish(
-    drafted: Draft, name: str, entry: Mapping[str, Any], source: Source, checked: _Checked
+    drafted: Draft, name: str, entry: Mapping[str, Any], source: graphs.Source, checked: _Checked
 ) -> Variant:
     """Give a result its final name."""
     path, target = drafted.folder / name, drafted.home / name

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import fillmask_ui.show.words as spelling
 from fillmask_ui.comparing import Contrast, ContrastedWord
 from fillmask_ui.comparing.word_contrast import (
     DIFFERENT_CUTS,
@@ -30,14 +31,6 @@ from fillmask_ui.show.figures import interval_heading, models_of
 from fillmask_ui.show.numbers import Share, cell_text, in_unit, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import change_text, conclusion_text, outlook_text, story_text
-from fillmask_ui.show.words import (
-    Spelling,
-    candidate_names,
-    compared_name,
-    first_words,
-    points,
-    token_name,
-)
 from fillmask_ui.unmasking import Unmasked
 from fillmask_ui.unmasking.decoding_history import HiddenPosition
 
@@ -50,7 +43,7 @@ _LEAST_GROWTH = 0.01  # of a probability that a sentence tells
 
 def contrast_html(
     found: Contrast,
-    vocabularies: Sequence[Spelling],
+    vocabularies: Sequence[spelling.Spelling],
     *,
     of: str,
     names: tuple[str, str],
@@ -70,7 +63,7 @@ def contrast_html(
     full. `number` is that of the mask, None where the text has one; a click writes a word into the
     text and mask of `key`, if any.
     """
-    name = partial(compared_name, first=vocabularies[0], second=vocabularies[1])
+    name = partial(spelling.compared_name, first=vocabularies[0], second=vocabularies[1])
     by_change = sorted(found.candidates, key=lambda own: -abs(own.difference or 0.0))
     by_size = sorted(found.candidates, key=lambda own: -max(p or 0.0 for p in own.probabilities))
     change = by == "change"
@@ -101,7 +94,7 @@ def contrast_html(
         words=by_size,
         name=name,
         points=_points,
-        first=[name(own) for own in first_words(found)],
+        first=[name(own) for own in spelling.first_words(found)],
         most=by_change[0],
         truth=next((own for own in found.candidates if own.asked and own.word == hidden), None),
         number=number,
@@ -129,7 +122,7 @@ def _shares(own: ContrastedWord, axis: Axis) -> Drawn:
 
 
 def _points(own: ContrastedWord) -> str:
-    return points(own).replace("-", "−") or "–"
+    return spelling.points(own).replace("-", "−") or "–"
 
 
 def _ranks(own: ContrastedWord) -> Cell:
@@ -172,7 +165,7 @@ LOSSES = Levels((2.0, 4.0, 6.0, 8.0))
 
 
 def surprisal_values(
-    words: Sequence[WordSurprisal], vocabulary: Spelling, unit: str
+    words: Sequence[WordSurprisal], vocabulary: spelling.Spelling, unit: str
 ) -> dict[str, Any]:
     """What the template of a sentence's surprisal is filled in with, for the words known so far."""
     columns = [
@@ -180,7 +173,7 @@ def surprisal_values(
             own.word.text,
             in_unit(own.nll_nats, unit),
             short(in_unit(own.nll_nats, unit)),
-            candidate_names(own.wanted, vocabulary)[0],
+            spelling.candidate_names(own.wanted, vocabulary)[0],
             level=LOSSES.of(own.nll_nats),
         )
         for own in words[:MAX_COLUMNS]
@@ -237,15 +230,15 @@ class StepCell:
     probability: float | None = None  # of a new token, at temperature 1
 
 
-def named(vocabulary: Spelling, token_id: int) -> str:
+def named(vocabulary: spelling.Spelling, token_id: int) -> str:
     """A token's display name: `…ing` for a piece that continues a word."""
-    return token_name(
+    return spelling.token_name(
         vocabulary.token(token_id), vocabulary.word(token_id), vocabulary.is_continuation(token_id)
     )
 
 
 def frames(
-    result: Unmasked, vocabulary: Spelling, sure: Callable[[HiddenPosition], float]
+    result: Unmasked, vocabulary: spelling.Spelling, sure: Callable[[HiddenPosition], float]
 ) -> list[dict[int, StepCell]]:
     """The cells of the initially hidden positions, one dict per step; `sure` is in [0, 1]."""
     shown: list[dict[int, StepCell]] = []

@@ -28,17 +28,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import fillmask_ui.evaluation.running_sums as sums
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.catalogue import NATS, figure
 from fillmask_ui.evaluation.metrics.pseudo_perplexity import PseudoPerplexity
 from fillmask_ui.evaluation.rows import EvaluatedText, MaskedText, TokenScores
-from fillmask_ui.evaluation.running_sums import (
-    OwnSums,
-    Smallest,
-    interval_of,
-    loss_difference,
-    total,
-)
 from fillmask_ui.intervals import Interval, paired_share_interval, share_interval
 from fillmask_ui.options import option
 
@@ -79,7 +73,7 @@ class Pairs(PseudoPerplexity):
             return "both sentences are the same"
         return "longer than the model takes" if any(row.truncated for row in rows) else ""
 
-    def own_sums(self) -> OwnSums:
+    def own_sums(self) -> sums.OwnSums:
         return PairSums()
 
 
@@ -100,7 +94,7 @@ class PairExample:
         base = self.baseline_margin_nats
         if base is None:
             return None
-        return float(loss_difference(np.array(self.margin_nats), np.array(base)))
+        return float(sums.loss_difference(np.array(self.margin_nats), np.array(base)))
 
 
 @dataclass(frozen=True)
@@ -156,10 +150,10 @@ def margin_nats(row: EvaluatedText, scores: TokenScores) -> float:
     other = worse.scores if scores is row.scores or worse.baseline is None else worse.baseline
     if np.array_equal(row.ids, worse.ids):  # batches round the same tokens differently
         return 0.0
-    return float(loss_difference(other.nll_nats.sum(), scores.nll_nats.sum()))
+    return float(sums.loss_difference(other.nll_nats.sum(), scores.nll_nats.sum()))
 
 
-class LargestPairs(Smallest):
+class LargestPairs(sums.Smallest):
     """The pairs with the largest change, or with the largest margins the wrong way."""
 
     most = 50
@@ -177,7 +171,7 @@ class LargestPairs(Smallest):
         self.keep([(key, row.id, 0, own)])
 
 
-class PairSums(OwnSums):
+class PairSums(sums.OwnSums):
     """The sums behind `PairFigures`."""
 
     def __init__(self) -> None:
@@ -205,8 +199,8 @@ class PairSums(OwnSums):
             pair_accuracy=count / pairs,
             pair_accuracy_interval=share_interval(count, pairs),
             ties=int((margins == 0).sum()),
-            mean_margin_nats=total(margins) / pairs,
-            mean_margin_interval=interval_of(margins, np.ones(pairs), quick),
+            mean_margin_nats=sums.total(margins) / pairs,
+            mean_margin_interval=sums.interval_of(margins, np.ones(pairs), quick),
             by_group=tuple(_group(name, right[groups == name]) for name in names),
             examples=self.largest.examples(),
         )

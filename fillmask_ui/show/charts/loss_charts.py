@@ -9,17 +9,10 @@ from typing import Any
 import numpy as np
 
 import fillmask_ui.show.charts.chart as chart
+import fillmask_ui.show.figures as figures
 from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.evaluation.summary import CALIBRATION_FIGURES, Histogram
 from fillmask_ui.show.charts.chart import Chart, Subject, new_figure
-from fillmask_ui.show.figures import (
-    Names,
-    group_names,
-    groups_table,
-    headings,
-    own_groups,
-    records_table,
-)
 from fillmask_ui.show.table import Table
 
 MAX_BARS = 50
@@ -59,13 +52,13 @@ class Bars:
         inner = [f"{edge:.6g}" for edge in self.edges[1:-1]]
         return [f"{low}:{high}" for low, high in pairwise(["0", *inner, ""])]
 
-    def table(self, names: Names) -> Table:
+    def table(self, names: figures.Names) -> Table:
         """A row per bar: for each histogram its count and the share of all up to this bar."""
         columns = [self.edges[:-1], self.edges[1:]]
         for counts in self.counts:
             columns += [counts, np.cumsum(counts) / counts.sum()]
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        own = headings(["tokens", "share up to here"], names)
+        own = figures.headings(["tokens", "share up to here"], names)
         return Table.of(("from (nats)", "to (nats)", *own), rows)
 
 
@@ -151,7 +144,7 @@ def loss_distribution(subject: Subject) -> Chart:
             **style.trace(2.5),
             hovertemplate="%{y:.1%} at most %{x:.2f} nats<extra></extra>",
         )
-    columns = headings(["loss at most (nats)"], subject.names)
+    columns = figures.headings(["loss at most (nats)"], subject.names)
     rows = ((q, *(model.histogram.quantile(q) for model in subject.models)) for q in _LEVELS)
     return Chart(figure, Table.of(("share of tokens", *columns), rows))
 
@@ -190,7 +183,7 @@ def loss_by_kind(subject: Subject) -> Chart:
                 scalemode="width",
                 hoverinfo="skip",
             )
-    return Chart(figure, groups_table(subject.models, "by_kind", subject.names))
+    return Chart(figure, figures.groups_table(subject.models, "by_kind", subject.names))
 
 
 def scatter(subject: Subject) -> Chart | None:
@@ -269,7 +262,7 @@ def loss_by_group(subject: Subject, split: str) -> Chart:
         legend=subject.two,
         xaxis_type="category",
         xaxis_categoryorder="array",
-        xaxis_categoryarray=group_names(subject.models, split),
+        xaxis_categoryarray=figures.group_names(subject.models, split),
         yaxis_rangemode="tozero",
     )
     for model, style in zip(subject.models, subject.styles, strict=True):
@@ -291,12 +284,12 @@ def loss_by_group(subject: Subject, split: str) -> Chart:
             customdata=[group.tokens for group in groups],
             hovertemplate="%{x}: %{y:.3f} nats over %{customdata:,} tokens<extra></extra>",
         )
-    return Chart(figure, groups_table(subject.models, split, subject.names))
+    return Chart(figure, figures.groups_table(subject.models, split, subject.names))
 
 
 def right_by_group(subject: Subject) -> Chart | None:
     """Share of the pairs of each group that came out right, with its interval; None without."""
-    tables = [*own_groups(subject.summary, subject.names)]
+    tables = [*figures.own_groups(subject.summary, subject.names)]
     if not tables:
         return None
     written = [model.written for model in subject.models]
@@ -363,7 +356,7 @@ def calibration(subject: Subject) -> Chart:
         )
     by_range = [{(slot.low, slot.high): slot for slot in m.calibration} for m in subject.models]
     heading, ranges = ("stated from", "stated to"), sorted({*by_range[0], *by_range[-1]})
-    table = records_table(heading, ranges, by_range, CALIBRATION_FIGURES, subject.names)
+    table = figures.records_table(heading, ranges, by_range, CALIBRATION_FIGURES, subject.names)
     return Chart(figure, table)
 
 
@@ -405,7 +398,7 @@ def running_mean(subject: Subject) -> Chart | None:
             **style.trace(2.5),
             hovertemplate="%{y:.4f} nats after %{x:,} texts<extra></extra>",
         )
-    own = headings(
+    own = figures.headings(
         ["mean loss (nats)", *(f"provisional 95 % {end}" for end in ("from", "to"))], subject.names
     )
     return Chart(figure, Table.of(("texts", *own), zip(*columns, strict=True)))

@@ -24,14 +24,7 @@ from fillmask_ui.texts import TextChoice, TextSource
 from fillmask_ui.texts.reading import files_of
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import QUIET, notice_html
-from fillmask_ui.ui.evaluate.uploads import (
-    check_public_upload,
-    keep_pasted,
-    keep_upload,
-    link_or_copy,
-    pasted_text,
-    uploaded_name,
-)
+from fillmask_ui.ui.evaluate import uploads
 
 if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
@@ -371,13 +364,13 @@ def _dataset(values: Values, root: Path, *, public: bool) -> str:
     if where == EMBEDDED:
         return EMBEDDED
     if where == PASTE:
-        return str(keep_pasted(values["pasted"] or "", root, public=public))
+        return str(uploads.keep_pasted(values["pasted"] or "", root, public=public))
     if where == UPLOAD:
         if not upload:
             raise OptionError("no file was uploaded: choose one, or pick the embedded texts")
         if public:
-            check_public_upload(Path(upload))
-        return str(keep_upload(Path(upload), root))
+            uploads.check_public_upload(Path(upload))
+        return str(uploads.keep_upload(Path(upload), root))
     if public:
         raise OptionError(
             "this public page evaluates its own texts, and what is pasted or uploaded; "
@@ -488,11 +481,11 @@ def _texts(
             raise DataError(f"this page cannot fetch its data set {source.where}")
         more = {"dataset_name": source.config, "split": source.split, "revision": source.revision}
         return here | more | {"streaming": source.streaming}
-    if source.kind == "file" and (pasted := pasted_text(source.where)) is not None:
+    if source.kind == "file" and (pasted := uploads.pasted_text(source.where)) is not None:
         return {"where": PASTE, "pasted": pasted, "by": source.by}
-    name = uploaded_name(path, root)
+    name = uploads.uploaded_name(path, root)
     if name and path.exists():
-        copy = link_or_copy(path, fresh_folder() / name)
+        copy = uploads.link_or_copy(path, fresh_folder() / name)
         return {"where": UPLOAD, "upload": str(copy), **rows}
     if name or public or source.kind == "stdin" or not path.exists():
         gone = name or path.name or "standard input"

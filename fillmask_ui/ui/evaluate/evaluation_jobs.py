@@ -20,22 +20,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import fillmask_ui.runs as evaluations
 from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.files import user_folder
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.runs import (
-    Engine,
-    Progress,
-    Run,
-    RunInfo,
-    RunStore,
-    compare,
-    export,
-    perform,
-    perform_rest,
-)
 from fillmask_ui.runs.compare import compared_info, paired
 from fillmask_ui.runs.info import model_choice
 from fillmask_ui.runs.perform import Pace
@@ -59,7 +49,7 @@ SLOTS, PUBLIC_SLOTS = 2, 1
 LEFT_SECONDS = 4 * 3600
 FIGURES_SECONDS = 1.0  # between two sets of figures
 # `perform` or `perform_rest`, still to be given the model loader and the engine.
-Measure = Callable[["Load", Engine | None], Generator[Progress]]
+Measure = Callable[["Load", evaluations.Engine | None], Generator[evaluations.Progress]]
 
 
 @dataclass(frozen=True)
@@ -74,7 +64,7 @@ class Selection:
 class Result:
     """A stored run, or two compared, or a run as it grows."""
 
-    info: RunInfo  # of two runs, with the second's model as baseline
+    info: evaluations.RunInfo  # of two runs, with the second's model as baseline
     summary: Summary | None  # the figures; None before there are any
     history: tuple[MeanSoFar, ...] = ()  # of the mean; empty where two are compared
     done: bool = True  # whether all texts are in it
@@ -85,10 +75,10 @@ def stored_result(
     folder: Path, _rows: int, other: Path | None = None, _other_rows: int = 0
 ) -> Result:
     """The figures of a run, or of two; the row counts are cache keys for growing runs."""
-    run = Run(folder)
+    run = evaluations.Run(folder)
     if other is not None:
-        second = Run(other)
-        return Result(compared_info(run, second), compare(run, second))
+        second = evaluations.Run(other)
+        return Result(compared_info(run, second), evaluations.compare(run, second))
     running = run.running()
     return Result(run.info, running.summary(), running.history())
 
@@ -116,13 +106,13 @@ class EvaluationJobs(Jobs):
         # A change of view reads nothing again.
         self.result = functools.lru_cache(_KEPT_RESULTS)(stored_result)
 
-    def store(self, visitor: str) -> RunStore:
+    def store(self, visitor: str) -> evaluations.RunStore:
         """`PageJobs.store`, for callers without a page."""
         if not self.session.public:
-            return RunStore(self.root)
+            return evaluations.RunStore(self.root)
         if not re.fullmatch(r"[0-9A-Za-z]{1,64}", visitor):
             raise DataError("this page does not know who is asking: reload it")
-        return RunStore(self.root / visitor)
+        return evaluations.RunStore(self.root / visitor)
 
     def sweep(self) -> None:
         """Remove visitors' folders after some hours, so that strangers cannot fill the disk."""
@@ -141,7 +131,7 @@ class PageJobs(Page):
         self._downloads: dict[str, Path] = {}  # purpose -> folder
 
     @property
-    def store(self) -> RunStore:
+    def store(self) -> evaluations.RunStore:
         """The runs that the visitor may see: all, or on a public page their own.
 
         Raises:
@@ -161,7 +151,9 @@ class PageJobs(Page):
         plan = plan_of(
             values, store.root, default_model=session.default_model, public=session.public
         )
-        return self._measure(partial(perform, plan, store), engine, reads=plan.source.where)
+        return self._measure(
+            partial(evaluations.perform, plan, store), engine, reads=plan.source.where
+        )
 
     def resume(self, name: str, values: Values | None = None) -> Job:
         """Resume a stopped run on the engine that the form names.
@@ -173,7 +165,7 @@ class PageJobs(Page):
         run = self.store.open(name)
         if run.state == "done":
             raise DataError(f"run {run.info.name} is done: nothing is left to measure")
-        measure = partial(perform_rest, run.info.name, self.store)
+        measure = partial(evaluations.perform_rest, run.info.name, self.store)
         return self._measure(measure, engine_of(values or {}))
 
     def _measure(self, measure: Measure, engine: EngineChoice, reads: str = "") -> Job:
@@ -219,7 +211,7 @@ class PageJobs(Page):
         self._downloads[purpose] = Path(tempfile.mkdtemp(dir=self.jobs.scratch))
         return self._downloads[purpose]
 
-    def runs(self) -> dict[str, Run | DataError]:
+    def runs(self) -> dict[str, evaluations.Run | DataError]:
         """Stored runs by name, newest first; those that cannot be read have the reason.
 
         Raises:
@@ -228,7 +220,7 @@ class PageJobs(Page):
         store = self.store
         return {name: _opened(store, name) for name in reversed(store.names()[-LISTED_RUNS:])}
 
-    def opened(self, selection: Selection) -> list[Run]:
+    def opened(self, selection: Selection) -> list[evaluations.Run]:
         """The shown run, and the one to compare with if there is one."""
         names = [selection.run, selection.other] if selection.other else [selection.run]
         return [self.store.open(name) for name in names]
@@ -292,16 +284,16 @@ class PageJobs(Page):
         if file_format == REPORT:
             write_report(run, target, *other)
         else:
-            export(run, target, file_format)
+            evaluations.export(run, target, file_format)
         return target
 
-    def controls(self, info: RunInfo) -> tuple[dict[str, Any], str]:
+    def controls(self, info: evaluations.RunInfo) -> tuple[dict[str, Any], str]:
         """The values of the form for a run, and a note of what is missing."""
         folder = partial(self.fresh_folder, "upload")
         return controls_of_run(info, self.store.root, folder, public=self.session.public)
 
 
-def _opened(store: RunStore, name: str) -> Run | DataError:
+def _opened(store: evaluations.RunStore, name: str) -> evaluations.Run | DataError:
     try:
         run = store.open(name)
         _ = run.row_count  # the list shows it
@@ -310,7 +302,9 @@ def _opened(store: RunStore, name: str) -> Run | DataError:
     return run
 
 
-def _followed(job: Job, steps: Generator[Progress]) -> Generator[Waiting, None, Progress]:
+def _followed(
+    job: Job, steps: Generator[evaluations.Progress]
+) -> Generator[Waiting, None, evaluations.Progress]:
     """Measure to the end; returns the last step."""
     step = next(steps)
     job.on_cancel(step.stop)
@@ -329,7 +323,7 @@ def _followed(job: Job, steps: Generator[Progress]) -> Generator[Waiting, None, 
     return step
 
 
-def _progress(step: Progress, pace: Pace, result: Result) -> Waiting:
+def _progress(step: evaluations.Progress, pace: Pace, result: Result) -> Waiting:
     """A step in words: texts, speed and the time left."""
     # An engine measures whole blocks before it returns their rows.
     through = max(float(step.running.seen), step.through or 0.0)

@@ -13,6 +13,7 @@ from typing import Any
 
 import gradio as gr
 
+import fillmask_ui.ui.evaluate.result_view as results
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import TokenExample
 from fillmask_ui.runs import Run
@@ -21,21 +22,6 @@ from fillmask_ui.show.charts import CHARTS, MAIN_CHARTS, Chart, charts
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import link_to, notice_html, noticing
 from fillmask_ui.ui.evaluate.evaluation_jobs import PageJobs, Result, Selection
-from fillmask_ui.ui.evaluate.result_view import (
-    CAPTIONS,
-    DIFFERENT,
-    SHOWN,
-    WORST,
-    FoundTokens,
-    TokenFilter,
-    all_figures_html,
-    ending_html,
-    figures_html,
-    find_tokens,
-    pairs_html,
-    so_far_text,
-    tokens_html,
-)
 from fillmask_ui.ui.job import Status
 from fillmask_ui.ui.run_tokens import link_of
 
@@ -75,11 +61,11 @@ def told(page_jobs: PageJobs, status: Status) -> Parts:
     if summary is None or summary is page_jobs.drawn:
         return page
     page_jobs.drawn = summary
-    so_far = so_far_text(summary, result.expected)
+    so_far = results.so_far_text(summary, result.expected)
     # Requests must not be answered from the previous run.
     return page | _result(
         Selection(),
-        figures=figures_html(summary, result.info, final=False, so_far=so_far),
+        figures=results.figures_html(summary, result.info, final=False, so_far=so_far),
         every="",
         drawn=charts(summary, history=result.history, live=True),
         tokens={"tokens": "", "worst": "", "found": ()},
@@ -90,7 +76,7 @@ def told(page_jobs: PageJobs, status: Status) -> Parts:
 def _ended(page_jobs: PageJobs, status: Status, result: Result | None) -> Parts:
     """The page once a job has ended, as far as its run is stored."""
     if result is None:
-        return said(ending_html(status, None))
+        return said(results.ending_html(status, None))
     selection, page, run = Selection(result.info.name), Parts(), None
     with contextlib.suppress(FillmaskError):  # deleted meanwhile, or nothing was measured
         run = page_jobs.store.open(selection.run)
@@ -99,7 +85,7 @@ def _ended(page_jobs: PageJobs, status: Status, result: Result | None) -> Parts:
         if status.state != "done":
             result = page_jobs.result(selection)
         page = _page(page_jobs, result, selection)
-    notice = ending_html(status, run, result.expected)
+    notice = results.ending_html(status, run, result.expected)
     return page | said(notice) | run_list(page_jobs, selection.run)
 
 
@@ -131,12 +117,12 @@ def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Parts:
     if summary is None:
         return {}
     pair = bool(summary.most_different)
-    so_far = "" if result.done else so_far_text(summary, result.expected)
-    wanted = TokenFilter(DIFFERENT if pair else WORST)
+    so_far = "" if result.done else results.so_far_text(summary, result.expected)
+    wanted = results.TokenFilter(results.DIFFERENT if pair else results.WORST)
     first = summary.most_different if pair else summary.worst
-    found = FoundTokens(first[:SHOWN], summary.model.tokens, summary.texts)
-    tokens = tokens_html(found, wanted, pair=pair) | {"found": found.tokens}
-    if pairs := pairs_html(summary, _references(page_jobs, selection)):
+    found = results.FoundTokens(first[: results.SHOWN], summary.model.tokens, summary.texts)
+    tokens = results.tokens_html(found, wanted, pair=pair) | {"found": found.tokens}
+    if pairs := results.pairs_html(summary, _references(page_jobs, selection)):
         tokens["worst"] = pairs
     link = ""  # the runs of a public page are private
     if not page_jobs.session.public:
@@ -144,8 +130,8 @@ def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Parts:
         link = link_to("evaluate", run=selection.run, **other)
     return _result(
         selection,
-        figures=figures_html(summary, result.info, so_far=so_far, link=link),
-        every=all_figures_html(summary, result.info),
+        figures=results.figures_html(summary, result.info, so_far=so_far, link=link),
+        every=results.all_figures_html(summary, result.info),
         drawn=charts(summary, history=result.history),
         tokens=tokens,
         filters=_filters(wanted.order, pair=pair, kinds=len(summary.model.by_kind) > 1),
@@ -183,9 +169,9 @@ def _result(
     }
 
 
-def _filters(order: str = WORST, *, pair: bool = False, kinds: bool = False) -> Parts:
+def _filters(order: str = results.WORST, *, pair: bool = False, kinds: bool = False) -> Parts:
     """The filters as a result comes; `pair`: of two models, `kinds`: hidden in several ways."""
-    shown_order = gr.update(choices=[*CAPTIONS], value=order, visible=pair)
+    shown_order = gr.update(choices=[*results.CAPTIONS], value=order, visible=pair)
     shown_saw = gr.update(value="", visible=kinds)
     return {"order": shown_order, "saw": shown_saw, "low": None, "high": None}
 
@@ -224,12 +210,12 @@ def chosen_tokens(
         return {}
     # No loss is below 0.
     high = math.inf if high is None else max(0.0, high)
-    wanted = TokenFilter(order, max(0.0, low or 0.0), high, saw)
-    found = find_tokens(page_jobs.rows(selection), wanted)
+    wanted = results.TokenFilter(order, max(0.0, low or 0.0), high, saw)
+    found = results.find_tokens(page_jobs.rows(selection), wanted)
     pair = len(page_jobs.models(selection)) > 1
     pair = pair and (not found.tokens or found.tokens[0].baseline_nll_nats is not None)
     # Setting the filters again would ask for the table again.
-    table = tokens_html(found, wanted, pair=pair) | {"found": found.tokens}
+    table = results.tokens_html(found, wanted, pair=pair) | {"found": found.tokens}
     return {**table, "token box": gr.update(visible=True), "side": "", "token side": ""}
 
 

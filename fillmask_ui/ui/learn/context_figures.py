@@ -4,19 +4,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import fillmask_ui.lessons.next_sentence as pretraining
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.lessons.context_sides import Sides, View, attention, side_losses
-from fillmask_ui.lessons.next_sentence import (
-    FOLLOWS,
-    RANDOM,
-    SentencePair,
-    next_probability,
-    order_loss,
-    pair_loss,
-    predicts_next,
-    sentence_pair,
-)
 from fillmask_ui.show.drawing import bars_of
 from fillmask_ui.ui.components import link_to
 from fillmask_ui.ui.figure import Asked, Control, around, control, figure
@@ -138,28 +129,28 @@ _SENTENCES = (
     control("text", "first", "First sentence", FIRST, carried=True),
     control("text", "second", "Second sentence", SECOND, carried=True),
 )
-_TRUTHS = {str(FOLLOWS): "follows", str(RANDOM): "is from anywhere"}
+_TRUTHS = {str(pretraining.FOLLOWS): "follows", str(pretraining.RANDOM): "is from anywhere"}
 _SLIDER = control("slider", "probability", "Your P(it follows)", 0.01, 0.99, 0.01, 0.7)
 # What only a model without the head needs stands in a box that another one hides.
 _ORDER = (
-    control("choice", "truth", "In truth the second", _TRUTHS, str(FOLLOWS)),
+    control("choice", "truth", "In truth the second", _TRUTHS, str(pretraining.FOLLOWS)),
     around("box", "fm-by-hand", _SLIDER),
 )
 
 
-def _pair(asked: Asked) -> SentencePair:
-    return sentence_pair(asked.model, asked["first"][:500], asked["second"][:500])
+def _pair(asked: Asked) -> pretraining.SentencePair:
+    return pretraining.sentence_pair(asked.model, asked["first"][:500], asked["second"][:500])
 
 
 def _truth(asked: Asked) -> int:
-    return RANDOM if asked["truth"] == str(RANDOM) else FOLLOWS
+    return pretraining.RANDOM if asked["truth"] == str(pretraining.RANDOM) else pretraining.FOLLOWS
 
 
 @figure("sentence_pair", "Two sentences as one text", *_SENTENCES)
 def _show_pair(asked: Asked) -> Any:
     own = _pair(asked)
     read = zip(own.encoding.tokens, own.encoding.special, own.segments, strict=True)
-    return {"read": list(read), "predicts": predicts_next(asked.model)}
+    return {"read": list(read), "predicts": pretraining.predicts_next(asked.model)}
 
 
 @figure(
@@ -170,10 +161,10 @@ def _show_pair(asked: Asked) -> Any:
 )
 def _show_order(asked: Asked) -> Any:
     pair, truth, probability = _pair(asked), _truth(asked), asked["probability"]
-    if predicts := predicts_next(asked.model):
+    if predicts := pretraining.predicts_next(asked.model):
         key = ("next sentence", pair.encoding.ids, pair.segments)
         # The head is loaded when it is first asked for.
-        probability = asked.slowly(key, lambda _: next_probability(asked.model, pair))
+        probability = asked.slowly(key, lambda _: pretraining.next_probability(asked.model, pair))
     # A head may be so sure that nothing is left in float64.
     probability = min(max(probability, 1e-12), 1 - 1e-12)
     return {
@@ -182,8 +173,8 @@ def _show_order(asked: Asked) -> Any:
         "classes": {"it follows": probability, "it does not": 1 - probability},
         "truth": truth,
         "true_probability": (probability, 1 - probability)[truth],
-        "loss": order_loss(probability, truth),
-        "other_loss": order_loss(probability, 1 - truth),
+        "loss": pretraining.order_loss(probability, truth),
+        "other_loss": pretraining.order_loss(probability, 1 - truth),
     }
 
 
@@ -199,7 +190,9 @@ def _show_losses(asked: Asked) -> Any:
     pair, truth, seed, given = _pair(asked), _truth(asked), asked["seed"], asked["probability"]
     key = ("pair loss", pair.encoding.ids, pair.segments, truth, seed, given)
     return {
-        "predicts": predicts_next(asked.model),
-        "loss": asked.slowly(key, lambda _: pair_loss(asked.model, pair, seed, truth, given)),
+        "predicts": pretraining.predicts_next(asked.model),
+        "loss": asked.slowly(
+            key, lambda _: pretraining.pair_loss(asked.model, pair, seed, truth, given)
+        ),
         "sentences": (asked["first"][:500], asked["second"][:500]),
     }

@@ -6,20 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fillmask_ui.lessons.word_vectors import (
-    TWO_SENSES,
-    Background,
-    Sentence,
-    WordVectors,
-    background,
-    cosines,
-    find_word,
-    mean_cosine,
-    nearest_senses,
-    plane,
-    read_sentences,
-    word_vectors,
-)
+import fillmask_ui.lessons.word_vectors as space
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.figure import Asked, Control, around, control, figure
@@ -30,24 +17,24 @@ _BACKGROUND_TEXTS = 40
 _WIDTH, _HEIGHT, _MARGIN = 460, 300, 26
 
 
-def _background(asked: Asked) -> Background:
-    def work(report: Report) -> Background:
+def _background(asked: Asked) -> space.Background:
+    def work(report: Report) -> space.Background:
         with open_texts(TextSource(samples=_BACKGROUND_TEXTS)) as texts:
             said = "Reading some texts to compare with…"
-            return background(
+            return space.background(
                 asked.model, (own.text for own in texts), lambda part: report(Waiting(said, part))
             )
 
     return asked.slowly(("token vectors",), work)
 
 
-_FRESH = TWO_SENSES[0].fresh[1]
+_FRESH = space.TWO_SENSES[0].fresh[1]
 
 
 def _controls(*beside: Control, fresh: bool = False) -> Sequence[Control]:
     """A word of two senses and its sentences; what is given stands beside them."""
-    words = (control("button", f"take_{one.word}", one.word) for one in TWO_SENSES)
-    first, hint = TWO_SENSES[0], "one a line; a blank line between the senses"
+    words = (control("button", f"take_{one.word}", one.word) for one in space.TWO_SENSES)
+    first, hint = space.TWO_SENSES[0], "one a line; a blank line between the senses"
     own = (
         control("text", "word", "Word", first.word, carried=True, short=True),
         control("text", "sentences", "Sentences", first.lines, 7, hint, carried=True),
@@ -57,21 +44,21 @@ def _controls(*beside: Control, fresh: bool = False) -> Sequence[Control]:
     return *parts, *carried
 
 
-def _asked(asked: Asked) -> tuple[str, Sequence[Sentence], str, Mapping[str, str]]:
+def _asked(asked: Asked) -> tuple[str, Sequence[space.Sentence], str, Mapping[str, str]]:
     """The word, its sentences, the new one, and what controls hold where an example is taken."""
-    for example in TWO_SENSES:
+    for example in space.TWO_SENSES:
         if asked.pressed(f"take_{example.word}"):
             taken = {"word": example.word, "sentences": example.lines, "fresh": example.fresh[1]}
-            return example.word, read_sentences(example.lines), taken["fresh"], taken
+            return example.word, space.read_sentences(example.lines), taken["fresh"], taken
     fresh = asked["fresh"][:500].strip()
-    return asked["word"][:50].strip(), read_sentences(asked["sentences"]), fresh, {}
+    return asked["word"][:50].strip(), space.read_sentences(asked["sentences"]), fresh, {}
 
 
 @figure("word_cosines", "One word in several sentences", *_controls())
 def _show_cosines(asked: Asked) -> Any:
     word, sentences, _, taken = _asked(asked)
-    vectors = word_vectors(asked.model, sentences, word)
-    similarity = cosines(vectors.vectors, vectors.vectors)
+    vectors = space.word_vectors(asked.model, sentences, word)
+    similarity = space.cosines(vectors.vectors, vectors.vectors)
     values = {"similarity": similarity.tolist(), "vectors": vectors, "word": word}
     return values | _mean_cosines(similarity, vectors.senses), taken
 
@@ -97,19 +84,19 @@ def _show_rogue(asked: Asked) -> Any:
     The reader may push one dimension of all vectors: raw cosines rise, z-scored ones stay.
     """
     known, (word, sentences, _, taken) = _background(asked), _asked(asked)
-    found = word_vectors(asked.model, sentences, word, known)
+    found = space.word_vectors(asked.model, sentences, word, known)
     texts = found.background.vectors
     pushed = asked["push"]
-    index = mean_cosine(texts).dimensions[0].index
+    index = space.mean_cosine(texts).dimensions[0].index
     push = np.zeros(texts.shape[1], dtype=np.float32)
     push[index] = pushed * float(np.linalg.norm(texts, axis=1).mean())
-    vectors = WordVectors(
-        found.uses, found.vectors + push, Background(texts + push, found.background.texts)
+    vectors = space.WordVectors(
+        found.uses, found.vectors + push, space.Background(texts + push, found.background.texts)
     )
-    everything = mean_cosine(vectors.background.vectors)
+    everything = space.mean_cosine(vectors.background.vectors)
     scored = vectors.z_scored(vectors.vectors)
-    scored_texts = mean_cosine(vectors.z_scored(vectors.background.vectors))
-    similarity = cosines(vectors.vectors, vectors.vectors), cosines(scored, scored)
+    scored_texts = space.mean_cosine(vectors.z_scored(vectors.background.vectors))
+    similarity = space.cosines(vectors.vectors, vectors.vectors), space.cosines(scored, scored)
     tokens = everything.cosine, scored_texts.cosine
     return {
         "mean_cosine": everything,
@@ -129,12 +116,12 @@ def _show_rogue(asked: Asked) -> Any:
 def _show_map(asked: Asked) -> Any:
     """The z-scored vectors in the plane in which they differ most."""
     known, (word, sentences, _, taken) = _background(asked), _asked(asked)
-    vectors = word_vectors(asked.model, sentences, word, known)
+    vectors = space.word_vectors(asked.model, sentences, word, known)
     return _map(vectors, word) | {"uses": vectors.uses}, taken
 
 
-def _map(vectors: WordVectors, word: str, fresh: np.ndarray | None = None) -> dict[str, Any]:
-    found = plane(vectors.z_scored(vectors.vectors))
+def _map(vectors: space.WordVectors, word: str, fresh: np.ndarray | None = None) -> dict[str, Any]:
+    found = space.plane(vectors.z_scored(vectors.vectors))
     places = found.points if fresh is None else np.vstack([found.points, found.place(fresh)])
     across, up = _axes(places)
     return {
@@ -166,10 +153,10 @@ _NEW = control("text", "fresh", "A new sentence", _FRESH, carried=True)
 def _show_nearest(asked: Asked) -> Any:
     """The sense whose centroid is nearest to the word in a new sentence."""
     known, (word, sentences, text, taken) = _background(asked), _asked(asked)
-    vectors = word_vectors(asked.model, sentences, word, known)
+    vectors = space.word_vectors(asked.model, sentences, word, known)
     # Its own tokens are not of the background, so that nothing else changes while one types.
-    use = find_word(asked.model, Sentence(text, -1), word)
-    own = word_vectors(asked.model, [use.sentence], word, known).vectors
+    use = space.find_word(asked.model, space.Sentence(text, -1), word)
+    own = space.word_vectors(asked.model, [use.sentence], word, known).vectors
     fresh = vectors.z_scored(own)  # [1, H]
-    found = nearest_senses(fresh[0], vectors.z_scored(vectors.vectors), vectors.senses)
+    found = space.nearest_senses(fresh[0], vectors.z_scored(vectors.vectors), vectors.senses)
     return _map(vectors, word, fresh) | {"found": found, "use": use}, taken

@@ -2,19 +2,10 @@
 
 import gradio as gr
 
+import fillmask_ui.ui.unmask.unmask_view as view
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.unmask.unmask_view import (
-    MOST_HIDDEN,
-    ORDER_LABELS,
-    SERVED,
-    SIDES,
-    SOURCES,
-    TEXT,
-    controls,
-    written,
-)
 
 
 def build(session: Session) -> None:
@@ -23,16 +14,16 @@ def build(session: Session) -> None:
         model = components.model_picker(session, elem_id="unmask-model")
         page = render(
             "page/unmask/page.html",
-            sides={side: controls(side) for side in SIDES},
-            written=written,
-            orders=ORDER_LABELS,
-            sources=SOURCES,
-            text=TEXT,
-            most=MOST_HIDDEN,
+            sides={side: view.controls(side) for side in view.SIDES},
+            written=view.written,
+            orders=view.ORDER_LABELS,
+            sources=view.SOURCES,
+            text=view.TEXT,
+            most=view.MOST_HIDDEN,
         )
         components.html_block(
             page,
             js_on_load=components.static("unmask_begin.js"),
-            server_functions=[components.served(session, *item) for item in SERVED.items()],
+            server_functions=[components.served(session, *item) for item in view.SERVED.items()],
         )
     components.linked_picker(session, model, "unmask")
