@@ -65,14 +65,6 @@ class RatioMoments:
     nn: float = 0.0
     xn: float = 0.0
 
-    def add(self, x: float, n: float) -> None:
-        self.texts += 1
-        self.x += x
-        self.n += n
-        self.xx += x * x
-        self.nn += n * n
-        self.xn += x * n
-
     @property
     def ratio(self) -> float:
         """X / N; a ZeroDivisionError before anything was counted."""

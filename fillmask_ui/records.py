@@ -51,6 +51,12 @@ class Encoding:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def kept(self, places: slice) -> "Encoding":
+        """Some of its tokens, of the same text."""
+        return Encoding(
+            self.text, *(own[places] for name, own in vars(self).items() if name != "text")
+        )
+
 
 @dataclass(frozen=True)
 class ModelSignature:

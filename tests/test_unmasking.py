@@ -11,9 +11,6 @@ from table_model import TableModel
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, TextError
 from fillmask_ui.unmasking import (
-    CONFIDENCES,
-    ORDERS,
-    UnmaskingConfig,
     finish,
     history_lines,
     masked_prompt,
@@ -21,6 +18,7 @@ from fillmask_ui.unmasking import (
     unmask,
     unmask_all,
 )
+from fillmask_ui.unmasking.unmasking_options import CONFIDENCES, ORDERS, UnmaskingConfig
 
 pytestmark = pytest.mark.quick
 

@@ -12,6 +12,7 @@ import numpy as np
 from fillmask_ui.bench import timing
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.files import asset
 from fillmask_ui.filling import fill
 from fillmask_ui.models import ModelChoice, load_choice
@@ -201,6 +202,6 @@ class OwnModel:
             return summarize(rows, config=config, vocabulary_size=width).model.mean_nll_nats
 
         seconds, loss = timing.timed(run, 1)
-        hidden = [item.hidden for item in timing.prepared(model.vocabulary, texts, config)]
+        hidden = [item.hidden for item in prepared(model.vocabulary, texts, config)]
         sizes = [(len(own.ids), len(own.cols)) for own in hidden]
         return timing.evaluation_timing(seconds, loss, sizes, metric, self._shape)

@@ -19,6 +19,7 @@ from torch.nn.functional import cross_entropy
 from fillmask_ui.batching import pad
 from fillmask_ui.bench import timing
 from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.models.loading_progress import quiet_transformers
 from fillmask_ui.models.vocabulary import load_vocabulary
@@ -57,7 +58,7 @@ class Peer:
     def evaluation(self, texts: Sequence[str], metric: str) -> timing.Timing:
         """One pass over the texts; they are tokenized and hidden before the clock starts."""
         config = EvaluationConfig(metric, max_tokens=self.max_tokens)
-        ready = timing.prepared(self._vocabulary, texts, config)
+        ready = list(prepared(self._vocabulary, texts, config))
         sizes = [(len(item.hidden.ids), len(item.hidden.cols)) for item in ready]
         with torch.inference_mode():
             seconds, total = timing.timed(lambda: self._summed_nll(ready), 1)

@@ -21,11 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from fillmask_ui.evaluation import EvaluationConfig, SeededMasks
-from fillmask_ui.evaluation.measure import prepare
-from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.protocol import Vocabulary
-from fillmask_ui.records import Example
 
 # Beginnings that are tried for a sentence of just the wanted length.
 _MOST_STARTS = 50
@@ -150,16 +146,6 @@ def sentence(vocabulary: Vocabulary, texts: Sequence[str], tokens: int) -> str |
         if len(vocabulary.encode(masked(low))) == tokens:
             return masked(low)
     return None
-
-
-def prepared(
-    vocabulary: Vocabulary, texts: Sequence[str], config: EvaluationConfig
-) -> list[Prepared]:
-    """The texts with the hidden tokens that `evaluate` chooses, without those that it skips."""
-    masks = SeededMasks(config, vocabulary)
-    examples = (Example(index, text) for index, text in enumerate(texts))
-    made = (prepare(example, vocabulary, config, masks) for example in examples)
-    return [item for item in made if isinstance(item, Prepared)]
 
 
 def mask_place(vocabulary: Vocabulary, text: str) -> tuple[np.ndarray, int]:

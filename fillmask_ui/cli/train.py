@@ -32,11 +32,7 @@ def need_torch() -> None:
 
 
 @with_options
-def train(
-    *,
-    request: RunRequest,
-    recipe: TrainingRecipe,
-) -> None:
+def train(*, request: RunRequest, recipe: TrainingRecipe) -> None:
     """Train a masked language model on text, from weights or from scratch.
 
     The folder of the run holds the log, a plot of the loss, a checkpoint and, at the end, the

@@ -20,7 +20,8 @@ from ray.data import Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.evaluation import BLOCK_TEXTS, EvaluationConfig
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation.measure import BLOCK_TEXTS
 from fillmask_ui.records import Example
 from fillmask_ui.runs.record import other_text
 from fillmask_ui.runs.rows_file import checksum

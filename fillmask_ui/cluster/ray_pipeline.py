@@ -27,8 +27,8 @@ from fillmask_ui.cluster.ray_machines import (
 )
 from fillmask_ui.cluster.ray_worker import TRIES, Attempts, Worker
 from fillmask_ui.errors import DataError, OptionError, first_line
-from fillmask_ui.evaluation import BLOCK_TEXTS, EvaluatedText
-from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
+from fillmask_ui.evaluation import EvaluatedText
+from fillmask_ui.evaluation.measure import BLOCK_TEXTS, DEFAULT_BATCH_TOKENS
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Cell, Progress, Recorder, RunStore, resume
 from fillmask_ui.runs.perform import Load, begin

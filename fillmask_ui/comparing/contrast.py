@@ -34,6 +34,7 @@ from fillmask_ui.filling.candidates import (
     check_choices,
     check_work,
     distribution_at,
+    distributions,
     joint_nll_nats,
     read_prompt,
 )
@@ -334,7 +335,7 @@ def _prompts(
 
 def _distributions(prompt: Prompt, top_k: int | None) -> Iterator[Distribution]:
     with _named(prompt.model):
-        yield from prompt.distributions(top_k)
+        yield from distributions(prompt.model, prompt.spots, top_k)
 
 
 def _asked(one: Distribution, two: Distribution) -> dict[Pair, str]:

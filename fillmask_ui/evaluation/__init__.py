@@ -13,38 +13,21 @@ token of two tokenizers: losses per character do.
 
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.likelihood import pseudo_log_likelihoods
-from fillmask_ui.evaluation.measure import (
-    BLOCK_TEXTS,
-    Heartbeat,
-    Masks,
-    SeededMasks,
-    check_models,
-    evaluate,
-)
+from fillmask_ui.evaluation.measure import Heartbeat, evaluate
 from fillmask_ui.evaluation.metrics import METRICS
-from fillmask_ui.evaluation.rows import EvaluatedText, Rows, TokenScores
+from fillmask_ui.evaluation.rows import EvaluatedText, Rows
 from fillmask_ui.evaluation.running_summary import MeanSoFar, RunningSummary, summarize
-from fillmask_ui.evaluation.running_sums import TokenExample
-from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigures, Summary
+from fillmask_ui.evaluation.summary import Summary
 
 __all__ = [
-    "BLOCK_TEXTS",
     "METRICS",
-    "Comparison",
     "EvaluatedText",
     "EvaluationConfig",
-    "GroupFigures",
     "Heartbeat",
-    "Masks",
     "MeanSoFar",
-    "ModelFigures",
     "Rows",
     "RunningSummary",
-    "SeededMasks",
     "Summary",
-    "TokenExample",
-    "TokenScores",
-    "check_models",
     "evaluate",
     "pseudo_log_likelihoods",
     "summarize",

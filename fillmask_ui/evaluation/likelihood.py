@@ -34,10 +34,9 @@ def pseudo_log_likelihoods(
     found = np.full(len(texts), np.nan)
     config = EvaluationConfig("pseudo-perplexity", within_word=within_word)
     for row in evaluate(model, texts, config):
-        if isinstance(row, Heartbeat):
-            continue
-        if not isinstance(row, EvaluatedText) or row.truncated:
-            reason = "longer than the model takes" if isinstance(row, EvaluatedText) else row.reason
+        if isinstance(row, EvaluatedText) and not row.truncated:
+            found[row.id] = -row.scores.nll_nats.sum()
+        elif not isinstance(row, Heartbeat):
+            reason = getattr(row, "reason", "longer than the model takes")
             raise DataError(f"text {row.id} has no likelihood: {reason}")
-        found[row.id] = -row.scores.nll_nats.sum()
     return found

@@ -294,6 +294,15 @@ def _prepare_all(
             yield SkippedText(text.id, NOT_COMPARABLE)
 
 
+def prepared(
+    vocabulary: Vocabulary, texts: Iterable[Example | str], config: EvaluationConfig
+) -> Iterator[Prepared]:
+    """Texts with the hidden tokens that `evaluate` chooses, without those that it skips."""
+    masks = SeededMasks(config, vocabulary)
+    made = (prepare(own, vocabulary, config, masks) for own in _numbered(texts, config.metric))
+    return (own for own in made if isinstance(own, Prepared))
+
+
 def prepare(
     example: Example, vocabulary: Vocabulary, config: EvaluationConfig, masks: Masks
 ) -> Prepared | SkippedText:

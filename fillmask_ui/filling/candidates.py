@@ -251,9 +251,6 @@ class Prompt:
         both = zip(self.positions, self.words, strict=True)
         return [(self.encoding.ids, position, words) for position, words in both]
 
-    def distributions(self, top_k: int | None) -> Iterator[Distribution]:
-        return distributions(self.model, self.spots, top_k)
-
 
 def read_prompt(
     model: MaskedLM, text: str, candidates: Sequence[str] = (), most_work: int | None = None

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluationConfig, SeededMasks
-from fillmask_ui.evaluation.measure import prepare
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.evaluation.summary import Histogram
 from fillmask_ui.lessons.mean_uncertainty import IMPOSSIBLE, Told, counted
@@ -140,12 +140,9 @@ def temperature_losses(
     A `DataError` if the model can read none of the texts, or calls a token impossible.
     """
     config = EvaluationConfig().resolved(model.max_tokens)
-    masks = SeededMasks(config, model.vocabulary)
     found: list[list[TargetScores]] = [[] for _ in TEMPERATURES]
-    for text in counted(texts, on_text):
-        prepared = prepare(text, model.vocabulary, config, masks)
-        if isinstance(prepared, Prepared):
-            _score(model, prepared, found)
+    for text in prepared(model.vocabulary, counted(texts, on_text), config):
+        _score(model, text, found)
     if not found[0]:
         raise DataError(
             f"{model.signature.name} cannot read the embedded English texts: choose another model"

@@ -10,16 +10,9 @@ from typing import TypeVar
 import numpy as np
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import (
-    Comparison,
-    EvaluatedText,
-    EvaluationConfig,
-    GroupFigures,
-    ModelFigures,
-    evaluate,
-    summarize,
-)
+from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.metrics.metric import exp
+from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigures
 from fillmask_ui.intervals import Interval, Limits, ratio_interval
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example

@@ -14,7 +14,7 @@ import numpy as np
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling.prompt import check_length
 from fillmask_ui.lessons.masked_text import hide
-from fillmask_ui.protocol import MaskedLM, PairLogits, PairPretraining, Vocabulary
+from fillmask_ui.protocol import MaskedLM, PairLogits, PairPretraining
 from fillmask_ui.records import Encoding, Span
 from fillmask_ui.scoring import nll_nats
 
@@ -68,7 +68,8 @@ def sentence_pair(model: MaskedLM, first: str, second: str) -> SentencePair:
     if not first.strip() or not second.strip():
         raise TextError("one of the two sentences is empty: write two")
     vocabulary = model.vocabulary
-    one, two = vocabulary.encode(first.strip()), _without_start(vocabulary, second.strip())
+    one, two = vocabulary.encode(first.strip()), vocabulary.encode(second.strip())
+    two = two.kept(slice(two.special.index(False) if False in two.special else 0, None))
     moved = len(one.text) + 1
     words = 1 + max((word for word in one.word_ids if word is not None), default=0)
     values = {own.name: getattr(one, own.name) + getattr(two, own.name) for own in fields(one)}
@@ -80,14 +81,6 @@ def sentence_pair(model: MaskedLM, first: str, second: str) -> SentencePair:
     encoding = Encoding(**values)
     check_length(model, encoding)
     return SentencePair(encoding, (0,) * len(one) + (1,) * len(two))
-
-
-def _without_start(vocabulary: Vocabulary, text: str) -> Encoding:
-    """A text without the special tokens in front of it."""
-    encoding = vocabulary.encode(text)
-    start = encoding.special.index(False) if False in encoding.special else 0
-    kept = {own.name: getattr(encoding, own.name)[start:] for own in fields(encoding)}
-    return Encoding(**{**kept, "text": encoding.text})
 
 
 def next_probability(model: MaskedLM, pair: SentencePair) -> float:

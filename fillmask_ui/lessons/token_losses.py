@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillmask_ui.batching import in_order
-from fillmask_ui.evaluation import EvaluationConfig, GroupFigures, ModelFigures, evaluate, summarize
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
+from fillmask_ui.evaluation.summary import GroupFigures, ModelFigures
 from fillmask_ui.lessons.masked_text import MaskedText, Token, hide
 from fillmask_ui.lessons.mean_uncertainty import Told, counted
 from fillmask_ui.masking import DEFAULT_SHARES, KINDS, RANDOM, HiddenTokens

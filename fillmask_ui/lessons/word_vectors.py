@@ -12,7 +12,7 @@ Source:
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -196,17 +196,12 @@ def background(
 
     `report` is called with the share done, in [0, 1].
     """
-    encodings = [_beginning(model.vocabulary.encode(text), model.max_tokens) for text in texts]
+    encodings = [model.vocabulary.encode(text).kept(slice(model.max_tokens)) for text in texts]
     parts: list[np.ndarray] = []
     for batch in plan_batches([len(own) for own in encodings], max_tokens=_BATCH_TOKENS):
         report(sum(map(len, parts)) / sum(map(len, encodings)))
         parts += _token_states(model, [encodings[index] for index in batch])
     return Background(np.concatenate(parts), len(encodings))
-
-
-def _beginning(encoding: Encoding, most: int) -> Encoding:
-    kept = (getattr(encoding, own.name)[:most] for own in fields(encoding) if own.name != "text")
-    return Encoding(encoding.text, *kept)
 
 
 def word_vectors(

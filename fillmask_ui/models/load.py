@@ -11,7 +11,7 @@ from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback, silent
 from fillmask_ui.models.model_choice import ModelChoice, Reference, parse_reference
-from fillmask_ui.models.runtimes import LIVE, LIVE_MODEL, RUNTIMES, WEIGHTS, imported, kinds_of
+from fillmask_ui.models.runtimes import HOLDERS, LIVE_MODEL, RUNTIMES, WEIGHTS, imported, kinds_of
 from fillmask_ui.protocol import MaskedLM
 
 
@@ -80,8 +80,8 @@ def _load_live(given: Any, tokenizer: Any, choice: ModelChoice, report: Progress
         said = "for models that are read from files; one in memory is used as it is"
         raise OptionError(f"{', '.join(sorted(unfit))}: {said}")
     check_threads(choice.threads)
-    model, own = next((LIVE[kind] for kind in kinds_of(given) if kind in LIVE), ("", ""))
-    module = getattr(given, model) if model else given
+    held = next((HOLDERS[kind] for kind in kinds_of(given) if kind in HOLDERS), None)
+    module = given if held is None else given.model
     name = type(module).__name__
     if "PreTrainedModel" not in kinds_of(module):
         raise ModelError(
@@ -89,7 +89,7 @@ def _load_live(given: Any, tokenizer: Any, choice: ModelChoice, report: Progress
             "a model of transformers (AutoModelForMaskedLM) with tokenizer=, a Trainer or a "
             "fill-mask pipeline"
         )
-    source = tokenizer or getattr(given, own or "_", None) or module.name_or_path
+    source = tokenizer or (held and getattr(given, held, None)) or module.name_or_path
     if source and isinstance(source, str | Path):
         source = _tokenizer_folder(str(source), report)
     if not isinstance(source, Path) and "PreTrainedTokenizerBase" not in kinds_of(source):
@@ -152,7 +152,7 @@ def load_choice(
         reading = partial(load_own_vocabulary, folder)
     for step in ("tokenizer", "weights"):
         report(LoadProgress(step, f"reading the {step} of {name}"))
-    model: MaskedLM = (open_as or runtime.open)(files, reading, config, choice)
+    model: MaskedLM = (open_as or imported(runtime.model))(files, reading, config, choice)
     return model
 
 

@@ -68,13 +68,9 @@ class ModelChoice:
             return replace(choice, tokenizer=self.tokenizer, provider=self.provider)
         return choice
 
-    def to_dict(self) -> dict[str, Any]:
-        """For run.json."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ModelChoice":
-        """The inverse of `to_dict`, with defaults for missing values."""
+        """What run.json holds of one, with defaults for missing values."""
         return cls(**{own.name: values[own.name] for own in fields(cls) if own.name in values})
 
     def given(self) -> dict[str, Any]:
@@ -89,11 +85,7 @@ _VARIANTS: dict[str, dict[str, str]] = {
     "int8": {"runtime": "onnx", "onnx_file": "onnx/model_int8.onnx"},
     "torch": {"runtime": "torch"},
 }
-_IN_FOLDERS = {
-    "config.json": {},
-    WEIGHTS: {"runtime": "torch"},
-    INDEX: {"runtime": "torch"},
-}
+_IN_FOLDERS = {"config.json": {}, WEIGHTS: {"runtime": "torch"}, INDEX: {"runtime": "torch"}}
 # `name` or `organisation/name` on the hub, then an optional `@revision`.
 _HUB_ID = re.compile(
     r"(?P<id>[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@(?P<revision>[^\s@]+))?"

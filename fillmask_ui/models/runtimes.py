@@ -45,10 +45,6 @@ class Runtime:
         """The files that it reads."""
         return [name for name in names if re.fullmatch(self.reads, name)]
 
-    def open(self, *arguments: Any) -> Any:
-        """A `RuntimeModel`; the arguments are those of its class."""
-        return imported(self.model)(*arguments)
-
     def needed_beside(self, file: Any) -> set[str]:
         """Names of the files that one needs beside it, relative to its own folder."""
         return set(imported(self.beside)(file)) if self.beside else set()
@@ -87,13 +83,9 @@ RUNTIMES: dict[str, Runtime] = {
 }
 
 
-# Objects of transformers that hold a model: the name of a class, and the attributes of its model
-# (blank for itself) and of its tokenizer. They are known without importing the library.
-LIVE = {
-    "PreTrainedModel": ("", ""),
-    "Trainer": ("model", "processing_class"),
-    "Pipeline": ("model", "tokenizer"),
-}
+# Classes of transformers that hold a `model`, and their attribute with its tokenizer: by name,
+# without importing the library.
+HOLDERS = {"Trainer": "processing_class", "Pipeline": "tokenizer"}
 LIVE_MODEL = "fillmask_ui.models.torch_live:LiveMaskedLM"
 
 

@@ -80,14 +80,13 @@ def activation_noise(
         got, wanted = quantized(*given), baseline(*given)
         for own, other in values.items():
             if own in got and other in wanted and got[own].shape == wanted[other].shape:
-                used = (_without_padding(run, len(ids)) for run in (wanted[other], got[own]))
-                found.setdefault(own, Power()).add(*used)
+                # [1, T, ...]: a graph of a fixed size was fed more than the text.
+                both = (
+                    run[:1, : len(ids)] if run.ndim > 2 else run
+                    for run in (wanted[other], got[own])
+                )
+                found.setdefault(own, Power()).add(*both)
     return found
-
-
-def _without_padding(values: np.ndarray, tokens: int) -> np.ndarray:
-    """[1, T, ...]: a graph of a fixed size was fed more than the text."""
-    return values[:1, :tokens] if values.ndim > 2 else values
 
 
 @dataclass(frozen=True)

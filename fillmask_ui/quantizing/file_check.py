@@ -24,8 +24,7 @@ import numpy as np
 
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
-from fillmask_ui.evaluation.measure import SeededMasks, prepare, same_tokenizer
-from fillmask_ui.evaluation.rows import Prepared
+from fillmask_ui.evaluation.measure import prepared, same_tokenizer
 from fillmask_ui.evaluation.running_summary import chance_alarms
 from fillmask_ui.intervals import Limits, judge, ratio_interval, share_interval
 from fillmask_ui.masking import HiddenTokens
@@ -111,9 +110,7 @@ def check(
             "it was made from as the baseline"
         )
     config = EvaluationConfig().resolved(file.max_tokens, (baseline or file).max_tokens)
-    masks = SeededMasks(config, vocabulary)
-    made = (prepare(own, vocabulary, config, masks) for own in examples)
-    hidden = [own.hidden for own in made if isinstance(own, Prepared)]
+    hidden = [own.hidden for own in prepared(vocabulary, examples, config)]
     if not hidden:
         raise DataError("no word could be hidden in any of the texts: give more or longer ones")
     if baseline is None:

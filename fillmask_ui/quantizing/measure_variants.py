@@ -129,9 +129,7 @@ class VariantFigures:
 
 
 def measure_variant(
-    baseline: Subject,
-    variant: Subject | None,
-    texts: Sequence[Example],
+    baseline: Subject, variant: Subject | None, texts: Sequence[Example]
 ) -> Generator[Progress | VariantFigures]:
     """The cross-entropy, size and speed of a variant beside its baseline; the row comes last.
 

@@ -106,8 +106,7 @@ class Plan:
 
     def choices(self) -> dict[str, Any]:
         """`RunInfo.choices`: how the models were asked for."""
-        baseline = self.baseline.to_dict() if self.baseline else None
-        return {"model": self.model.to_dict(), "baseline": baseline}
+        return {"model": asdict(self.model), "baseline": self.baseline and asdict(self.baseline)}
 
     @classmethod
     def of(cls, info: RunInfo) -> Plan:

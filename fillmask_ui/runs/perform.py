@@ -9,7 +9,8 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fillmask_ui.evaluation import EvaluatedText, Heartbeat, RunningSummary, check_models
+from fillmask_ui.evaluation import EvaluatedText, Heartbeat, RunningSummary
+from fillmask_ui.evaluation.measure import check_models
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText

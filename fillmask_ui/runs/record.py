@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fillmask_ui.errors import DataError, FillmaskError, opening
-from fillmask_ui.evaluation import EvaluatedText, Heartbeat, Masks, RunningSummary, evaluate
+from fillmask_ui.evaluation import EvaluatedText, Heartbeat, RunningSummary, evaluate
 from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION
+from fillmask_ui.evaluation.measure import Masks
 from fillmask_ui.files import writing
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText

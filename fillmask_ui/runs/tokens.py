@@ -14,8 +14,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from fillmask_ui.errors import DataError, OptionError, unknown
-from fillmask_ui.evaluation import EvaluatedText, TokenScores
-from fillmask_ui.evaluation.rows import PARTS
+from fillmask_ui.evaluation import EvaluatedText
+from fillmask_ui.evaluation.rows import PARTS, TokenScores
 from fillmask_ui.files import finished_file, text_file
 from fillmask_ui.masking import KINDS
 from fillmask_ui.models.model_choice import ModelChoice

@@ -15,11 +15,7 @@ from typing import Any
 
 import fillmask_ui.show.words as spelling
 from fillmask_ui.comparing import Contrast, ContrastedWord
-from fillmask_ui.comparing.word_contrast import (
-    DIFFERENT_CUTS,
-    ComparedWord,
-    summarize_comparison,
-)
+from fillmask_ui.comparing.word_contrast import DIFFERENT_CUTS, ComparedWord, summarize_comparison
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.catalogue import figures_of
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, GroupFigures

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]  # of a data frame, by column
 _still: Callable[..., str] = partial(render, live=False, unit="nats", version="")
+_mask_html: Callable[..., str] = partial(
+    answers.contrast_html, of="models", names=ROLES, live=False
+)
 _SHOWN_TOKENS = 10
 
 
@@ -57,11 +60,7 @@ def comparison_rows(found: Comparison) -> Iterator[Row]:
     names = {"model": found.first.signature.name, "other_model": found.second.signature.name}
     for number, mask in enumerate(found.masks, start=1):
         place = {"mask": number, "position": mask.position, "other_position": mask.other_position}
-        yield from ({**place, **own, **names} for own in _contrast_rows(mask))
-
-
-def _contrast_rows(mask: Contrast) -> Iterator[Row]:
-    yield from map(vars, mask.candidates)
+        yield from ({**place, **vars(own), **names} for own in mask.candidates)
 
 
 def _surprisal_rows(found: SentenceSurprisal) -> Iterator[Row]:
@@ -120,11 +119,10 @@ def _comparison_html(found: Comparison) -> Iterator[str]:
     names = found.first.signature.name, found.second.signature.name
     both = ([m.candidates for m in own.masks] for own in (found.first, found.second))
     known = [_listed(*itertools.chain(*candidates)) for candidates in both]
-    look: dict[str, Any] = {"of": "models", "names": ROLES, "titles": names, "live": False}
-    look["notes"] = [answers.sentence(note) for note in found.notes]
+    notes = [answers.sentence(note) for note in found.notes]
     for number, mask in enumerate(found.masks):
         place = number if found.masks[1:] else None
-        yield answers.contrast_html(mask, known, number=place, **look)
+        yield _mask_html(mask, known, titles=names, number=place, notes=notes)
     yield _still("page/explore/compare_joint.html", joint=found.joint, names=names)
 
 
@@ -133,8 +131,7 @@ def _contrast_html(mask: Contrast) -> Iterator[str]:
         ListedTokens({row[name]: row[token] for row in map(vars, mask.candidates) if row[token]})
         for name, token in (("token_id", "token"), ("other_token_id", "other_token"))
     ]
-    look: dict[str, Any] = {"of": "models", "names": ROLES, "titles": ROLES, "number": None}
-    yield answers.contrast_html(mask, known, **look, live=False)
+    yield _mask_html(mask, known, titles=ROLES, number=None)
 
 
 def _surprisal_html(found: SentenceSurprisal) -> Iterator[str]:
@@ -211,7 +208,7 @@ DISPLAYS: dict[type, Display] = {
         lambda own: own.first.encoding.text,
     ),
     Contrast: Display(
-        _contrast_rows,
+        lambda own: map(vars, own.candidates),
         _contrast_html,
         Bars(("word",), ("probability", "other_probability"), _CHANCE, ".3~p"),
     ),

@@ -7,9 +7,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fillmask_ui.evaluation import ModelFigures, Summary
+from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.catalogue import SPLITS, Figure, figures_of
-from fillmask_ui.evaluation.summary import COMPARISON_FIGURES, GROUP_FIGURES, MODEL_FIGURES
+from fillmask_ui.evaluation.summary import (
+    COMPARISON_FIGURES,
+    GROUP_FIGURES,
+    MODEL_FIGURES,
+    ModelFigures,
+)
 from fillmask_ui.records import ROLES
 from fillmask_ui.show.numbers import Share
 from fillmask_ui.show.table import Table

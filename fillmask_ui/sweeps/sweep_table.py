@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.evaluation import Comparison
 from fillmask_ui.evaluation.catalogue import interval_list
 from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.running_summary import few_texts_note
+from fillmask_ui.evaluation.summary import Comparison
 from fillmask_ui.intervals import Interval
 from fillmask_ui.records import Displayed, finite
 from fillmask_ui.runs import Run, RunStore, compare

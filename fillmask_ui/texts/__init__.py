@@ -6,7 +6,7 @@ with `samples` or `shuffle` (but see `texts/hub.py` for streams). Memory grows b
 while an order is drawn and 32 per text requested; a JSON array is held whole.
 """
 
-from fillmask_ui.texts.reading import MAX_CHARACTERS, SourceReport, Texts, open_texts
+from fillmask_ui.texts.reading import Texts, open_texts
 from fillmask_ui.texts.source import TextChoice, TextSource
 
-__all__ = ["MAX_CHARACTERS", "SourceReport", "TextChoice", "TextSource", "Texts", "open_texts"]
+__all__ = ["TextChoice", "TextSource", "Texts", "open_texts"]

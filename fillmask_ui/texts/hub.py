@@ -19,13 +19,7 @@ import numpy as np
 from fillmask_ui.errors import NetworkError, OptionError, first_line, opening, unknown
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import is_folder
-from fillmask_ui.texts.rows import (
-    Cells,
-    OrderedRows,
-    cells_of,
-    choose_columns,
-    optional_library,
-)
+from fillmask_ui.texts.rows import Cells, OrderedRows, cells_of, choose_columns, optional_library
 from fillmask_ui.texts.source import TextSource
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from fillmask_ui.ui.explore.attribution_view import measured_words
 from fillmask_ui.ui.job import Report, Unfinished, Waiting
 from fillmask_ui.ui.session import MAX_WORDS, Session, check_text
 from fillmask_ui.ui.unmask.unmask_view import decoded
-from fillmask_ui.unmasking import ORDERS, UnmaskingConfig
+from fillmask_ui.unmasking.unmasking_options import ORDERS, UnmaskingConfig
 
 MOST_LISTED = 50  # words at a mask: their reader pays for each
 _EMBEDDED: list[str] = []

@@ -2,20 +2,12 @@
 
 from fillmask_ui.unmasking.decoding_history import Step, Unmasked, history_lines, read_history
 from fillmask_ui.unmasking.unmask_texts import finish, masked_prompt, unmask, unmask_all
-from fillmask_ui.unmasking.unmasking_options import (
-    CONFIDENCES,
-    ORDERS,
-    UnmaskingConfig,
-    UnmaskingOptions,
-)
+from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig
 
 __all__ = [
-    "CONFIDENCES",
-    "ORDERS",
     "Step",
     "Unmasked",
     "UnmaskingConfig",
-    "UnmaskingOptions",
     "finish",
     "history_lines",
     "masked_prompt",

@@ -11,8 +11,9 @@ from torch.nn.functional import cross_entropy
 from fillmask_ui.bench.contenders import OwnModel
 from fillmask_ui.bench.machine import LIBRARIES, MatrixProducts
 from fillmask_ui.bench.peers import FillMaskPipeline, OnePassPerToken, PublishedLoop, TrainerLoop
-from fillmask_ui.bench.timing import EncoderShape, mask_place, prepared, sentence
+from fillmask_ui.bench.timing import EncoderShape, mask_place, sentence
 from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.models import ModelChoice, load_model
 
 TEXTS = [*SENTENCES[:12], " ".join(SENTENCES[:3])]

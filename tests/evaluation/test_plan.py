@@ -13,7 +13,7 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Plan, perform, perform_rest
 from fillmask_ui.runs.info import RunInfo
 from fillmask_ui.texts import TextSource
-from fillmask_ui.unmasking import UnmaskingOptions
+from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
 PLANS = [
     Plan(),

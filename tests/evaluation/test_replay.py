@@ -4,8 +4,8 @@ import pytest
 from evaluated import ALL_CONFIGS, MODEL, TEXTS, measured
 from tiny_models import SENTENCES
 
-from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, SeededMasks, evaluate
-from fillmask_ui.evaluation.measure import prepare
+from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate
+from fillmask_ui.evaluation.measure import SeededMasks, prepare
 from fillmask_ui.evaluation.replay import replay
 from fillmask_ui.evaluation.rows import nested
 from fillmask_ui.filling import fill_at
@@ -14,7 +14,7 @@ from fillmask_ui.models import load_model
 from fillmask_ui.records import Example
 from fillmask_ui.runs.collator_masks import CollatorMasks
 from fillmask_ui.schema import from_values
-from fillmask_ui.unmasking import UnmaskingOptions
+from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
 CONFIGS = [
     *ALL_CONFIGS,

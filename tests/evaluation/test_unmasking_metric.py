@@ -27,7 +27,7 @@ from fillmask_ui.options import option
 from fillmask_ui.runs import prepare_info, resume, start
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.figures import figures_table
-from fillmask_ui.unmasking import UnmaskingOptions
+from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
 pytestmark = pytest.mark.quick
 

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from text_files import LAYOUTS, content, read, texts_of
 
-from fillmask_ui.texts import MAX_CHARACTERS, TextChoice, TextSource, open_texts
+from fillmask_ui.filling.prompt import MAX_CHARACTERS
+from fillmask_ui.texts import TextChoice, TextSource, open_texts
 
 POEM = [
     "The kettle sings, the window weeps,",

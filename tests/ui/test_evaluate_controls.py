@@ -1,7 +1,7 @@
 """The controls of the Evaluate tab, read: a plan, or what to change; set again by a stored run."""
 
 import gzip
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ from fillmask_ui.ui.evaluate.evaluate_form import (
     plan_of,
 )
 from fillmask_ui.ui.evaluate.uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload, pasted_text
-from fillmask_ui.unmasking import UnmaskingOptions
+from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
 
 def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path):
@@ -34,7 +34,7 @@ def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path)
     assert plan.config == EvaluationConfig()
     assert (plan.model, plan.baseline) == (ModelChoice("embedded"), None)
     assert str(plan.texts()["signature"]) == "texts:embedded|samples:100|shuffle:42"
-    assert plan.choices() == {"model": ModelChoice("embedded").to_dict(), "baseline": None}
+    assert plan.choices() == {"model": asdict(ModelChoice("embedded")), "baseline": None}
 
 
 @pytest.mark.parametrize(

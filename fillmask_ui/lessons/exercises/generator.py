@@ -149,10 +149,6 @@ def _each(function: Callable[..., Any]) -> Callable[..., Any]:
     return of
 
 
-def _minus_ln(probability: float) -> str:
-    return f"−ln {probability:g} = {written(loss_nats(probability), 3)}"
-
-
 class _Environment(Environment):
     def make_globals(self, d: Any) -> Any:  # noqa: ARG002
         return self.globals  # a plain dict: each of thousands of small templates copies it
@@ -164,7 +160,7 @@ _ENVIRONMENT = _Environment(
 _ENVIRONMENT.filters |= {
     "dec": _each(lambda value, decimals=3: written(value, decimals)),
     "general": _each(written),
-    "minus_ln": _each(_minus_ln),
+    "minus_ln": _each(lambda p: f"−ln {p:g} = {written(loss_nats(p), 3)}"),
 }
 _ENVIRONMENT.globals |= {
     "acos": math.acos,

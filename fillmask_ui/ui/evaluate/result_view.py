@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fillmask_ui.evaluation import EvaluatedText, Summary, TokenExample
-from fillmask_ui.evaluation.running_sums import LargestTokens
+from fillmask_ui.evaluation import EvaluatedText, Summary
+from fillmask_ui.evaluation.running_sums import LargestTokens, TokenExample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.masking import KINDS
 from fillmask_ui.records import SkippedText
@@ -19,19 +19,9 @@ from fillmask_ui.runs import Run, RunInfo
 from fillmask_ui.runs.compare import ONE_RUN_ONLY
 from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.answers import masked_figures, sentence, summary_html
-from fillmask_ui.show.figures import (
-    ROLES,
-    comparison_table,
-    figures_table,
-    models_of,
-    own_groups,
-)
+from fillmask_ui.show.figures import ROLES, comparison_table, figures_table, models_of, own_groups
 from fillmask_ui.show.render import render
-from fillmask_ui.show.sentences import (
-    engines_text,
-    model_label,
-    story_text,
-)
+from fillmask_ui.show.sentences import engines_text, model_label, story_text
 from fillmask_ui.show.words import TokenNames, candidate_names
 from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Status

@@ -97,9 +97,4 @@ def sheet(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.
-SERVED = {
-    "figure": figure,
-    "exercises": exercises,
-    "check": check,
-    "sheet": sheet,
-}
+SERVED = {"figure": figure, "exercises": exercises, "check": check, "sheet": sheet}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fillmask_ui.errors import TextError
-from fillmask_ui.evaluation import GroupFigures, ModelFigures
+from fillmask_ui.evaluation.summary import GroupFigures, ModelFigures
 from fillmask_ui.filling import fill_at
 from fillmask_ui.filling.words import characters
 from fillmask_ui.lessons.masked_text import MaskedText, each_kind, encoded, hide, mask_text, shares

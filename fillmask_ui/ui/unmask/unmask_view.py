@@ -18,15 +18,8 @@ from fillmask_ui.ui import figure
 from fillmask_ui.ui.figure import Asked, Shown
 from fillmask_ui.ui.job import Report, Unfinished, Waiting
 from fillmask_ui.ui.session import Session, check_text
-from fillmask_ui.unmasking import (
-    CONFIDENCES,
-    Step,
-    Unmasked,
-    UnmaskingConfig,
-    finish,
-    history_lines,
-    masked_prompt,
-)
+from fillmask_ui.unmasking import Step, Unmasked, finish, history_lines, masked_prompt
+from fillmask_ui.unmasking.unmasking_options import CONFIDENCES, UnmaskingConfig
 
 # Each hidden position takes a pass of the model and a column of the grid.
 MOST_HIDDEN = 100
