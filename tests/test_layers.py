@@ -45,6 +45,7 @@ EXCEPTIONS = {("cli/serve.py", "ui")}
 HEAVY = {
     "gradio": ("ui/",),
     "plotly": ("show/charts/",),
+    "segno": ("ui/classroom/",),
     "pandas": ("show/displays",),
     "jinja2": ("show/render", "lessons/exercises/generator"),
     "onnxruntime": ("models/onnx", "onnx_tools/", "bench/machine"),

@@ -26,6 +26,7 @@ _COMMANDS = {
     "differ": "Find the sentences of texts on which two models differ most.",
     "unmask": "Fill many masks step by step: which position first, and with what.",
     "learn": "Open the page at a chapter of the course on the masked-LM loss.",
+    "class": "Open the wall of a class that guesses on its phones, against the model.",
     "models": "List the models at hand: the embedded ones and those in the local cache.",
     "eval": "Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more.",
     "sweep": "Measure models x data sets x metrics x seeds of a file, and print one table.",
@@ -45,6 +46,7 @@ _COMMANDS = {
 _HOMES = {
     "surprise": "predict",
     "check": "diagnose",
+    "class": "serve",
     "learn": "serve",
     "report": "runs",
     "export": "quantize",
@@ -60,7 +62,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"]}
 def _loaded(name: str) -> Any:
     """A command, or a group of them, with its options."""
     module = import_module(f"fillmask_ui.cli.{_HOMES.get(name, name)}")
-    found = getattr(module, {"eval": "evaluate"}.get(name, name))
+    found = getattr(module, {"eval": "evaluate", "class": "class_"}.get(name, name))
     if isinstance(found, typer.Typer):
         return typer.main.get_group(found)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -17,6 +17,7 @@ from fillmask_ui.records import ROLES
 if TYPE_CHECKING:
     from fillmask_ui.evaluation import Summary
     from fillmask_ui.runs import RunInfo, RunStore
+    from fillmask_ui.runs.class_run import ClassStore
 
 RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="Name, the beginning of one, or latest.")
@@ -33,6 +34,13 @@ def store() -> RunStore:
     from fillmask_ui.runs import RunStore
 
     return RunStore(user_folder("runs"))
+
+
+def classes() -> ClassStore:
+    """The classes among them."""
+    from fillmask_ui.runs.class_run import ClassStore
+
+    return ClassStore(user_folder("runs"))
 
 
 def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
@@ -73,19 +81,46 @@ def list_runs(as_json: Json = False) -> None:
     found = store()
     names = found.names()
     entries = [entry for name in names if (entry := _entry(found, name)) is not None]
+    of_classes = (_class_entry(name) for name in classes().names())
+    kept = [entry for entry in of_classes if entry is not None]
     if as_json:
-        for entry in entries:
+        for entry in (*entries, *kept):
             print_json(entry)
-    elif not entries:
+    elif not entries and not kept:
         other = " that can be read" if names else ""
         say(f"no runs{other} in {found.root}: make one with fillmask-ui eval")
-    else:
+    if entries and not as_json:
         columns = ["run", "state", "model", "metric", "value", "rows", "verdict"]
         for entry in entries:
             entry["engines"] = engine_names(entry.get("engines", ()))
         if {entry["engines"] for entry in entries} - {"", "local"}:
             columns.append("engines")
         print_table(Table.of(columns, ([entry[key] for key in columns] for entry in entries)))
+    if kept and not as_json:
+        columns = ["run", "kind", "model", "rounds", "class_nll_nats", "model_nll_nats"]
+        heads = [*columns[:4], "class (nats)", "model (nats)"]
+        print_table(Table.of(heads, ([entry[key] for key in columns] for entry in kept)))
+
+
+def _class_entry(name: str) -> dict[str, Any] | None:
+    """A class for the list, with mean losses over the sentences that have both."""
+    from fillmask_ui.lessons.class_rounds import standing
+
+    try:
+        run = classes().open(name)
+    except FillmaskError as error:
+        tell(visible(str(error)))
+        return None
+    found = standing(run.rounds)
+    return {
+        "run": run.name,
+        "created": run.created,
+        "kind": run.kind,
+        "model": run.model["name"],
+        "rounds": len(run.rounds),
+        "class_nll_nats": found.people_nats if found else None,
+        "model_nll_nats": found.model_nats if found else None,
+    }
 
 
 def _entry(found: RunStore, name: str) -> dict[str, Any] | None:
@@ -121,6 +156,9 @@ def show(run: RunName, as_json: Json = False) -> None:
     """Show the figures of a run, computed from its rows."""
     from fillmask_ui.show.sentences import engines_text
 
+    if name := classes().find(run):
+        _show_class(name, as_json)
+        return
     opened = store().open(run)
     summary, info = opened.summary(), opened.info
     if as_json:
@@ -131,6 +169,23 @@ def show(run: RunName, as_json: Json = False) -> None:
     if info.engines:
         say(f"measured by: {engines_text(info.engines)}")
     print_figures(summary, info)
+
+
+def _show_class(name: str, as_json: bool) -> None:
+    """The rounds of a class, and who was better."""
+    from dataclasses import asdict
+
+    from fillmask_ui.lessons.class_rounds import standing
+    from fillmask_ui.show.class_standing import rounds_table, verdict
+
+    stored = classes().open(name)
+    if as_json:
+        rounds = [asdict(own) for own in stored.rounds]
+        print_json((_class_entry(name) or {}) | {"model": dict(stored.model), "rounds": rounds})
+        return
+    print_table(rounds_table(stored.rounds).headed("Sentence (losses in nats)"))
+    if found := standing(stored.rounds):
+        print_line(verdict(found))
 
 
 @runs.command()
@@ -160,13 +215,15 @@ def delete(
     """Delete runs."""
     found = store()
     # One run may be named twice, by its name and as `latest`.
-    names = dict.fromkeys(found.folder(name).name for name in runs)
+    kept = classes()
+    names = dict.fromkeys(kept.find(name) or found.folder(name).name for name in runs)
     if not yes:
         if not sys.stdin.isatty():
             raise OptionError("this is not a terminal, so there is no question: confirm with --yes")
         typer.confirm(f"delete {', '.join(names)}?", abort=True)
     for name in names:
-        say(f"deleted {visible(found.delete(name))}")
+        deleted = kept.delete(name) if kept.find(name) else found.delete(name)
+        say(f"deleted {visible(deleted)}")
 
 
 @runs.command()
@@ -186,6 +243,9 @@ def export(
     from fillmask_ui.runs.tokens import FORMATS, write_text
     from fillmask_ui.runs.tokens import export as export_rows
 
+    if name := classes().find(run):
+        _export_class(name, output, file_format)
+        return
     opened = store().open(run)
     if output is not None:
         count = export_rows(opened, output, file_format)
@@ -195,6 +255,22 @@ def export(
     if chosen == "parquet" or chosen not in FORMATS:
         raise OptionError(f"format {chosen!r} needs a file: give one with --output FILE")
     write_text(opened, sys.stdout, chosen)
+
+
+def _export_class(name: str, output: Path | None, file_format: str | None) -> None:
+    """The rounds of a class as CSV, a row for each word."""
+    from fillmask_ui.files import text_file
+    from fillmask_ui.runs.class_run import write_csv
+
+    if file_format not in (None, "csv"):
+        raise OptionError(f"a class is exported as csv; the format was {file_format!r}")
+    rounds = classes().open(name).rounds
+    if output is None:
+        write_csv(rounds, sys.stdout)
+        return
+    with text_file(output) as file:
+        write_csv(rounds, file)
+    say(f"{output}: {len(rounds):,} rounds of class {name}")
 
 
 @runs.command()

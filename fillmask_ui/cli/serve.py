@@ -6,13 +6,20 @@ import os
 import signal
 import time
 from importlib.util import find_spec
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fillmask_ui import __version__
 from fillmask_ui.cli.options import Host, PickedModel, Port, given_options, option
+from fillmask_ui.cli.terminal import tell
 from fillmask_ui.errors import OptionError, first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fillmask_ui.lessons.class_rounds import Sentence
 
 
 def serve(
@@ -53,6 +60,7 @@ def start_page(
     public: bool = False,
     mcp: bool = False,
     link: str | None = None,
+    sentences: Sequence[Sentence] = (),
 ) -> None:
     """Serve the page until it is interrupted; an `OptionError` if it cannot listen there.
 
@@ -70,7 +78,7 @@ def start_page(
     store = ModelStore()
     with download_progress() as update:  # a failure is told here, not to the first visitor
         store.get(model, on_progress=update)
-    demo = build_app(store, model, public=public, mcp=mcp)
+    demo = build_app(store, model, public=public, mcp=mcp, sentences=sentences)
     _pass_proxies_by(host)
     # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -147,3 +155,43 @@ def learn(
     if not open_browser:
         typer.echo(f"The chapter is at /?{link} of the page.")
     start_page(model, host=host, port=port, link=link if open_browser else None)
+
+
+def class_(
+    sentences: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="A sentence a line, its hidden word in brackets; the examples if not given.",
+        ),
+    ] = None,
+    host: Host = None,
+    port: Port = None,
+    model: PickedModel = "embedded",
+    public: Annotated[
+        bool, option("Hardened settings for a page that strangers can reach.", "--public")
+    ] = False,
+    open_browser: Annotated[
+        bool, option("Open the wall in the browser.", "--open/--no-open")
+    ] = True,
+) -> None:
+    """Open the wall of a class that guesses on its phones, against the model."""
+    from fillmask_ui.lessons.class_rounds import read_sentences
+
+    read = read_sentences(sentences) if sentences is not None else ()
+    own = host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
+    if own.startswith("127.") or own in ("localhost", "::1"):
+        tell(
+            "note: phones cannot reach this page, which listens on this machine alone: start it "
+            "with --host 0.0.0.0"
+        )
+    elif not public:
+        tell(
+            "warning: everybody in this network can use the whole page as you can, with your "
+            "files and models; --public limits it"
+        )
+    link = "present=1&class=1"
+    if not open_browser:
+        typer.echo(f"The wall is at /?{link} of the page.")
+    link_opened = link if open_browser else None
+    start_page(model, host=host, port=port, public=public, link=link_opened, sentences=read)

@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from gradio.themes.utils import fonts
 from starlette.middleware import Middleware
 
 from fillmask_ui.errors import NetworkError
+from fillmask_ui.lessons.class_rounds import Sentence
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import api, components, guide, mcp_tools
+from fillmask_ui.ui.classroom.routes import Classroom, mount
 from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.learn import tab as learn
@@ -50,6 +52,7 @@ def build_app(
     *,
     public: bool = False,
     mcp: bool = False,
+    sentences: Sequence[Sentence] = (),
 ) -> gr.Blocks:
     """The page, ready to launch with `launch_options`.
 
@@ -58,6 +61,7 @@ def build_app(
         default_model: reference of the model that a visitor finds picked.
         public: offer only the models at hand and keep the queue short.
         mcp: with tools for language models.
+        sentences: that a class before its wall goes through.
     """
     # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
@@ -87,6 +91,7 @@ def build_app(
 
     # Only once the page answers: until then the two would hold each other up.
     demo.extra_startup_events.append(session.preload)
+    demo.extra_startup_events.append(mount(demo, Classroom(session, sentences)))
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
 

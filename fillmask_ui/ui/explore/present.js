@@ -24,8 +24,13 @@
   let end = null; // brings the rest of the page back
   let timer = 0;
 
-  // What the state of Explore becomes for each.
-  const slides = () => (own.length ? own.map((text) => ({ text })) : examples.map(({ state }) => state));
+  // What the state of Explore becomes for each; a word in brackets is hidden.
+  const slide = (line) => {
+    const [, before, word, after] = line.match(/^([^[\]]*)\[([^[\]]+)\]([^[\]]*)$/) ?? [];
+    if (!word?.trim() || /^\s*mask\s*$/i.test(word)) return { text: line };
+    return { text: `${before}[MASK]${after}`, hidden: [word.trim()] };
+  };
+  const slides = () => (own.length ? own.map(slide) : examples.map(({ state }) => state));
   const sentences = () => slides().map(({ text }) => text);
   const lines = (text) => {
     const all = text.split(/\r\n|\r|\n/).map((line) => line.trim());
@@ -62,6 +67,7 @@
     page.explore.change({});
     shown();
     wake();
+    page.open_class();
   }
 
   function leave() {
@@ -300,6 +306,15 @@
 
   page.presenting = {
     own: () => own,
+    // The sentences with one gap, for a class.
+    for_class: () =>
+      slides()
+        .map(({ text, hidden }, place) => ({
+          text,
+          truth: hidden?.[0] ?? "",
+          question: own.length ? "" : examples[place].question,
+        }))
+        .filter(({ text }) => text.match(/\[mask\]|<mask>|_{3,}/gi)?.length === 1),
     // The list of a link is shown and not stored: it is another's until it is changed.
     mount(element, sets) {
       examples = sets;

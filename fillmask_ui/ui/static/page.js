@@ -144,7 +144,7 @@
     if (after.length) void box.offsetWidth; // the old places are drawn before the new ones are set
     for (const [mark, now] of after) mark.style.cssText = now;
     if (!held) return;
-    const name = ["id", "data-set", "data-key", "data-bin", "data-order"].find((own) => held.getAttribute(own));
+    const name = ["id", "data-set", "data-key", "data-bin", "data-order", "data-strike"].find((own) => held.getAttribute(own));
     const same = name && box.querySelector(`[${name}="${CSS.escape(held.getAttribute(name))}"]`);
     (same || box.querySelector("button"))?.focus({ preventScroll: true });
   };

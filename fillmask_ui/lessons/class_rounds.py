@@ -1,0 +1,231 @@
+"""A class guesses a hidden word: what each student says, the class's distribution, and its losses.
+
+Definition. A student splits 100 % over at most three words; what is not placed counts as spread
+evenly over the V tokens of the model's vocabulary, and a weight of 1 % is mixed in the same way,
+so that no loss is infinite: s(w) = 0.99 (p(w) + u / V) + 0.01 / V, with the share p(w) of a word
+and the part u that is not placed. The class's distribution is the mean of the students'. As the
+mixing is linear, the class's own smoothed distribution is the mean of the smoothed ones, and by
+Jensen's inequality (-ln is convex) the loss of the class, -ln mean s(w), is never above the mean of
+the students' losses, mean(-ln s(w)). The largest loss is ln(100 V): 14.9 nats for V = 30,522.
+
+Rivals: an infinite loss for a word that nobody named ends the game at the first surprise; one
+imaginary guess more (`Guesses.nll_with_one_more`) depends on how many students there are.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fillmask_ui.errors import OptionError, TextError, opening
+from fillmask_ui.filling.guesses import key
+from fillmask_ui.intervals import Interval, ratio_interval
+from fillmask_ui.runs.class_run import ClassRound
+
+MIXED = 0.01  # weight of the even distribution over the vocabulary
+MOST_WORDS = 3  # of a student
+MOST_CHARACTERS = 40  # of a word
+MOST_SENTENCES = 500
+MOST_SENTENCE_CHARACTERS = 1000
+_MARKED = re.compile(r"\[([^\[\]]+)\]")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence with a gap."""
+
+    text: str  # with one mask
+    truth: str = ""  # the hidden word; blank if it is unknown
+    question: str = ""  # to the class
+
+
+def parse_sentence(line: str) -> Sentence:
+    """A sentence whose hidden word stands in square brackets, or `[MASK]` if it is unknown.
+
+    A question to the class may follow after a tab. A `TextError` if several words are marked, or
+    the word or the sentence is too long.
+
+    >>> parse_sentence("The opposite of hot is [cold].")
+    Sentence(text='The opposite of hot is [MASK].', truth='cold', question='')
+    >>> parse_sentence("Bees make [MASK].").truth
+    ''
+    """
+    text, _, question = (part.strip() for part in line.partition("\t"))
+    if len(line) > MOST_SENTENCE_CHARACTERS:
+        raise TextError(
+            f"the sentence has {len(line):,} characters and a wall shows at most "
+            f"{MOST_SENTENCE_CHARACTERS:,}: shorten it"
+        )
+    marked = [own for own in _MARKED.finditer(text) if own[1].strip().lower() != "mask"]
+    if not marked:
+        return Sentence(text, "", question)
+    if len(marked) > 1:
+        raise TextError(
+            f"{len(marked)} words stand in brackets in {text[:60]!r}, and a round hides one"
+        )
+    start, end = marked[0].span()
+    return Sentence(f"{text[:start]}[MASK]{text[end:]}", checked_word(marked[0][1]), question)
+
+
+def read_sentences(path: Path) -> tuple[Sentence, ...]:
+    """The sentences of a UTF-8 file, one a line; a `TextError` names the line that is none."""
+    with opening("sentences", path):
+        lines = path.read_text("utf-8-sig").splitlines()
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            sentence = parse_sentence(line)
+        except (TextError, OptionError) as error:
+            raise TextError(f"{path}, line {number}: {error}") from error
+        if not re.search(r"\[mask\]|<mask>|_{3,}", sentence.text, re.IGNORECASE):
+            raise TextError(
+                f"{path}, line {number}: no word is hidden; write the hidden word in square "
+                "brackets, as in: The opposite of hot is [cold]."
+            )
+        found.append(sentence)
+    if not 0 < len(found) <= MOST_SENTENCES:
+        raise TextError(f"{path} has {len(found):,} sentences; wanted are 1 to {MOST_SENTENCES}")
+    return tuple(found)
+
+
+def checked_word(word: str) -> str:
+    """A word in one spelling of its characters and blanks; an `OptionError` if blank or too long.
+
+    >>> checked_word("  ice   cream ")
+    'ice cream'
+    """
+    words = unicodedata.normalize("NFC", word).split()
+    word = "".join(own for own in " ".join(words) if unicodedata.category(own) != "Cc")
+    if not 0 < len(word) <= MOST_CHARACTERS:
+        raise OptionError(
+            f"a word has 1 to {MOST_CHARACTERS} characters; it was {word[:60]!r} with {len(word)}"
+        )
+    return word
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A word and how sure a student is of it."""
+
+    word: str
+    percent: float
+
+
+@dataclass(frozen=True)
+class Split:
+    """What one student says: words under their keys, and what is left."""
+
+    shares: dict[str, tuple[str, float]]  # key -> as typed, share in [0, 1]
+
+    @classmethod
+    def of(cls, guesses: Sequence[Guess]) -> "Split":
+        """At most three words; the same word twice adds up.
+
+        An `OptionError` for a bad word, too many, or percents below 0 or above 100 in all.
+
+        >>> Split.of([Guess("Tea", 50), Guess(" tea", 20), Guess("milk", 30)]).shares
+        {'tea': ('Tea', 0.7), 'milk': ('milk', 0.3)}
+        """
+        if len(guesses) > MOST_WORDS:
+            raise OptionError(f"there were {len(guesses)} words; give at most {MOST_WORDS}")
+        percents = [own.percent for own in guesses]
+        if not all(math.isfinite(own) and own >= 0 for own in percents) or sum(percents) > 100.01:
+            raise OptionError(f"percents are 0 or more, and 100 in all at most; were {percents}")
+        shares: dict[str, tuple[str, float]] = {}
+        for own in guesses:
+            if own.percent > 0:
+                word = checked_word(own.word)
+                first, share = shares.get(key(word), (word, 0.0))
+                shares[key(word)] = first, round(share + own.percent / 100, 12)
+        return cls(shares)
+
+    def share(self, word: str) -> float:
+        return self.shares.get(key(word), ("", 0.0))[1]
+
+    @property
+    def unplaced(self) -> float:
+        """What is on no word, in [0, 1]."""
+        return max(0.0, 1.0 - math.fsum(share for _, share in self.shares.values()))
+
+    def nll_nats(self, truth: str, vocabulary_size: int) -> float:
+        """The student's loss on the hidden word.
+
+        >>> round(Split.of([Guess("tea", 60)]).nll_nats("tea", 100), 4)  # .99 (.6 + .4/100) + .0001
+        0.5141
+        """
+        return -math.log(smoothed(self.share(truth), self.unplaced, vocabulary_size))
+
+
+def smoothed(share: float, unplaced: float, vocabulary_size: int) -> float:
+    """The probability of a word, for one student or the class; see the definition above."""
+    return (1 - MIXED) * (share + unplaced / vocabulary_size) + MIXED / vocabulary_size
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The class's distribution: the mean of the splits."""
+
+    students: int
+    words: dict[str, tuple[str, float]]  # key -> as most typed it, share; the largest first
+    unplaced: float
+
+    def nll_nats(self, truth: str, vocabulary_size: int) -> float:
+        """The loss of the class, at most the mean of its students'."""
+        share = self.words.get(key(truth), ("", 0.0))[1]
+        return -math.log(smoothed(share, self.unplaced, vocabulary_size))
+
+
+def pool(splits: Iterable[Split]) -> Pooled:
+    """The mean of the splits; of none it is all unplaced.
+
+    >>> found = pool([Split.of([Guess("Tea", 100)]), Split.of([Guess("tea", 40)])])
+    >>> found.words, found.unplaced
+    ({'tea': ('Tea', 0.7)}, 0.3)
+    """
+    all_splits = [*splits]
+    sums: dict[str, list[float]] = {}
+    spelled: dict[str, Counter[str]] = {}
+    for split in all_splits:
+        for name, (word, share) in split.shares.items():
+            sums.setdefault(name, []).append(share)
+            spelled.setdefault(name, Counter())[word] += 1
+    count = len(all_splits) or 1
+    means = {name: math.fsum(shares) / count for name, shares in sums.items()}
+    order = sorted(means, key=lambda name: (-means[name], name))
+    words = {name: (spelled[name].most_common(1)[0][0], means[name]) for name in order}
+    unplaced = math.fsum(own.unplaced for own in all_splits) / count if all_splits else 1.0
+    return Pooled(len(all_splits), words, unplaced)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Class against model over the sentences that have both losses."""
+
+    sentences: int
+    people_nats: float  # mean loss
+    student_nats: float
+    model_nats: float
+    interval: Interval | None  # of the class's mean less the model's; None below two sentences
+
+    @property
+    def difference_nats(self) -> float:
+        """The class's mean loss less the model's: below zero if the class is better."""
+        return self.people_nats - self.model_nats
+
+
+def standing(rounds: Iterable[ClassRound]) -> Standing | None:
+    """Who is better so far; None before a sentence with both losses."""
+    losses = [own.losses for own in rounds if own.losses and own.losses.model is not None]
+    if not losses:
+        return None
+    table = np.array([(own.people, own.student, own.model) for own in losses], np.float64)  # [N, 3]
+    people, student, model = (math.fsum(column) / len(losses) for column in table.T.tolist())
+    interval = ratio_interval(table[:, 0] - table[:, 2], np.ones(len(losses)))
+    return Standing(len(losses), people, student, model, interval)

@@ -1,0 +1,284 @@
+"""A room: students with what they sent, the round that is on, and the finished ones.
+
+Everything a stranger can fill has a bound. Methods are quick and safe to call from many threads;
+what takes a model is computed by the caller (`judge.py`) and handed to `reveal`.
+"""
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.filling.guesses import key
+from fillmask_ui.lessons.class_rounds import Pooled, Sentence, Split, checked_word, pool
+from fillmask_ui.runs.class_run import ClassRound, ClassRun
+
+MOST_STUDENTS = 1000
+MOST_ROUNDS = 100
+MOST_ROOMS = 50
+STALE_SECONDS = 120  # a room whose wall has not asked for so long makes room for another
+ROOM_SECONDS = 6 * 3600  # the age at which a room whose wall is gone is closed
+LETTERS = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"  # none is taken for another
+CODE_LETTERS = 4
+
+Phase = Literal["waiting", "open", "closed", "revealed", "ended"]
+
+
+class Throttle:
+    """Token buckets by key: `burst` at once, then `rate` a second; the oldest key is forgotten."""
+
+    def __init__(self, rate: float, burst: float, most: int = 5000) -> None:
+        self.rate, self.burst, self.most = rate, burst, most
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # left, when
+        self._lock = threading.Lock()
+
+    def admit(self, name: str, now: float) -> bool:
+        with self._lock:
+            left, then = self._buckets.pop(name, (self.burst, now))
+            left = min(self.burst, left + (now - then) * self.rate)
+            self._buckets[name] = (left - 1 if left >= 1 else left), now
+            while len(self._buckets) > self.most:
+                self._buckets.popitem(last=False)
+        return left >= 1
+
+
+@dataclass
+class Student:
+    """One phone, by the random id that it keeps."""
+
+    split: Split | None = None  # in the round that is on
+    losses: dict[int, float] = field(default_factory=dict)  # of finished rounds, in nats
+
+
+@dataclass
+class Round:
+    """The round that is on."""
+
+    number: int  # counts the sentences shown, so that no answer goes to another sentence
+    sentence: Sentence
+    phase: Phase = "open"
+    struck: set[str] = field(default_factory=set)  # keys of words taken from the wall
+    finished: ClassRound | None = None
+
+
+class Room:
+    """One class.
+
+    Args:
+        model: reference of the model that plays against it.
+        run: what was finished so far, with the code and the hash of the secret.
+        clock: seconds.
+    """
+
+    def __init__(
+        self, model: str, run: ClassRun, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.model, self.run, self._clock = model, run, clock
+        self.seen = clock()  # when the wall asked last
+        self.version = 0  # of what the wall shows
+        self.phase_version = secrets.randbelow(2**31)  # of what phones show; new in a new process
+        self.round: Round | None = None
+        self.ended = False
+        self._students: dict[str, Student] = {}
+        self._asked = len(run.rounds)
+        self._numbers: dict[str, int] = {}  # text of a finished sentence -> its number
+        self._lock = threading.RLock()
+
+    # ---- Students
+
+    def join(self, student: str) -> None:
+        """A phone comes in, or comes back; a `DataError` if the room is full."""
+        with self._lock:
+            if student in self._students:
+                return
+            if len(self._students) >= MOST_STUDENTS:
+                raise DataError(f"the room is full: it holds {MOST_STUDENTS:,}")
+            self._students[student] = Student()
+            self.version += 1
+
+    def knows(self, student: str) -> bool:
+        return student in self._students
+
+    def answer(self, student: str, number: int, split: Split) -> bool:
+        """Take what a student says in place of what he said before; False if it comes too late."""
+        with self._lock:
+            own, now = self._students[student], self.round
+            if now is None or now.number != number or now.phase != "open":
+                return False
+            own.split = split if split.shares else None  # none at all is taken back
+            self.version += 1
+            return True
+
+    def for_phone(self, student: str) -> dict[str, Any]:
+        """What a phone shows, as JSON."""
+        with self._lock:
+            own, now = self._students[student], self.round
+            told: dict[str, Any] = {"version": self.phase_version, "phase": self.phase}
+            if now is None:
+                return told
+            told |= {"round": now.number, "text": now.sentence.text}
+            told["question"] = now.sentence.question
+            if own.split:
+                told["sent"] = [[word, 100 * share] for word, share in own.split.shares.values()]
+            if now.finished is not None and now.phase == "revealed":
+                told["truth"], losses = now.finished.truth, now.finished.losses
+                if losses is not None:
+                    told |= {"people": losses.people, "model": losses.model}
+                    told["own"] = own.losses.get(now.number)
+            if own.losses:
+                told["mean"] = sum(own.losses.values()) / len(own.losses)
+                told["rounds"] = len(own.losses)
+            return told
+
+    # ---- The lecturer
+
+    @property
+    def phase(self) -> Phase:
+        if self.ended:
+            return "ended"
+        return self.round.phase if self.round else "waiting"
+
+    def is_lecturer(self, secret: str) -> bool:
+        return hmac.compare_digest(hashed(secret), self.run.secret_sha256)
+
+    def ask(self, sentence: Sentence) -> None:
+        """Show a sentence: its round if it is the one on, its result if it was finished."""
+        with self._lock:
+            self.ended = False
+            now = self.round
+            same = now is not None and now.sentence.text == sentence.text
+            if not same or now is None:
+                done = next((own for own in self.run.rounds if own.text == sentence.text), None)
+                if done is None and len(self.run.rounds) >= MOST_ROUNDS:
+                    raise OptionError(
+                        f"a class has at most {MOST_ROUNDS} rounds: begin another one"
+                    )
+                for student in self._students.values():
+                    student.split = None
+                self._asked += done is None
+                number = self._numbers.get(sentence.text, 0) if done else self._asked
+                self.round = Round(number, sentence, "revealed" if done else "open", finished=done)
+            self._changed()
+
+    def close(self) -> None:
+        """Take no more answers."""
+        with self._lock:
+            if self.round and self.round.phase == "open":
+                self.round.phase = "closed"
+                self._changed()
+
+    def tell(self, truth: str) -> None:
+        """Name the hidden word of a round that is not yet revealed."""
+        with self._lock:
+            if self.round and self.round.finished is None:
+                sentence = replace(self.round.sentence, truth=checked_word(truth))
+                self.round.sentence = sentence
+                self.version += 1
+
+    def strike(self, word: str) -> None:
+        """Take a word from the wall and from what is kept; losses do not change."""
+        with self._lock:
+            now = self.round
+            if now is None:
+                return
+            now.struck |= {key(word)}
+            if (old := now.finished) is not None:
+                now.finished = old.without(now.struck)
+                rounds = (now.finished if own is old else own for own in self.run.rounds)
+                self.run = replace(self.run, rounds=tuple(rounds))
+            self.version += 1
+
+    def pooled(self) -> Pooled:
+        """The class's distribution in the round that is on."""
+        with self._lock:
+            return pool(own.split for own in self._students.values() if own.split)
+
+    def reveal(self, number: int, finished: ClassRound, vocabulary_size: int) -> bool:
+        """Finish the closed round of this number; False if another one is on by now."""
+        with self._lock:
+            now = self.round
+            if now is None or now.number != number or now.phase != "closed":
+                return False
+            finished = finished.without(now.struck)
+            now.phase, now.finished = "revealed", finished
+            self.run = replace(self.run, rounds=(*self.run.rounds, finished))
+            self._numbers[finished.text] = number
+            if finished.truth:
+                for own in self._students.values():
+                    if own.split:
+                        own.losses[number] = own.split.nll_nats(finished.truth, vocabulary_size)
+            self._changed()
+            return True
+
+    def student_losses(self, truth: str, vocabulary_size: int) -> list[float]:
+        """Losses of those who answered in this round, in nats."""
+        with self._lock:
+            splits = [own.split for own in self._students.values() if own.split]
+        return [own.nll_nats(truth, vocabulary_size) for own in splits]
+
+    def end(self) -> None:
+        """Show who was better; a sentence asked later goes on."""
+        with self._lock:
+            self.ended = True
+            self._changed()
+
+    def counts(self) -> tuple[int, int]:
+        """How many have joined, and answered in this round."""
+        with self._lock:
+            return len(self._students), sum(
+                own.split is not None for own in self._students.values()
+            )
+
+    def _changed(self) -> None:
+        self.version += 1
+        self.phase_version += 1
+
+
+def hashed(secret: str) -> str:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class Rooms:
+    """All rooms of a page, bounded in number and age."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._rooms: dict[str, Room] = {}
+        self._lock = threading.Lock()
+
+    def get(self, code: str) -> Room | None:
+        return self._rooms.get(code.upper())
+
+    def only(self) -> Room | None:
+        """The one room that there is."""
+        rooms = [*self._rooms.values()]
+        return rooms[0] if len(rooms) == 1 else None
+
+    def add(self, make: Callable[[str], Room], code: str = "") -> Room:
+        """Open a room under a free code, or under that of one which was lost.
+
+        A `DataError` if there are as many as the page takes.
+        """
+        with self._lock:
+            now = self._clock()
+            gone = {name for name, own in self._rooms.items() if now - own.seen > ROOM_SECONDS}
+            if len(self._rooms) - len(gone) >= MOST_ROOMS:
+                oldest = min(self._rooms, key=lambda name: self._rooms[name].seen)
+                if now - self._rooms[oldest].seen < STALE_SECONDS:
+                    raise DataError(
+                        f"this page holds {MOST_ROOMS} classes, and all are on: try again later"
+                    )
+                gone.add(oldest)
+            for name in gone:
+                del self._rooms[name]
+            while not code or code in self._rooms:
+                code = "".join(secrets.choice(LETTERS) for _ in range(CODE_LETTERS))
+            self._rooms[code] = made = make(code)
+            return made

@@ -1,0 +1,150 @@
+"""A class's rounds: splits, the pooled distribution and the losses, each by hand calculation."""
+
+import io
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fillmask_ui.errors import DataError, FillmaskError, OptionError, TextError
+from fillmask_ui.lessons.class_rounds import (
+    Guess,
+    Split,
+    parse_sentence,
+    pool,
+    read_sentences,
+    standing,
+)
+from fillmask_ui.runs.class_run import (
+    ClassRound,
+    ClassRun,
+    ClassStore,
+    RoundLosses,
+    WordShare,
+    write_csv,
+)
+
+pytestmark = pytest.mark.quick
+V = 1000
+TEA = (WordShare("tea", 0.5, 0.25),)
+
+
+def split(**percents):
+    return Split.of([Guess(word, percent) for word, percent in percents.items()])
+
+
+def finished(people, model, text="a [MASK]", words=TEA):
+    losses = RoundLosses(people, people + 1, model)
+    return ClassRound(text, "", "tea", 3, words, WordShare("", 0.5, 0.75), losses)
+
+
+def test_losses_by_hand():
+    """s = 0.99 (p + u/V) + 0.01/V, with V = 1000, worked out on paper."""
+    sure, half, wrong = split(tea=100), split(tea=50, milk=30), split(milk=100)
+    assert sure.nll_nats("Tea ", V) == pytest.approx(-math.log(0.99 + 0.00001), rel=1e-12)
+    assert half.nll_nats("tea", V) == pytest.approx(-math.log(0.495 + 0.000198 + 0.00001))
+    assert wrong.nll_nats("tea", V) == pytest.approx(math.log(100 * V))  # the largest there is
+    pooled = pool([sure, half, wrong])
+    assert pooled.words == {
+        "tea": ("tea", pytest.approx(0.5)),
+        "milk": ("milk", pytest.approx(1.3 / 3)),
+    }
+    assert pooled.unplaced == pytest.approx(0.2 / 3)
+    assert pooled.nll_nats("tea", V) == pytest.approx(
+        -math.log(0.99 * (0.5 + 0.2 / 3 / V) + 0.01 / V)
+    )
+    # A word that nobody named has what was not placed.
+    assert pooled.nll_nats("rum", V) == pytest.approx(-math.log(0.99 * 0.2 / 3 / V + 0.01 / V))
+
+
+SHARES = st.lists(
+    st.tuples(st.sampled_from(["tea", "Tea", "milk", "rum"]), st.integers(0, 33)), max_size=3
+)
+
+
+@given(st.lists(SHARES, min_size=1, max_size=30), st.sampled_from(["tea", "gin"]))
+def test_together_is_never_worse_than_the_mean_of_each(students, truth):
+    """Jensen's inequality, for which both must be smoothed alike."""
+    splits = [Split.of([Guess(*own) for own in guesses]) for guesses in students]
+    mean = math.fsum(own.nll_nats(truth, V) for own in splits) / len(splits)
+    assert pool(splits).nll_nats(truth, V) <= mean + 1e-9
+    total = math.fsum(share for _, share in pool(splits).words.values()) + pool(splits).unplaced
+    assert total == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("guesses", "said"),
+    [
+        ([Guess("a", 60), Guess("b", 50)], "100 in all"),
+        ([Guess("a", -1)], "0 or more"),
+        ([Guess("a", math.nan)], "0 or more"),
+        ([Guess("x" * 41, 10)], "1 to 40 characters"),
+        ([Guess(" ", 10)], "1 to 40 characters"),
+        ([Guess(own, 10) for own in "abcd"], "at most 3"),
+    ],
+)
+def test_bad_splits_are_refused(guesses, said):
+    with pytest.raises(OptionError, match=said):
+        Split.of(guesses)
+
+
+def test_the_spelling_of_most_is_shown_and_controls_are_dropped():
+    splits = [split(tea=10), split(Tea=10), split(Tea=10), Split.of([Guess("a\x00b", 1)])]
+    assert [word for word, _ in pool(splits).words.values()] == ["Tea", "ab"]
+
+
+def test_sentences_of_a_file(tmp_path):
+    path = tmp_path / "sentences.txt"
+    path.write_text("Hot or [cold].\tWhich?\n\nBees make ___.\n", "utf-8-sig")
+    first, second = read_sentences(path)
+    assert (first.text, first.truth, first.question) == ("Hot or [MASK].", "cold", "Which?")
+    assert (second.text, second.truth) == ("Bees make ___.", "")
+    for wrong, said in [("No gap.", "line 1: no word is hidden"), ("[a] and [b]", "2 words stand")]:
+        path.write_text(wrong)
+        with pytest.raises(TextError, match=said):
+            read_sentences(path)
+    path.write_text("\n")
+    with pytest.raises(TextError, match="has 0 sentences"):
+        read_sentences(path)
+    with pytest.raises(DataError, match="cannot be read as sentences"):
+        read_sentences(tmp_path / "none.txt")
+    with pytest.raises(FillmaskError, match="shorten it"):
+        parse_sentence("a" * 1001)
+
+
+def test_standing_over_the_sentences():
+    """The interval against scipy's paired t test, which is the one below ten sentences."""
+    from scipy import stats
+
+    people, model = [1.0, 2.0, 0.5, 1.5], [1.5, 2.25, 1.75, 1.25]
+    rounds = [finished(*both) for both in zip(people, model, strict=True)]
+    unknown = ClassRound("b [MASK]", "", "", 2, (), WordShare("", 1.0, 1.0))
+    found = standing([*rounds, unknown, finished(3.0, None)])
+    assert found.sentences == 4
+    assert found.difference_nats == pytest.approx(-0.4375)
+    interval = stats.ttest_rel(people, model).confidence_interval(0.95)
+    assert (found.interval.low, found.interval.high) == pytest.approx((interval.low, interval.high))
+    assert standing([unknown]) is None
+    assert standing(rounds[:1]).interval is None
+
+
+def test_a_stored_class_is_what_was_saved_and_nothing_runs_in_its_csv(tmp_path):
+    store = ClassStore(tmp_path)
+    words = (WordShare("tea", 0.5, 0.25), WordShare("=1+1", 0.1, None))
+    run = ClassRun({"name": "table"}, "ABCD", "0" * 64, (finished(0.5, 1.0, words=words),))
+    saved = store.save(run)
+    again = store.save(saved)
+    assert store.names() == [again.name]
+    assert store.open(again.name[:15]) == saved
+    target = io.StringIO()
+    write_csv(saved.rounds, target)
+    lines = target.getvalue().splitlines()
+    assert lines[1] == "1,a [MASK],tea,3,tea,1,0.5,0.25,0.5,1.5,1.0"
+    assert lines[2].split(",")[4:7] == ["'=1+1", "0", "0.1"]
+    assert lines[3].split(",")[4:7] == ["", "0", "0.5"]
+    (tmp_path / saved.name / "class.json").write_text("{")
+    with pytest.raises(DataError, match=saved.name):
+        store.open(saved.name)
+    store.delete(saved.name)
+    assert store.names() == []

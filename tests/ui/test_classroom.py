@@ -1,0 +1,299 @@
+"""The routes of a class: who may do what, what is counted, what is bounded."""
+
+import math
+import secrets
+
+import pytest
+from starlette.testclient import TestClient
+from table_model import TableModel
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.filling import score_candidate_at
+from fillmask_ui.models import ModelStore
+from fillmask_ui.runs.class_run import ClassRun, ClassStore
+from fillmask_ui.ui.classroom import room as rooms
+from fillmask_ui.ui.classroom.room import Room, Rooms, Throttle
+from fillmask_ui.ui.classroom.routes import Classroom
+from fillmask_ui.ui.session import Session
+
+TEXT = "the [MASK] sat on the mat."
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Hall:
+    """One room, its lecturer, and phones."""
+
+    def __init__(self, store, *, public=False, listens="0.0.0.0", before=None):
+        self.session = Session(
+            ModelStore(loader=lambda reference, **_: TableModel()), "table", public=public
+        )
+        self.clock = Clock()
+        self.classroom = Classroom(
+            self.session, store=store, listens=lambda: listens, clock=self.clock
+        )
+        self.http = TestClient(self.classroom.app(), raise_server_exceptions=True)
+        asked = {"base": "http://127.0.0.1:7860/class/", "model": "", **(before or {})}
+        self.opened = self.http.post("/", json=asked).json()
+        self.code, self.secret = self.opened["code"], self.opened["secret"]
+
+    @property
+    def room(self):
+        return self.classroom.rooms.get(self.code)
+
+    def lead(self, do, secret=None, **more):
+        secret = self.secret if secret is None else secret
+        headers = {"x-class-secret": secret}
+        return self.http.post(f"/{self.code}/lead", json={"do": do, **more}, headers=headers)
+
+    def phone(self, student, path="phone", **body):
+        headers = {"x-student": student}
+        if body or path == "join":
+            return self.http.post(f"/{self.code}/{path}", json=body, headers=headers)
+        return self.http.get(f"/{self.code}/{path}", headers=headers)
+
+    def say(self, student, *guesses, number=None):
+        number = self.room.round.number if number is None else number
+        told = [{"word": word, "percent": percent} for word, percent in guesses]
+        return self.phone(student, "answer", round=number, guesses=told)
+
+
+@pytest.fixture
+def hall(tmp_path):
+    return Hall(ClassStore(tmp_path))
+
+
+def student():
+    return secrets.token_hex(16)
+
+
+def test_a_round_from_the_question_to_the_losses(hall):
+    phones = [student() for _ in range(3)]
+    for own in phones:
+        assert hall.phone(own, "join").json()["phase"] == "waiting"
+    assert hall.lead("ask", text="the [cat] sat on the mat.").json()["text"] == TEXT
+    hall.say(phones[0], ("dog", 100))
+    hall.say(phones[0], ("Cat", 60), ("dog", 20))  # in place of the first
+    hall.say(phones[1], ("cat", 100))
+    wall = hall.lead("close").json()
+    assert (wall["joined"], wall["answered"]) == (3, 2)
+    late = hall.say(phones[2], ("cat", 10))
+    assert (late.status_code, "closed" in late.json()["error"]) == (409, True)
+    wall = hall.lead("reveal").json()
+    size = TableModel().signature.vocabulary_size
+    pooled = -math.log(0.99 * (0.8 + 0.1 / size) + 0.01 / size)
+    assert wall["losses"]["people"] == pytest.approx(pooled)
+    own = hall.phone(phones[1]).json()
+    assert own["own"] == pytest.approx(-math.log(0.99 + 0.01 / size))
+    assert own["people"] == pytest.approx(pooled)
+    assert hall.phone(phones[2]).json()["own"] is None
+    model = score_candidate_at(TableModel(), TEXT, "cat", 0)
+    assert wall["losses"]["model"] == pytest.approx(model.nll_nats)
+
+
+def test_only_the_browser_that_opened_a_room_leads_it(hall):
+    for secret in ("", "x", hall.secret[:-1]):
+        assert hall.lead("end", secret=secret).status_code == 403
+        for path in ("wall", "rounds.csv"):
+            headers = {"x-class-secret": secret}
+            assert hall.http.get(f"/{hall.code}/{path}", headers=headers).status_code == 403
+    assert hall.secret not in repr(hall.room.run)
+    other = hall.http.post("/", json={"code": hall.code, "secret": "guess"}).json()
+    assert other["code"] != hall.code  # a room of one's own instead
+
+
+def test_a_phone_that_comes_back_is_where_it_was(hall):
+    own = student()
+    assert hall.phone(own).status_code == 404
+    hall.phone(own, "join")
+    hall.lead("ask", text=TEXT)
+    hall.say(own, ("cat", 70), ("dog", 30))
+    assert hall.phone(own, "join").json()["sent"] == [["cat", 70.0], ["dog", 30.0]]
+    version = hall.phone(own).json()["version"]
+    hall.say(student(), ("dog", 50))  # of others phones need not hear
+    headers = {"x-student": own}
+    assert hall.http.get(f"/{hall.code}/phone?v={version}", headers=headers).status_code == 204
+    hall.say(own)
+    assert "sent" not in hall.phone(own).json()
+    assert hall.room.counts() == (2, 1)
+
+
+def test_what_comes_from_strangers_is_bounded(hall, monkeypatch):
+    own = student()
+    hall.lead("ask", text=TEXT)
+    assert hall.phone("me", "join").status_code == 400
+    assert hall.say(own, ("x" * 41, 50)).status_code == 400
+    assert hall.say(own, ("a", 90), ("b", 20)).status_code == 400
+    long = hall.http.post(f"/{hall.code}/answer", content="x" * 9000, headers={"x-student": own})
+    assert long.status_code == 413
+    assert hall.phone(own, "answer", round="x", guesses=[]).status_code == 400
+    script = "<script>alert(1)</script>"
+    assert hall.say(student(), (script, 50)).status_code == 200
+    main = hall.lead("close").json()["html"]["main"]
+    assert script not in main
+    assert "&lt;script&gt;" in main
+    monkeypatch.setattr(rooms, "MOST_STUDENTS", len(hall.room._students))
+    assert "full" in hall.phone(student(), "join").json()["error"]
+
+
+def test_a_phone_that_floods_is_slowed_and_others_are_not(hall):
+    own, other = student(), student()
+    hall.phone(own, "join")
+    codes = [hall.phone(own).status_code for _ in range(60)]
+    assert codes[0] == 200
+    assert codes[-1] == 429
+    assert hall.phone(other, "join").status_code == 200
+    hall.clock.now += 5
+    assert hall.phone(own).status_code == 200
+
+
+def test_buckets_fill_again_and_are_bounded():
+    throttle = Throttle(rate=1.0, burst=2, most=3)
+    assert [throttle.admit("a", 0.0) for _ in range(3)] == [True, True, False]
+    assert throttle.admit("a", 1.0)
+    for name in "bcd":
+        throttle.admit(name, 1.0)
+    assert len(throttle._buckets) == 3
+
+
+def test_rooms_are_bounded_in_number_and_age(monkeypatch):
+    monkeypatch.setattr(rooms, "MOST_ROOMS", 2)
+    clock = Clock()
+    all_rooms = Rooms(clock)
+
+    def make(code):
+        return Room("", ClassRun({}, code, ""), clock)
+
+    first, second = all_rooms.add(make), all_rooms.add(make)
+    with pytest.raises(DataError, match="holds 2 classes"):
+        all_rooms.add(make)
+    clock.now += rooms.STALE_SECONDS + 1
+    second.seen = clock.now
+    third = all_rooms.add(make)  # in the place of the one whose wall is gone
+    assert all_rooms.get(first.run.code) is None
+    assert all_rooms.get(second.run.code.lower()) is second
+    clock.now += rooms.ROOM_SECONDS + 1
+    all_rooms.add(make)
+    assert all_rooms.get(third.run.code) is None
+
+
+def test_striking_a_word_takes_it_from_the_wall_and_changes_no_loss(hall):
+    hall.lead("ask", text="the [cat] sat on the mat.")
+    hall.say(student(), ("cat", 50), ("rude", 50))
+    assert "rude" in hall.lead("close").json()["html"]["main"]
+    wall = hall.lead("strike", text="Rude").json()
+    assert "rude" not in wall["html"]["main"]
+    assert "1 struck" in wall["html"]["main"]
+    wall = hall.lead("reveal").json()
+    assert "rude" not in wall["html"]["main"]
+    headers = {"x-class-secret": hall.secret}
+    assert "rude" not in hall.http.get(f"/{hall.code}/rounds.csv", headers=headers).text
+    assert "rude" not in repr(hall.room.run)
+    size = TableModel().signature.vocabulary_size
+    assert wall["losses"]["people"] == pytest.approx(-math.log(0.99 * 0.5 + 0.01 / size))
+
+
+def test_a_hidden_word_that_is_told_later_or_never(hall):
+    own = student()
+    hall.lead("ask", text=TEXT)
+    hall.say(own, ("cat", 100))
+    hall.lead("close")
+    assert "not known" in hall.lead("reveal").json()["html"]["side"]
+    assert hall.room.run.rounds[0].losses is None
+    hall.lead("ask", text="a [MASK] ran.")
+    hall.say(own, ("dog", 100))
+    hall.lead("close")
+    assert hall.lead("truth", text="dog").json()["losses"] is None
+    assert hall.lead("reveal").json()["losses"]["people"] < 0.02
+    # A finished sentence is shown again, not asked twice.
+    again = hall.lead("ask", text="a [MASK] ran.").json()
+    assert again["phase"] == "revealed"
+    assert len(hall.room.run.rounds) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("the cat", "no mask"), ("a [MASK] and a [MASK]", "2 masks"), ("[a] or [b]", "2 words")],
+)
+def test_a_sentence_that_is_no_round(hall, text, said):
+    answer = hall.lead("ask", text=text)
+    assert answer.status_code == 400
+    assert said in answer.json()["error"]
+    assert hall.room.phase == "waiting"
+
+
+def test_nobody_answered(hall):
+    hall.lead("ask", text=TEXT)
+    assert "Nobody has answered" in hall.lead("reveal").json()["error"]
+
+
+def test_a_page_that_starts_anew_has_the_finished_rounds(tmp_path, hall):
+    own = student()
+    hall.lead("ask", text="the [cat] sat on the mat.")
+    hall.say(own, ("cat", 100))
+    hall.lead("reveal")
+    before = {"code": hall.code, "secret": hall.secret}
+    again = Hall(ClassStore(tmp_path), before=before)
+    assert again.code == hall.code
+    assert again.room.run.rounds == hall.room.run.rounds
+    assert again.phone(own).status_code == 404  # it joins, and goes on
+    assert again.phone(own, "join").json()["phase"] == "waiting"
+    again.lead("ask", text="a [dog] ran.")
+    again.say(own, ("dog", 100))
+    again.lead("reveal")
+    (name,) = ClassStore(tmp_path).names()
+    assert len(ClassStore(tmp_path).open(name).rounds) == 2
+    stranger = Hall(ClassStore(tmp_path), before={**before, "secret": "guess"})
+    assert stranger.code != hall.code
+    stored = (tmp_path / name / "class.json").read_text()
+    assert own not in stored
+    assert hall.secret not in stored
+
+
+def test_a_public_page_stores_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("FILLMASK_UI_RUNS", str(tmp_path))
+    hall = Hall(None, public=True)
+    hall.lead("ask", text="the [cat] sat on the mat.")
+    hall.say(student(), ("cat", 100))
+    assert hall.lead("reveal").json()["phase"] == "revealed"
+    assert not any(tmp_path.iterdir())
+
+
+def test_the_address_that_phones_can_reach(tmp_path, monkeypatch):
+    from fillmask_ui.ui.classroom import routes
+
+    monkeypatch.setattr(routes, "lan_address", lambda: "192.168.7.5")
+    hall = Hall(ClassStore(tmp_path))
+    found = hall.classroom._address
+    assert (
+        found("http://127.0.0.1:7860/class/", "ABCD")["address"]
+        == "http://192.168.7.5:7860/class/ABCD"
+    )
+    space = found("https://me-page.hf.space/class/", "ABCD")
+    assert (space["address"], space["reached"]) == ("https://me-page.hf.space/class/ABCD", True)
+    assert found("http://localhost:7860/class/", "ABCD")["opens"]
+    local = Hall(ClassStore(tmp_path), listens="127.0.0.1")
+    assert "listens on this machine alone" in local.opened["join"]
+    assert "--public" in hall.opened["about"]
+    assert "--public" not in Hall(None, public=True).opened["about"]
+
+
+def test_the_page_of_a_phone(hall):
+    page = hall.http.get(f"/{hall.code.lower()}")
+    assert len(page.content) < 30_000
+    assert "http://" not in page.text.replace("http://www.w3.org", "")
+    assert hall.http.get("/ZZZZ").status_code == 404
+    assert f'data-code="{hall.code}"' in hall.http.get("/").text  # the only room there is
+
+
+def test_a_room_takes_so_many_rounds(hall, monkeypatch):
+    hall.lead("ask", text="the [cat] sat on the mat.")
+    hall.say(student(), ("cat", 100))
+    hall.lead("reveal")
+    monkeypatch.setattr(rooms, "MOST_ROUNDS", 1)
+    assert "at most 1 rounds" in hall.lead("ask", text="a [dog] ran.").json()["error"]
