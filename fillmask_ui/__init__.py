@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "models": "load_model available_models",
-    "filling": "fill score_candidates occlude surprisal",
+    "filling": "fill layers score_candidates occlude surprisal",
     "comparing": "compare compare_sentence divergent_sentences pair_masks",
     "unmasking": "unmask UnmaskingConfig",
     "scoring": "nll_nats",

@@ -79,6 +79,21 @@ class EncoderStates(Protocol):
         """Last hidden state, float32 [M, H], as `logits_at` with M > 0; may be a `ModelError`."""
 
 
+@runtime_checkable
+class LayerStates(Protocol):
+    """A model whose head also reads the states of earlier layers; ask by `isinstance`."""
+
+    def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What the head needs of each layer of one text, int64 [T]; the embeddings come first.
+
+        Where an architecture has a norm behind its last layer, that counts to the head. A
+        `ModelError` if the model does not show its layers.
+        """
+
+    def layer_logits(self, states: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """The head on the states of one layer: logits at asked tokens, [M], float32 [M, V]."""
+
+
 @dataclass(frozen=True, eq=False)
 class PairLogits:
     """Logits of both heads of BERT's pre-training for a pair of sentences."""

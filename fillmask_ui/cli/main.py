@@ -23,6 +23,7 @@ from fillmask_ui.files import visible
 _COMMANDS = {
     "predict": "Show the most probable words at each mask, with probability and NLL.",
     "surprise": "Show the loss of every word, each hidden in turn, and what the model wanted.",
+    "layers": "Show what each layer would say at each mask, with the model's own head.",
     "differ": "Find the sentences of texts on which two models differ most.",
     "unmask": "Fill many masks step by step: which position first, and with what.",
     "learn": "Open the page at a chapter of the course on the masked-LM loss.",
@@ -45,6 +46,7 @@ _COMMANDS = {
 # The modules of those that stand beside a related one.
 _HOMES = {
     "surprise": "predict",
+    "layers": "predict",
     "check": "diagnose",
     "class": "serve",
     "learn": "serve",
@@ -53,7 +55,7 @@ _HOMES = {
     "package": "train",
 }
 # Done when their reader leaves (`| head`).
-_PRINTING = ("predict", "surprise", "differ", "unmask", "models", "runs")
+_PRINTING = ("predict", "surprise", "layers", "differ", "unmask", "models", "runs")
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 

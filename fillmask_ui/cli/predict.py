@@ -1,4 +1,4 @@
-"""`fillmask-ui predict` and `surprise`: words at the masks of texts, and the loss of each word."""
+"""`fillmask-ui predict`, `layers`, `surprise`: words at masks, also by layer; the loss of words."""
 
 from __future__ import annotations
 
@@ -80,6 +80,25 @@ def parse_top_k(value: str) -> int | None:
         return int(value)
     except ValueError:
         raise OptionError(f"--top-k was {value!r}: give a number from 1 to 100, or 'all'") from None
+
+
+@options.with_options
+def layers(
+    texts: Annotated[
+        list[str], typer.Argument(metavar="TEXT...", help="Sentences with or without a mask.")
+    ],
+    *,
+    model: ModelChoice,
+    top_k: Annotated[str, options.option("1 to 100, or all.", "--top-k", "-k", metavar="K")] = "5",
+    as_json: options.Json = False,
+) -> None:
+    """Show what each layer would say at each mask, with the model's own head."""
+    from fillmask_ui.cli import printed
+    from fillmask_ui.filling import layers as read_layers
+
+    look = partial(read_layers, load(model), top_k=parse_top_k(top_k))
+    results = attempts(look, texts)
+    show_each(results, printed.print_layers, as_json=as_json, several=len(texts) > 1)
 
 
 @options.with_options

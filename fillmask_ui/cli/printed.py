@@ -14,6 +14,7 @@ from fillmask_ui.cli.terminal import print_line, print_table
 from fillmask_ui.comparing import Comparison
 from fillmask_ui.comparing.divergence_search import Divergence, Search
 from fillmask_ui.comparing.word_contrast import SentenceComparison
+from fillmask_ui.filling.logit_lens import LogitLens
 from fillmask_ui.filling.word_surprisal import SentenceSurprisal
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import ROLES, Filling
@@ -119,6 +120,31 @@ def print_comparison(found: Comparison, unit: str, models: Sequence[MaskedLM]) -
     for model in models:
         print_line(str(model.signature), "dim")
     print_line("")
+
+
+def print_layers(found: LogitLens) -> None:
+    """What each layer would say at each mask, the last at the top; or how sure of each token."""
+    print_line(found.encoding.text, "bold")
+    whole = found.positions[0].layers[0].true is not None
+    if whole:
+        numbers = range(len(found.positions[0].layers))
+        columns: list[str | Column] = ["token"]
+        columns += (Column(f"layer {number}", percent) for number in numbers)
+        print_line("The probability of each token as it stands, behind each layer")
+        rows: Any = (
+            (own.token, *(layer.true and layer.true.probability for layer in own.layers))
+            for own in found.positions
+        )
+        print_table(Table.of(columns, rows))
+    for number, own in enumerate(() if whole else found.positions, start=1):
+        print_line(f"\n{_mask_name(number, found.positions)} at position {own.position}")
+        columns = ["layer", Column("entropy (nats)", ".3f"), "guesses"]
+        rows = (
+            (layer.layer, layer.entropy_nats, "  ".join(map(_said, layer.candidates)))
+            for layer in reversed(own.layers)
+        )
+        print_table(Table.of(columns, rows))
+    print_line(f"\n{found.signature}\n", "dim")
 
 
 def print_surprisal(found: SentenceSurprisal, unit: str) -> None:

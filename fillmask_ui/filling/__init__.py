@@ -11,6 +11,7 @@ from fillmask_ui.filling.candidates import (
     score_candidates,
     unscorable,
 )
+from fillmask_ui.filling.logit_lens import layers
 from fillmask_ui.filling.occlusion import occlude, occlusion_windows
 from fillmask_ui.filling.word_surprisal import surprisal, surprisal_windows
 
@@ -18,6 +19,7 @@ __all__ = [
     "MAX_TOP_K",
     "fill",
     "fill_at",
+    "layers",
     "occlude",
     "occlusion_windows",
     "score_candidate_at",

@@ -104,6 +104,10 @@ class ModelConfig:
         return self._count("vocab_size", 1)
 
     @property
+    def layers(self) -> int | None:
+        return self._count("num_hidden_layers", 1) or self._count("n_layers", 1)
+
+    @property
     def first_position(self) -> int:
         """Position id of the first token of a text."""
         if not _POSITIONS_AFTER_PAD.fullmatch(self.model_type):

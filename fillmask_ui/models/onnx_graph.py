@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, TensorProto
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
@@ -18,6 +19,7 @@ from fillmask_ui.models.weights import read_header
 from fillmask_ui.onnx_tools.asked_positions import gather_asked, states_at_asked
 from fillmask_ui.onnx_tools.external_weights import point_into
 from fillmask_ui.onnx_tools.graph_edits import read_as_stored
+from fillmask_ui.onnx_tools.layers import head_at_asked, layer_values, with_layers
 
 _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 _BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 types
@@ -79,6 +81,18 @@ class ParsedGraph:
     def states(self, known: GraphSource) -> GraphSource | None:
         """`states_at_asked` of a source with known logits."""
         return _rewritten(self.source, states_at_asked(self.model, known.logits))
+
+    def layers(self, known: GraphSource, ids: str) -> GraphSource | None:
+        """The outputs of all layers, `layer_values`, of a source with known logits."""
+        values = layer_values(self.model, ids, known.logits)
+        return _rewritten(self.source, with_layers(self.model, values) if values else None)
+
+    def head(self, known: GraphSource, value: str, kind: np.dtype) -> GraphSource | None:
+        """`head_at_asked` of a source with known logits, for the states of its last layer."""
+        own = head_at_asked(
+            self.model, value, onnx.helper.np_dtype_to_tensor_dtype(kind), known.logits
+        )
+        return _rewritten(self.source, own)
 
 
 def _rewritten(whole: GraphSource, model: ModelProto | None) -> GraphSource | None:

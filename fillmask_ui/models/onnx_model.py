@@ -242,6 +242,47 @@ class OnnxMaskedLM(RuntimeModel):
         return self._open(ending)
 
     @cached_property
+    def _layers(self) -> ort.InferenceSession:
+        """The encoder, with the states of each layer as its outputs."""
+        (ids,) = (name for name, (role, _) in self._inputs.items() if role == "input_ids")
+        own = self._graph().layers(self._source, ids)
+        if own is None:
+            raise self._shows_no_layers()
+        session = self._open(own)
+        depth = len(session.get_outputs()) - 1
+        if depth != (self._config.layers or depth):
+            raise self._shows_no_layers()
+        return session
+
+    @cached_property
+    def _head(self) -> ort.InferenceSession:
+        """From the states of the last layer to logits at asked positions."""
+        *_, last = self._layers.get_outputs()
+        own = self._graph().head(self._source, last.name, np.dtype(_DTYPES[last.type]))
+        if own is None:
+            raise self._shows_no_layers()
+        return self._open(own)
+
+    def _shows_no_layers(self) -> ModelError:
+        return ModelError(
+            f"the ONNX graph of {self._name} does not show where its layers end, so there is no "
+            "guess behind each of them: choose the embedded model, or one that runs on PyTorch"
+        )
+
+    def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
+        batch = np.asarray(input_ids)[None]
+        names = [own.name for own in self._layers.get_outputs()]
+        found = self._call(self._layers, self.arrays(batch, np.ones_like(batch)), names)
+        return tuple(found[name] for name in names)
+
+    def layer_logits(self, states: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        *_, last = self._layers.get_outputs()
+        feeds = {last.name: states.astype(_DTYPES[last.type]), ASKED: np.asarray(cols)}
+        (output,) = self._head.get_outputs()
+        (logits,) = self._call(self._head, feeds, [output.name]).values()
+        return logits.reshape(len(cols), self._width).astype(np.float32, copy=False)
+
+    @cached_property
     def _pairs(self) -> ort.InferenceSession:
         """The whole graph, with both heads."""
         return self._open(self._graph().source)

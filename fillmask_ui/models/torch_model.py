@@ -109,6 +109,52 @@ class TorchMaskedLM(RuntimeModel):
         states: torch.Tensor = self._output(base, batch)[0]  # [B, T, H]
         return states[self._tensor(rows), self._tensor(cols)].float().cpu().numpy()
 
+    def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
+        if self._logit_bytes:  # the head does not run by itself
+            raise ModelError(
+                f"{type(self._model).__name__} does not say which part of it is the head, so there "
+                "is no guess behind each layer: choose another model"
+            )
+        ids, base = np.asarray(input_ids)[None], self._model.base_model
+        batch = PaddedBatch(ids, np.ones_like(ids))
+        *states, last = self._output(base, batch, output_hidden_states=True).hidden_states
+        if self._last_norm is not None:
+            with self._without_gradients():
+                states = [self._last_norm(own) for own in states]
+        return tuple(own[0].float().cpu().numpy() for own in (*states, last))
+
+    @cached_property
+    def _last_norm(self) -> Any:
+        """The norm behind the last layer of architectures that normalise before each part."""
+        called: list[tuple[torch.nn.Module, Any]] = []
+        base = self._model.base_model
+        # The layers are modules in a list, so that their names have numbers.
+        outside = [
+            module
+            for name, module in base.named_modules()
+            if not any(part.isdigit() for part in name.split("."))
+            and next(module.parameters(recurse=False), None) is not None
+        ]
+        hooks = [
+            own.register_forward_hook(lambda m, _, y: called.append((m, y))) for own in outside
+        ]
+        try:
+            last = self._output(base, self._probe_batch())[0]
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return next((module for module, output in called if output is last), None)
+
+    def layer_logits(self, states: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        # What the encoder makes of any short text is replaced.
+        kept = torch.from_numpy(states[cols]).to(self._model.device, self._model.dtype)
+        self._asked.states = kept.unsqueeze(0)
+        try:
+            logits = self._output(self._model, self._probe_batch()).logits
+        finally:
+            self._asked.states = None
+        return logits[0].float().cpu().numpy()
+
     @cached_property
     def predicts_next(self) -> bool:
         """Whether weights of BERT's head for next sentences are among those on disk."""
@@ -150,10 +196,13 @@ class TorchMaskedLM(RuntimeModel):
     def _behind_base(self, _module: torch.nn.Module, _args: Any, output: Any) -> Any:
         """Hook between encoder and head: hidden states [B, T, H] -> [1, M, H]."""
         positions = getattr(self._asked, "positions", None)
-        if positions is None:
+        kept = getattr(self._asked, "states", None)
+        if positions is None and kept is None:
             return None
-        self._asked.positions = None  # a second hook of the same kind changes nothing
-        kept = output[0][positions].unsqueeze(0)
+        # A second hook of the same kind changes nothing.
+        self._asked.positions = self._asked.states = None
+        if kept is None:
+            kept = output[0][positions].unsqueeze(0)
         if isinstance(output, tuple):
             return (kept, *output[1:])
         output.last_hidden_state = kept

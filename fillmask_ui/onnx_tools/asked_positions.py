@@ -36,12 +36,12 @@ AT_ASKED = "_at_asked"  # follows the name of the logits in that of the new outp
 STATES = "states_at_asked"  # the output of `states_at_asked`, float32 [M, H]
 
 # Operators with a constant matrix; they mix numbers within a row, never rows.
-_PRODUCTS = {
+PRODUCTS = {
     *("MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "MatMulIntegerToFloat"),
     *("MatMulNBits", "MatMulBnb4", "QLinearMatMul", "QGemm"),
 }
 # Operators that make each row from the same row of their inputs, constants aside.
-_ROW_WISE = _PRODUCTS | {
+_ROW_WISE = PRODUCTS | {
     *("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Sum", "Where", "QLinearAdd", "QLinearMul"),
     *("Cast", "Identity", "Dropout", "Sqrt", "Reciprocal", "Neg", "Abs", "Exp", "Log", "Clip"),
     *("Erf", "Tanh", "Sigmoid", "Relu", "LeakyRelu", "Elu", "Selu", "Softplus", "HardSigmoid"),
@@ -79,17 +79,24 @@ def states_at_asked(model: ModelProto, logits: str) -> ModelProto | None:
     encoder, whose residual connection opens another way to earlier products. The copy has the input
     `ASKED` and the one output `STATES`; None if the projection is not found.
     """
-    result = copied(model)
-    rows = _Rows(result.graph)
-    projection = _only_product(rows, logits)
-    if projection is None:
+    states = last_state(model, logits)
+    if states is None:
         return None
-    dense = _only_product(rows, projection.input[0])
-    states = rows.constants.unquantized((dense or projection).input[0])
+    result = copied(model)
     cast = helper.make_node("Cast", ["states_as_stored"], [STATES], to=TensorProto.FLOAT)
     new = [*_asked_rows(states, "states_as_stored"), cast]
     _end_in(result.graph, new, STATES, TensorProto.FLOAT)
     return result
+
+
+def last_state(model: ModelProto, logits: str) -> str | None:
+    """The value that the head reads; None if the projection is not found."""
+    rows = _Rows(model.graph)
+    projection = _only_product(rows, logits)
+    if projection is None:
+        return None
+    dense = _only_product(rows, projection.input[0])
+    return rows.constants.unquantized((dense or projection).input[0])
 
 
 def _only_product(rows: _Rows, value: str) -> NodeProto | None:
@@ -104,7 +111,7 @@ def _only_product(rows: _Rows, value: str) -> NodeProto | None:
         inputs, maker = rows.inputs(value), rows.makers.get(value)
         if inputs is None or maker is None:
             return None  # positions mix here, or the text itself comes in
-        if maker.op_type not in _PRODUCTS:
+        if maker.op_type not in PRODUCTS:
             pending += inputs
         elif maker not in found:
             found.append(maker)
@@ -146,7 +153,7 @@ class _Rows:
         attributes = attributes_of(node)
         if not rows or attributes.get("transA"):
             return None
-        if node.op_type in _PRODUCTS and rows != [node.input[0]]:
+        if node.op_type in PRODUCTS and rows != [node.input[0]]:
             return None  # the product of two activations is attention
         default = 0 if node.op_type == "Split" else -1
         if node.op_type in _LAST_AXIS and attributes.get("axis", default) not in (-1, 2):
@@ -213,7 +220,7 @@ class _Rewriting:
         if inputs is None:
             border.add(value)
             return 0
-        passed = int(self.makers[value].op_type in _PRODUCTS)
+        passed = int(self.makers[value].op_type in PRODUCTS)
         return passed + sum(self._find_border(own, border, seen) for own in inputs)
 
     def _gathered(self, value: str) -> str:

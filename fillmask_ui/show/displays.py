@@ -16,6 +16,7 @@ from fillmask_ui.evaluation import EvaluatedText, Rows, Summary, summarize
 from fillmask_ui.evaluation.catalogue import figures_of
 from fillmask_ui.evaluation.running_sums import token_example
 from fillmask_ui.filling.candidates import MAX_JOINT_MASKS
+from fillmask_ui.filling.logit_lens import LogitLens
 from fillmask_ui.filling.word_surprisal import SentenceSurprisal
 from fillmask_ui.records import ROLES, Filling
 from fillmask_ui.show import answers
@@ -69,6 +70,14 @@ def _surprisal_rows(found: SentenceSurprisal) -> Iterator[Row]:
         best = {"wanted": own.wanted[0].word, "wanted_probability": own.wanted[0].probability}
         place = {"word": own.word.text, "start": own.word.start, "end": own.word.end}
         yield {**place, **said, "tokens": len(own.parts), **best}
+
+
+def _layer_rows(found: LogitLens) -> Iterator[Row]:
+    for token in found.positions:
+        for guess in token.layers:
+            place = {"position": token.position, "at": token.token, "layer": guess.layer}
+            true = {"true_probability": guess.true.probability} if guess.true else {}
+            yield from ({**place, **vars(own), **true} for own in guess.candidates)
 
 
 def _token_rows(rows: Rows) -> Iterator[Row]:
@@ -140,6 +149,13 @@ def _surprisal_html(found: SentenceSurprisal) -> Iterator[str]:
     values |= {"vocabulary": known, "names": candidate_names}
     count = len(found.words)
     yield _still("page/explore/surprise.html", **values, known=count, total=count)
+
+
+def _layers_html(found: LogitLens) -> Iterator[str]:
+    guesses = (guess for own in found.positions for guess in own.layers)
+    known = _listed(*itertools.chain(*(own.candidates for own in guesses)))
+    values = {"found": found, "vocabulary": known, "names": candidate_names}
+    yield _still("page/explore/layers_table.html", **values)
 
 
 def _words_html(found: SentenceComparison) -> Iterator[str]:
@@ -214,6 +230,12 @@ DISPLAYS: dict[type, Display] = {
     ),
     SentenceSurprisal: Display(
         _surprisal_rows, _surprisal_html, Bars(("word",), ("nll_nats",), _LOSS, across=False)
+    ),
+    LogitLens: Display(
+        _layer_rows,
+        _layers_html,
+        Bars(("at", "layer", "word"), ("probability",), _CHANCE, ".3~p"),
+        lambda own: own.encoding.text,
     ),
     SentenceComparison: Display(
         lambda own: (word.to_dict() for word in own.words),

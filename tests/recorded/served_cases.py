@@ -193,6 +193,7 @@ EXPLORE: dict[str, dict[str, Case]] = {
         **explore("joint", joint={**EMBEDDED, "text": TWO}),
         **explore("surprise", surprise={**EMBEDDED, "text": BOILED}),
         **explore("mattered", mattered={**EMBEDDED, "text": FRANCE, "selected": 0}),
+        **explore("layers", layers={**EMBEDDED, "text": FRANCE}, layers_refused={"text": ONE}),
         **explore("compared", compared={**EMBEDDED, "text": FRANCE, **NOISY}),
         **explore("parting", parting={"model": "embedded", **NOISY, "sentences": [NONE]}),
         **explore("pair", pair={**EMBEDDED, "text": FRANCE, "other": FRANCE.replace("F", "G")}),

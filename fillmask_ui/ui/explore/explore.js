@@ -16,7 +16,7 @@
   // What these fields may be; a link that says something else says nothing.
   const KNOWN = {
     ...{ unit: ["nats", "bits"], zoom: [1, 10, 100], tint: ["difference", "a", "b"], by: ["change", "probability"] },
-    mode: ["", "mattered", "sentences", "models", "guess"],
+    mode: ["", "mattered", "sentences", "models", "guess", "layers"],
   };
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
   const PIECES = ["replay", "strip", "tokens", "bars", "stats", "candidates", "scored", "details"];
@@ -310,7 +310,8 @@
   const modes = () => [...byId("modes").children];
   const possible = ({ dataset }) => {
     const masked = hidden_word && !explore.replayed();
-    return masked || (!("needsMask" in dataset) && !(explore.replayed() && dataset.mode === "sentences"));
+    const of_text = ["sentences", "layers"].includes(dataset.mode);
+    return masked || (!("needsMask" in dataset) && !(explore.replayed() && of_text));
   };
 
   // The mode shown: the one chosen, or the first where that one needs a hidden word.

@@ -20,6 +20,7 @@ from fillmask_ui.ui.explore import sentence_strip as strip
 from fillmask_ui.ui.explore.attribution_view import contrast_words, occlusion, surprisal
 from fillmask_ui.ui.explore.divergence_view import divergent
 from fillmask_ui.ui.explore.explore_state import Action, Asked, Json, Question
+from fillmask_ui.ui.explore.layers_view import guess_layers
 from fillmask_ui.ui.session import Session
 
 # Masks in a file of whole vocabularies; each is tens of thousands of lines.
@@ -59,6 +60,7 @@ MODES = (
     Mode("sentences", "Two sentences", "the same model on a second sentence", "pair", "pair"),
     Mode("models", "Two models", "a second model on the same sentence", "compared", "apart"),
     Mode("guess", "Guess first", "the class guesses before the model tells", needs_mask=True),
+    Mode("layers", "How the guess forms", "what each layer would say", "layers", "layers"),
 )
 
 
@@ -198,6 +200,7 @@ SERVED = {
     "mattered": occlusion,
     "pair": contrast_view.contrast_sentences,
     "parting": divergent,
+    "layers": guess_layers,
     "guess": guess_view.guess,
     "guesses": guess_view.guesses,
 }

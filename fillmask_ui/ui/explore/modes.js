@@ -84,6 +84,7 @@
     paint();
     const { story = found.html, table = "" } = found.html ?? {};
     page.put(byId("found"), story ?? "");
+    document.dispatchEvent(new CustomEvent("fillmask:found", { detail: seen.version }));
     byId("said").textContent = byId("found").querySelector(".fm-say")?.textContent ?? "";
     const body = start && byId("lens-table").querySelector("tbody");
     const piece = document.createRange().createContextualFragment(table);

@@ -1,0 +1,194 @@
+"""How a guess forms: what the head of a model says to the states of each of its layers.
+
+Definition. The head (all behind the last layer: a final norm where the architecture has one, then
+the masked-LM head) turns the last hidden state of a token into logits. Here it also reads the
+states of every earlier layer, and those of the embeddings, layer 0, at the same token: what the
+model would say if its layers ended there.
+
+What it is not: the thought of a layer. The head was trained for the last layer alone, and early
+layers may keep what they know in another basis, in which it reads noise. Rivals: the tuned lens
+(arXiv:2303.08112) trains an affine map for each layer before the head, so that its guesses are less
+biased, and what it shows also depends on that training.
+
+Source:
+    The logit lens: nostalgebraist 2020, "interpreting GPT: the logit lens",
+    https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from fillmask_ui import scoring
+from fillmask_ui.batching import pad
+from fillmask_ui.errors import ModelError, OptionError, TextError
+from fillmask_ui.filling.candidates import candidates_of, check_choices
+from fillmask_ui.filling.prompt import (
+    encode_masked,
+    encode_text,
+    encode_unmasked,
+    mask_position,
+    mask_positions,
+)
+from fillmask_ui.filling.words import ROWS_PER_CALL, split_into_tokens
+from fillmask_ui.protocol import LayerStates, MaskedLM
+from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature, finite
+
+# Largest difference of a logit behind the last layer from the model's own, relative to the largest:
+# products in half precision are as far apart, a wrong layer is farther.
+_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True)
+class LayerGuess:
+    """What the head says to one token's state in one layer."""
+
+    layer: int  # 0 for the embeddings, the number of layers for the model's own answer
+    entropy_nats: float  # of the distribution over all V tokens
+    candidates: tuple[Candidate, ...]  # the K best, best first
+    true: Candidate | None = None  # the true token, where it is known
+
+
+@dataclass(frozen=True)
+class TokenLayers:
+    """One token of a text, layer by layer."""
+
+    position: int  # index in the token sequence, special tokens counted
+    token: str  # raw vocabulary string that stands there
+    layers: tuple[LayerGuess, ...]  # from the embeddings up
+
+
+@dataclass(frozen=True)
+class LogitLens(Displayed):
+    """A text layer by layer."""
+
+    encoding: Encoding
+    signature: ModelSignature
+    positions: tuple[TokenLayers, ...]  # the masks, or all tokens of a text without one
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; the shape that `fillmask-ui layers --json` prints.
+
+        A layer has the key `true` where the true token is known.
+        """
+        positions = [asdict(own) for own in self.positions]
+        for layer in (layer for own in positions for layer in own["layers"]):
+            if layer["true"] is None:
+                del layer["true"]
+        return {
+            "text": self.encoding.text,
+            "model": self.signature.name,
+            "signature": str(self.signature),
+            "positions": positions,
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """`to_dict` as JSON; an infinite NLL (an impossible token) becomes null."""
+        return json.dumps(finite(self.to_dict()), ensure_ascii=False, indent=indent)
+
+
+def layers(
+    model: MaskedLM,
+    text: str,
+    *,
+    top_k: int | None = 5,
+    mask: int | None = None,
+    word: str = "",
+    most_tokens: int | None = None,
+) -> LogitLens:
+    """What each layer would answer at the masks of a text, or without one at every token.
+
+    A text without a mask is read as it stands, nothing hidden: each token sees itself.
+
+    Args:
+        model: from `load_model`.
+        text: with masks as in `fill`, or without.
+        top_k: tokens listed for each layer, 1 to 100, best first; None for the whole vocabulary.
+        mask: the only mask to look at, counted from 0.
+        word: the true word at the masks, which is followed if it is one token.
+        most_tokens: tokens looked at, from the left; all by default.
+
+    Raises:
+        TextError: if the text is blank or too long.
+        OptionError: for a number out of range.
+        ModelError: if the model does not show its layers.
+
+    >>> from fillmask_ui import load_model
+    >>> found = layers(load_model("embedded"), "The capital of France is [MASK].", word="Paris")
+    >>> [guess.candidates[0].word for guess in found.positions[0].layers][-1]
+    'paris'
+    """
+    check_choices(top_k, ())
+    vocabulary = model.vocabulary
+    blank = not text.strip()
+    masked = blank or vocabulary.mask_id in encode_text(vocabulary, text).ids
+    encoding = (encode_masked if masked else encode_unmasked)(model, text)
+    if mask is not None:
+        positions: tuple[int, ...] = (mask_position(encoding, vocabulary, mask),)
+    else:
+        every = tuple(range(len(encoding)))
+        positions = mask_positions(encoding, vocabulary) if masked else every
+    positions = positions[:most_tokens]
+    true = [None if masked else encoding.ids[position] for position in positions]
+    if masked and word:
+        true = [_sole_token(model, encoding, position, word) for position in positions]
+    guesses: list[list[LayerGuess]] = [[] for _ in positions]
+    for layer, start, logits in _logits(model, encoding, positions):
+        values = scoring.exponentials(logits)
+        log_probs, entropies = values.log_probabilities, values.entropy_nats.tolist()
+        top = scoring.top_k(log_probs, top_k)
+        for row, entropy in enumerate(entropies):
+            best = candidates_of(vocabulary, top.token_ids[row], top.nll_nats[row])
+            own = _followed(model, log_probs[row : row + 1], true[start + row])
+            guesses[start + row].append(LayerGuess(layer, entropy, best, own))
+    shown = tuple(
+        TokenLayers(position, encoding.tokens[position], tuple(own))
+        for position, own in zip(positions, guesses, strict=True)
+    )
+    return LogitLens(encoding, model.signature, shown)
+
+
+def _sole_token(model: MaskedLM, encoding: Encoding, position: int, word: str) -> int | None:
+    """The token that a word is at a mask; None if it is none or several."""
+    with suppress(OptionError, TextError):  # it cannot be spelled, or is too long
+        (split,) = split_into_tokens(model, encoding, position, [word])
+        if len(split.ids) == 1:
+            return split.ids[0]
+    return None
+
+
+def _followed(model: MaskedLM, log_probs: np.ndarray, token_id: int | None) -> Candidate | None:
+    """A token among log-probabilities [1, V]."""
+    if token_id is None:
+        return None
+    (rank,), nll = scoring.ranks(log_probs, np.array([token_id])), -log_probs[0, token_id] + 0.0
+    names = model.vocabulary.token(token_id), model.vocabulary.word(token_id)
+    return Candidate(int(rank), token_id, *names, float(np.exp(-nll)), float(nll))
+
+
+def _logits(
+    model: MaskedLM, encoding: Encoding, positions: tuple[int, ...]
+) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Number of a layer, index of its first position, logits [M, V]: some positions at a time."""
+    if not isinstance(model, LayerStates):
+        raise ModelError(f"{model.signature.name} does not show its layers: choose another model")
+    batch = pad([np.array(encoding.ids)], model.vocabulary.pad_id)  # [1, T]
+    states = model.layer_states(batch.input_ids[0])
+    for start in range(0, len(positions), ROWS_PER_CALL):
+        cols = np.array(positions[start : start + ROWS_PER_CALL])  # [M]
+        for layer, own in enumerate(states[:-1]):
+            yield layer, start, model.layer_logits(own, cols)
+        # The last is what `fill` says, to the last digit.
+        asked = batch.input_ids, batch.attention_mask, np.zeros_like(cols), cols
+        answer = model.logits_at(*asked)
+        difference = np.abs(model.layer_logits(states[-1], cols) - answer).max()
+        if difference > _TOLERANCE * max(1.0, float(np.abs(answer).max())):
+            raise ModelError(
+                f"{model.signature.name} does not show its layers: its last one gives logits that "
+                f"are off by {difference:g}; choose another model"
+            )
+        yield len(states) - 1, start, answer
