@@ -14,7 +14,7 @@ Source:
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -65,8 +65,7 @@ class FillmaskLM(LM):
         self, pretrained: Any = "embedded", within_word: bool = False, **options: Any
     ) -> None:
         super().__init__()
-        known = {"within_word", "pretrained"} | {own.name for own in fields(ModelChoice)}
-        known -= {"reference"}
+        known = {"within_word", "pretrained", *vars(ModelChoice())} - {"reference"}
         own = {name: value for name, value in options.items() if not name.endswith("batch_size")}
         if strange := own.keys() - known:
             raise OptionError(unknown("model argument", min(strange), known))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Annotated
 
@@ -40,11 +40,8 @@ def export(
         replace(choice, reference=reference), output, force=force, load=load
     )
     made: list[Variant] = []
-    try:
+    with _keeping(made, output):
         made.extend(results(steps, Variant))
-    except KeyboardInterrupt:
-        tell(_kept_note(made, output))
-        raise
     for variant in made:
         if as_json:
             print_json(variant.to_dict())
@@ -55,10 +52,15 @@ def export(
             )
 
 
-def _kept_note(made: list[Variant], output: object) -> str:
-    """What an interruption leaves."""
-    names = ", ".join(variant.path.name for variant in made) or "nothing"
-    return f"\nstopped; {names} is complete in {output}"
+@contextmanager
+def _keeping(made: list[Variant], output: object) -> Iterator[None]:
+    """Tell what an interruption inside leaves."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        names = ", ".join(variant.path.name for variant in made) or "nothing"
+        tell(f"\nstopped; {names} is complete in {output}")
+        raise
 
 
 @with_options
@@ -123,14 +125,12 @@ def quantize(
     made: list[Variant] = []
     rows: list[VariantFigures] = []  # the model's own first; empty if nothing is measured
     try:
-        for result in results(measured_steps, (Variant, VariantFigures)):
-            if isinstance(result, Variant):
-                made.append(result)
-            elif isinstance(result, VariantFigures):
-                rows.append(result)
-    except KeyboardInterrupt:
-        tell(_kept_note(made, output))
-        raise
+        with _keeping(made, output):
+            for result in results(measured_steps, (Variant, VariantFigures)):
+                if isinstance(result, Variant):
+                    made.append(result)
+                elif isinstance(result, VariantFigures):
+                    rows.append(result)
     finally:
         _report(made, rows, as_json=as_json)
     if address := target.push(output):

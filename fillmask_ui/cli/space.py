@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +17,7 @@ from fillmask_ui.files import asset, expanded, write_text, writing
 
 # Shipped folders that the page reads, which lie beside the package there as in a clone.
 _ASSETS = ("model", "texts")
-# The hub takes larger files by Git LFS alone.
+# The hub takes larger files by Git LFS alone, which .gitattributes asks for by their endings.
 _LARGE_BYTES = 10 * 1024**2
 _APP = '''"""The page, as a Space runs it; a Space is public."""
 
@@ -67,11 +66,12 @@ def space(
         for path in sorted(source.rglob("*"))
         if path.is_file() and not _is_left_out(path.relative_to(source))
     }
+    large = sorted({path.suffix for path in copied.values() if path.stat().st_size > _LARGE_BYTES})
     texts = {
         "README.md": _card(),
         "app.py": _APP,
         "requirements.txt": _requirements(),
-        ".gitattributes": _large_files(copied.values()),
+        ".gitattributes": "".join(f"*{own} filter=lfs diff=lfs merge=lfs -text\n" for own in large),
     }
     with writing(target):
         for fresh, path in copied.items():
@@ -120,9 +120,3 @@ def _requirements() -> str:
             "(pip install -e . in a clone)"
         ) from error
     return "".join(f"{own}\n" for own in declared if "extra ==" not in own)
-
-
-def _large_files(files: Iterable[Path]) -> str:
-    """.gitattributes: the kinds of files of which some are large."""
-    kinds = {path.suffix for path in files if path.stat().st_size > _LARGE_BYTES}
-    return "".join(f"*{kind} filter=lfs diff=lfs merge=lfs -text\n" for kind in sorted(kinds))

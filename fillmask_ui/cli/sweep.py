@@ -20,9 +20,9 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.files import check_target, write_text
 from fillmask_ui.runs import Engine
 from fillmask_ui.show.sweep import by_data, cells_table, notes, page, sections
-from fillmask_ui.sweeps import Step, Sweep, SweepCell, SweepTable, perform_sweep, read_sweep
-from fillmask_ui.sweeps.sweep_perform import BEGUN, FAILED, KEPT, MEASURING
-from fillmask_ui.sweeps.sweep_table import sweep_table
+from fillmask_ui.sweeps.sweep_file import Sweep, SweepCell, read_sweep
+from fillmask_ui.sweeps.sweep_perform import BEGUN, FAILED, KEPT, MEASURING, Step, perform_sweep
+from fillmask_ui.sweeps.sweep_table import SweepTable, sweep_table
 
 
 @options.with_options

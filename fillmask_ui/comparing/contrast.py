@@ -117,13 +117,6 @@ class ContrastedWord:
             return None
         return self.other_nll_nats - self.nll_nats
 
-    @property
-    def rank_change(self) -> int | None:
-        """How many places higher the candidate ranks it."""
-        if self.rank is None or self.other_rank is None:
-            return None
-        return self.rank - self.other_rank
-
 
 @dataclass(frozen=True)
 class Contrast(Displayed):

@@ -57,9 +57,7 @@ def texts_of(
 
 
 def _columns(
-    names: Collection[str],
-    column: str | Sequence[str] | None,
-    pairs: tuple[str | None, ...] | None,
+    names: Collection[str], column: str | Sequence[str] | None, pairs: tuple[str | None, ...] | None
 ) -> tuple[str, ...]:
     if pairs is not None:
         asked = pairs if column is None else tuple(column)

@@ -30,7 +30,6 @@ def fetch_model(
     parsed: Reference, runtime: str, onnx_file: str | None, report: ProgressCallback
 ) -> layout.ModelFiles:
     """The files of a model on the hub, from the cache if they are there."""
-
     folder = _fetch(parsed, lambda own: pick_weights(parsed.name, own, runtime, onnx_file), report)
     found = layout.files_in_folder(parsed.name, folder, runtime, onnx_file)
     return replace(found, commit=folder.name)

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from fillmask_ui.show.numbers import cell_text, interval_text, signed_percent
 from fillmask_ui.show.table import Column, Table
-from fillmask_ui.sweeps import Entry, Spread, SweepTable
+from fillmask_ui.sweeps.sweep_table import Entry, Spread, SweepTable
 
 # Heading of a column of the CSV file -> key of `Entry.to_dict`, and the end of an interval.
 _FIRST = ("model", "data", "metric", "seed", "state", "progress", "figure", "unit")

@@ -1,11 +1,11 @@
 """Names of tokens and words, and how a rank changes from one model to another."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fillmask_ui.comparing import ComparedJoint, Contrast, ContrastedWord
+from fillmask_ui.comparing.contrast import ComparedJoint, Contrast, ContrastedWord
 from fillmask_ui.models.vocabulary import SubwordPrefixes
 from fillmask_ui.records import Candidate
 
@@ -70,23 +70,20 @@ def candidate_names(candidates: Sequence[Candidate], vocabulary: Spelling) -> li
     ]
 
 
-class TokenNames:
-    """Names of tokens without a vocabulary at hand, by their subword prefixes.
+def token_names(tokens: Iterable[str]) -> Callable[..., str]:
+    """What names tokens by their subword prefixes; the `first` of a text cannot be an ending.
 
-    >>> names = TokenNames(["play", "##ing"])
-    >>> names("play"), names("##ing"), names("[UNK]")
-    ('play', '…ing', '[UNK]')
+    >>> name = token_names(["play", "##ing"])
+    >>> name("play"), name("##ing"), name("[UNK]"), name("##ing", first=True)
+    ('play', '…ing', '[UNK]', 'ing')
     """
+    prefixes = SubwordPrefixes.of(tokens)
 
-    def __init__(self, tokens: Iterable[str]) -> None:
-        self._prefixes = SubwordPrefixes.of(tokens)
+    def name(token: str, *, first: bool = False) -> str:
+        ending = not first and prefixes.is_continuation(token)
+        return token_name(token, prefixes.word(token), ending)
 
-    def __call__(self, token: str, *, first: bool = False) -> str:
-        """The name of a token; the `first` of a text cannot be an ending."""
-        prefixes = self._prefixes
-        return token_name(
-            token, prefixes.word(token), not first and prefixes.is_continuation(token)
-        )
+    return name
 
 
 def compared_name(row: ContrastedWord, first: Spelling, second: Spelling) -> str:
@@ -132,14 +129,14 @@ def rank_change(row: ContrastedWord) -> RankChange:
     """How many places higher the candidate ranks a word; blank without two ranks.
 
     >>> from types import SimpleNamespace as Row
-    >>> rank_change(Row(rank=4, other_rank=2, rank_change=2))
+    >>> rank_change(Row(rank=4, other_rank=2))
     RankChange(arrow='▲2', said='2 places up, from 4 to 2')
-    >>> rank_change(Row(rank=1, other_rank=1, rank_change=0))
+    >>> rank_change(Row(rank=1, other_rank=1))
     RankChange(arrow='=', said='stays at 1')
     """
-    change = row.rank_change
-    if change is None:
+    if row.rank is None or row.other_rank is None:
         return RankChange("", "")
+    change = row.rank - row.other_rank
     if not change:
         return RankChange("=", f"stays at {row.rank:,}")
     count = f"{abs(change):,} place{'s' if abs(change) > 1 else ''}"

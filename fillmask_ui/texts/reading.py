@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,17 +13,10 @@ from typing import IO, Any, final
 
 from fillmask_ui.errors import DataError, opening
 from fillmask_ui.files import asset
+from fillmask_ui.filling.prompt import MAX_CHARACTERS
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource, file_bytes, standard_input, text_files
-from fillmask_ui.texts.rows import (
-    MAX_CHARACTERS,
-    Cells,
-    OrderedRows,
-    pick,
-    read_parquet,
-    read_rows,
-    shuffled_positions,
-)
+from fillmask_ui.texts.rows import Cells, OrderedRows, ordered, read_parquet, read_rows
 from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, STDIN, TextSource
 
 
@@ -111,10 +104,10 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
 
             rows = open_dataset(source)
         elif source.kind == STDIN:
-            rows = _ordered(source, partial(read_rows, source, _piped(source, stdin, resources)))
+            rows = ordered(source, partial(read_rows, source, _piped(source, stdin, resources)))
         else:
             files = files_of(source)
-            rows = _ordered(source, lambda: chain.from_iterable(map(file_texts, files)))
+            rows = ordered(source, lambda: chain.from_iterable(map(file_texts, files)))
         return Texts(source, rows, resources.pop_all())
 
 
@@ -132,16 +125,6 @@ def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) ->
         return nullcontext(copy)
 
     return ByteSource(given.name, again)
-
-
-def _ordered(source: TextSource, texts: Callable[[], Iterator[Cells]]) -> OrderedRows:
-    """Examples in the source's order; `texts` restarts from the beginning at each call."""
-    if source.shuffle:
-        available = sum(1 for _ in texts())
-        positions = shuffled_positions(available, source.seed, source.samples)
-        return pick(texts(), positions), available
-    rows = (Example(index, *cells) for index, cells in enumerate(texts()))
-    return islice(rows, source.samples), None
 
 
 def files_of(source: TextSource) -> tuple[TextSource, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from importlib import import_module
 from itertools import chain, groupby, islice
 from typing import Any, TypeAlias
@@ -164,6 +164,16 @@ def as_text(value: object, column: str, place: str) -> str:
         return value or ""
     kind = type(value).__name__
     raise DataError(f"{place}: column {column!r} holds {kind}, text was wanted (--column)")
+
+
+def ordered(source: TextSource, texts: Callable[[], Iterator[Cells]]) -> OrderedRows:
+    """Examples in the source's order; `texts` restarts from the beginning at each call."""
+    if source.shuffle:
+        available = sum(1 for _ in texts())
+        positions = shuffled_positions(available, source.seed, source.samples)
+        return pick(texts(), positions), available
+    rows = (Example(index, *cells) for index, cells in enumerate(texts()))
+    return islice(rows, source.samples), None
 
 
 def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.ndarray:

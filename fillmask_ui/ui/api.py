@@ -12,7 +12,7 @@ from typing import Any, TypedDict, get_args, get_type_hints
 import gradio as gr
 
 from fillmask_ui import comparing, filling, records
-from fillmask_ui.comparing import ComparedJoint, Contrast
+from fillmask_ui.comparing.contrast import ComparedJoint, Contrast
 from fillmask_ui.errors import FillmaskError, OptionError, explain
 from fillmask_ui.files import visible
 from fillmask_ui.filling import MAX_TOP_K

@@ -96,12 +96,12 @@ def html_block(value: str = "", *, js_on_load: str | None = None, **options: Any
     return gr.HTML(value, js_on_load=js_on_load, apply_default_css=False, **options)
 
 
-def clickable_table(value: str = "", **options: Any) -> gr.HTML:
+def clickable_table(**options: Any) -> gr.HTML:
     """Tables, chips or buttons; the event `row` carries the `key` of the one clicked."""
-    return html_block(value, js_on_load=static("table.js"), **options)
+    return html_block(js_on_load=static("table.js"), **options)
 
 
-def bridge(script: str, value: str = "", **names: str) -> gr.HTML:
+def bridge(script: str, **names: str) -> gr.HTML:
     """An invisible script from `static/on_load/`, whose triggers become events of the component.
 
     `names` replace the words in capitals in the script.
@@ -109,7 +109,7 @@ def bridge(script: str, value: str = "", **names: str) -> gr.HTML:
     source = static(script)
     for name, meant in names.items():
         source = source.replace(name, meant)
-    return html_block(value, js_on_load=source, visible="hidden")
+    return html_block(js_on_load=source, visible="hidden")
 
 
 def answered(function: Served, session: Session, values: Any) -> dict[str, Any]:

@@ -183,10 +183,7 @@ def figure(
 
 
 def answer(
-    session: Session,
-    show: Callable[[Asked], Shown],
-    request: Request,
-    needs_model: bool = True,
+    session: Session, show: Callable[[Asked], Shown], request: Request, needs_model: bool = True
 ) -> dict[str, Any]:
     """The JSON answer for a figure.
 

@@ -86,8 +86,8 @@ class Alone:
     hidden: str  # what stood there; blank where a mask cannot bring it back
 
 
-def alone(token: MeasuredToken, mask_token: str, most: int = MAX_TEXT_CHARACTERS) -> Alone:
-    """The text with only this token hidden; a much longer one is cut to `most` characters or so."""
+def alone(token: MeasuredToken, mask_token: str) -> Alone:
+    """The text with only this token hidden; a much longer one is cut to about what a link holds."""
     text = token.row.text
     start, end = token.row.spans[token.entry].tolist()
     # Some tokenizers count the blank before a word as part of it.
@@ -96,8 +96,9 @@ def alone(token: MeasuredToken, mask_token: str, most: int = MAX_TEXT_CHARACTERS
     left, word, right = text[:start], text[start:end], text[end:]
     # A part of a word is another token than the same letters alone.
     part = word[:1].isalnum() and (left[-1:].isalnum() or right[:1].isalnum())
-    if len(text) > most:
-        left, right = left[-most // 2 :], right[: most // 2]
+    if len(text) > MAX_TEXT_CHARACTERS:
+        half = MAX_TEXT_CHARACTERS // 2
+        left, right = left[-half:], right[:half]
     left = normalise_masks(left, mask_token)
     return Alone(f"{left}{mask_token}{right}", left.count(mask_token), "" if part else word)
 

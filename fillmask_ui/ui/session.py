@@ -249,13 +249,10 @@ class Answers:
         size = candidates + _characters(question) // _CHARACTERS_A_CANDIDATE
         with self._lock:
             self._answers[question] = answer, size
-            total = self._total()
+            total = sum(size for _, size in self._answers.values())
             while len(self._answers) > MOST_ANSWERS or total > MOST_CANDIDATES:
                 _, (_, dropped) = self._answers.popitem(last=False)
                 total -= dropped
-
-    def _total(self) -> int:
-        return sum(size for _, size in self._answers.values())
 
 
 def _candidates(answer: Any) -> int:

@@ -22,7 +22,7 @@ from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.charts import charts
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import conclusion_text, story_text
-from fillmask_ui.show.words import TokenNames
+from fillmask_ui.show.words import token_names
 from fillmask_ui.ui.evaluate import result_view, view
 from fillmask_ui.ui.evaluate.result_view import (
     DIFFERENT,
@@ -130,7 +130,7 @@ def test_endings_have_one_name_and_show_their_token():
     assert ">“…ing”" in worst
     for source in (table, worst):
         assert "##" not in re.sub(r'title="[^"]*"', "", source)
-    bytes_ = TokenNames(["Ġthe", "ing"])
+    bytes_ = token_names(["Ġthe", "ing"])
     assert [bytes_("Ġthe"), bytes_("ing"), bytes_("The", first=True)] == ["the", "…ing", "The"]
 
 

@@ -62,10 +62,7 @@ class Unmasking(Metric):
     token_columns = ("step", "written_id", "written_token", "written_probability")
 
     hidden_share: float = option(
-        0.15,
-        "Unmasking: share of the tokens hidden, above 0 and at most 1.",
-        metavar="P",
-        most=1,
+        0.15, "Unmasking: share of the tokens hidden, above 0 and at most 1.", metavar="P", most=1
     )
     decoding: UnmaskingOptions = field(default_factory=UnmaskingOptions)  # how they are filled
 
@@ -113,11 +110,7 @@ class UnmaskingScorer(Scorer):
     """Each of the models fills the texts by the config."""
 
     def __init__(
-        self,
-        models: Sequence[MaskedLM],
-        batch_tokens: int,
-        budget: Budget,
-        config: UnmaskingConfig,
+        self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget, config: UnmaskingConfig
     ) -> None:
         super().__init__(models, batch_tokens, budget)
         self._config = config

@@ -22,7 +22,7 @@ from fillmask_ui.show.answers import masked_figures, sentence, summary_html
 from fillmask_ui.show.figures import ROLES, comparison_table, figures_table, models_of, own_groups
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import engines_text, model_label, story_text
-from fillmask_ui.show.words import TokenNames, candidate_names
+from fillmask_ui.show.words import candidate_names, token_names
 from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Status
 from fillmask_ui.ui.run_tokens import reading_values, replayed
@@ -197,7 +197,7 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> dict[
         "low": wanted.low,
         "high": f"{wanted.high:g}" if wanted.high < math.inf else "any",
         "pair": pair,
-        "names": TokenNames(name for own in found.tokens for name in (own.token, own.top_token)),
+        "names": token_names(name for own in found.tokens for name in (own.token, own.top_token)),
     }
     worst = [(number, token, excerpt(token)) for number, token in few]
     return {
@@ -205,23 +205,19 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> dict[
             "page/evaluate/tokens.html", found=found, saw=SAW, around=_CONTEXT, **values
         ),
         "worst": render(
-            "page/evaluate/worst.html",
-            tokens=worst,
-            each_way=each_way,
-            count=found.count,
-            **values,
+            "page/evaluate/worst.html", tokens=worst, each_way=each_way, count=found.count, **values
         ),
     }
 
 
-def excerpt(token: TokenExample, around: int = _EXCERPT) -> tuple[str, str]:
-    """About `around` characters before and after a token, cut between words."""
+def excerpt(token: TokenExample) -> tuple[str, str]:
+    """About `_EXCERPT` characters before and after a token, cut between words."""
     before, after = token.text[: token.start], token.text[token.end :]
-    if len(before) > around:
-        before = before[-around:]
+    if len(before) > _EXCERPT:
+        before = before[-_EXCERPT:]
         before = "… " + (before.partition(" ")[2] or before)
-    if len(after) > around:
-        after = after[:around]
+    if len(after) > _EXCERPT:
+        after = after[:_EXCERPT]
         after = (after.rpartition(" ")[0] or after) + " …"
     return before, after
 

@@ -219,12 +219,7 @@ def _page_jobs(all_jobs: EvaluationJobs, request: gr.Request) -> PageJobs:
 
 
 # Actions on the chosen run: name of the button -> its label.
-RUN_BUTTONS = {
-    "show": "Show",
-    "compare": "Compare",
-    "resume": "Resume",
-    "delete": "Delete",
-}
+RUN_BUTTONS = {"show": "Show", "compare": "Compare", "resume": "Resume", "delete": "Delete"}
 # Downloads of the shown run: name of the button -> its label.
 FILE_BUTTONS = {"csv": "CSV", "json": "JSON", "report": "Report"}
 _QUICK = "int8 against full precision, 100 texts"

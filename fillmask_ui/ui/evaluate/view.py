@@ -256,10 +256,7 @@ def run_list(page_jobs: PageJobs, chosen: str = "") -> Parts:
 
 
 def _menus(names: list[str], chosen: str | None = None) -> Parts:
-    return {
-        "picked": gr.update(choices=names, value=chosen),
-        "other": gr.update(choices=names),
-    }
+    return {"picked": gr.update(choices=names, value=chosen), "other": gr.update(choices=names)}
 
 
 @noticing(said)

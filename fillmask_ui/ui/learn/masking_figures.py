@@ -3,18 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import fillmask_ui.lessons.token_losses as ledger
 from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation.summary import GroupFigures, ModelFigures
 from fillmask_ui.filling import fill_at
 from fillmask_ui.filling.words import characters
 from fillmask_ui.lessons.masked_text import MaskedText, each_kind, encoded, hide, mask_text, shares
-from fillmask_ui.lessons.token_losses import (
-    by_kind,
-    evaluated,
-    mixed_mean_nats,
-    over_seeds,
-    token_losses,
-)
 from fillmask_ui.masking import DEFAULT_SHARES, KINDS, UNCHANGED, MaskRecipe
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
@@ -133,7 +127,7 @@ def _show_losses(asked: Asked) -> Any:
     """The losses as far as they are revealed, and on demand what the evaluator says."""
     model, seed = asked.model, asked["seed"]
     text = mask_text(model, asked["text"], seed)
-    lines = token_losses(model, text)
+    lines = ledger.token_losses(model, text)
     if not lines:
         return _without_lines(model, text, seed), {"lines": "1", "evaluated": ""}
     shown = len(lines)
@@ -148,7 +142,7 @@ def _show_losses(asked: Asked) -> Any:
         "revealed": lines[:shown],
         "count": len(lines),
         "mean": lines[-1].mean_nats,
-        "figures": evaluated(model, text.encoding.text, seed) if asks else None,
+        "figures": ledger.evaluated(model, text.encoding.text, seed) if asks else None,
     }
     return values, {"lines": str(shown), "evaluated": question if asks else ""}
 
@@ -168,7 +162,7 @@ def _show_kind_losses(asked: Asked) -> Any:
     model, seed = asked.model, asked["seed"]
     text = mask_text(model, asked["text"], seed)
     seeds, pooled = _pooled(asked, text.encoding)
-    one = _kinds_and_all(evaluated(model, text.encoding.text, seed)) if text.chosen else {}
+    one = _kinds_and_all(ledger.evaluated(model, text.encoding.text, seed)) if text.chosen else {}
     many = _kinds_and_all(pooled)
     most = max(loss.mean_nll_nats for loss in (*one.values(), *many.values())) or 1.0
     losses = {f"seed {seed}": one, f"{seeds} seeds": many}
@@ -176,7 +170,7 @@ def _show_kind_losses(asked: Asked) -> Any:
 
 
 def _kinds_and_all(figures: ModelFigures) -> dict[str, GroupFigures | ModelFigures]:
-    return {**by_kind(figures), "all": figures}
+    return {**ledger.by_kind(figures), "all": figures}
 
 
 @figure(
@@ -184,15 +178,12 @@ def _kinds_and_all(figures: ModelFigures) -> dict[str, GroupFigures | ModelFigur
     "The mean with other shares of kinds",
     _SEEDED[0],
     control(
-        "slider",
-        "unchanged",
-        "Left unchanged, of the chosen tokens",
-        *(0, 90, 5, _UNCHANGED, " %"),
+        "slider", "unchanged", "Left unchanged, of the chosen tokens", *(0, 90, 5, _UNCHANGED, " %")
     ),
 )
 def _show_mix(asked: Asked) -> Any:
     seeds, pooled = _pooled(asked, encoded(asked.model, asked["text"]))
-    losses = {kind: group.mean_nll_nats for kind, group in by_kind(pooled).items()}
+    losses = {kind: group.mean_nll_nats for kind, group in ledger.by_kind(pooled).items()}
     if len(losses) < len(KINDS):
         raise TextError(
             f"{seeds} seeds give this short text no token of the kind "
@@ -202,8 +193,8 @@ def _show_mix(asked: Asked) -> Any:
     return {
         "mask": losses["mask"],
         "unchanged": unchanged,
-        "mixed": mixed_mean_nats(losses, unchanged / 100),
-        "usual": mixed_mean_nats(losses, _UNCHANGED / 100),
+        "mixed": ledger.mixed_mean_nats(losses, unchanged / 100),
+        "usual": ledger.mixed_mean_nats(losses, _UNCHANGED / 100),
         "usual_share": _UNCHANGED,
         "most": max(losses.values()) or 1.0,
         "many": seeds,
@@ -215,6 +206,8 @@ def _pooled(asked: Asked, encoding: Encoding) -> tuple[int, ModelFigures]:
     seeds = min(POOLED_SEEDS, _POOLED_TOKENS // len(encoding) + 1)
 
     def measure(told: Callable[[int, int], None]) -> ModelFigures:
-        return over_seeds(asked.model, encoding.text, range(seeds), lambda seen: told(seen, seeds))
+        return ledger.over_seeds(
+            asked.model, encoding.text, range(seeds), lambda seen: told(seen, seeds)
+        )
 
     return seeds, asked.counted(("pooled losses", encoding.text), "seeds", measure)

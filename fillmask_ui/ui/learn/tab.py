@@ -67,8 +67,7 @@ def _step(step: Step, element: str) -> None:
         _text(f"### {step.title}\n\n{step.text}")
         if step.figure:
             components.html_block(
-                FIGURES[step.figure].form_html(),
-                js_on_load=components.static("figure_mounted.js"),
+                FIGURES[step.figure].form_html(), js_on_load=components.static("figure_mounted.js")
             )
         if step.after:
             _text(step.after)
