@@ -50,7 +50,7 @@ from fillmask_ui.ui.session import Session
 MOST_BODY = 4096  # bytes of a request
 _STUDENT = re.compile(r"[0-9a-f]{32}")
 # Requests of one phone, and of one address, behind which a whole hall can be: rate a second, burst.
-PHONE_RATE, ADDRESS_RATE = (2.0, 20.0), (300.0, 3000.0)
+PHONE_RATE, ADDRESS_RATE = (2.0, 20.0), (500.0, 3000.0)
 _LOCAL = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # noqa: S104 - addresses no phone reaches
 
 T = TypeVar("T")

@@ -137,6 +137,7 @@
   }
 
   function strike() {
+    document.activeElement.blur(); // else the next word would have the focus
     if (chosen) lead({ do: "strike", text: chosen });
     chosen = "";
   }
@@ -225,7 +226,7 @@
       }
       event.stopImmediatePropagation();
       if (writing && event.key === "Escape") return event.target.blur();
-      const pressing = event.key === " " && event.target.closest?.("button");
+      const pressing = event.key === " " && event.target.closest?.("button:not([data-strike])");
       if (writing || pressing || !KEYS[event.key]) return;
       event.preventDefault();
       if (!event.repeat) KEYS[event.key]();
