@@ -43,6 +43,12 @@ def classes() -> ClassStore:
     return ClassStore(user_folder("runs"))
 
 
+def class_named(run: str) -> str | None:
+    """The class of a name or the beginning of one, unless a run begins so."""
+    name = classes().find(run)
+    return name if name == run or not any(own.startswith(run) for own in store().names()) else None
+
+
 def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
     """The object that `--json` prints of a run."""
     own = {"notes": list(info.notes), "signature": info.signature, "run": info.name}
@@ -156,7 +162,7 @@ def show(run: RunName, as_json: Json = False) -> None:
     """Show the figures of a run, computed from its rows."""
     from fillmask_ui.show.sentences import engines_text
 
-    if name := classes().find(run):
+    if name := class_named(run):
         _show_class(name, as_json)
         return
     opened = store().open(run)
@@ -216,13 +222,13 @@ def delete(
     found = store()
     # One run may be named twice, by its name and as `latest`.
     kept = classes()
-    names = dict.fromkeys(kept.find(name) or found.folder(name).name for name in runs)
+    names = dict.fromkeys(class_named(name) or found.folder(name).name for name in runs)
     if not yes:
         if not sys.stdin.isatty():
             raise OptionError("this is not a terminal, so there is no question: confirm with --yes")
         typer.confirm(f"delete {', '.join(names)}?", abort=True)
     for name in names:
-        deleted = kept.delete(name) if kept.find(name) else found.delete(name)
+        deleted = kept.delete(name) if name in kept.names() else found.delete(name)
         say(f"deleted {visible(deleted)}")
 
 
@@ -243,7 +249,7 @@ def export(
     from fillmask_ui.runs.tokens import FORMATS, write_text
     from fillmask_ui.runs.tokens import export as export_rows
 
-    if name := classes().find(run):
+    if name := class_named(run):
         _export_class(name, output, file_format)
         return
     opened = store().open(run)

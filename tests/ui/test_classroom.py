@@ -152,6 +152,15 @@ def test_a_phone_that_floods_is_slowed_and_others_are_not(hall):
     assert hall.phone(own).status_code == 200
 
 
+def test_a_wall_that_floods_and_rooms_without_end(hall):
+    headers = {"x-class-secret": hall.secret}
+    codes = [hall.http.get(f"/{hall.code}/wall", headers=headers).status_code for _ in range(60)]
+    assert (codes[0], codes[-1]) == (200, 429)
+    opened = [hall.http.post("/", json={"base": "http://a/class/"}) for _ in range(30)]
+    assert (opened[0].status_code, opened[-1].status_code) == (200, 429)
+    assert opened[-1].headers["retry-after"] == "3"
+
+
 def test_buckets_fill_again_and_are_bounded():
     throttle = Throttle(rate=1.0, burst=2, most=3)
     assert [throttle.admit("a", 0.0) for _ in range(3)] == [True, True, False]
@@ -172,7 +181,12 @@ def test_rooms_are_bounded_in_number_and_age(monkeypatch):
     first, second = all_rooms.add(make), all_rooms.add(make)
     with pytest.raises(DataError, match="holds 2 classes"):
         all_rooms.add(make)
-    clock.now += rooms.STALE_SECONDS + 1
+    first.join("0" * 32)
+    clock.now += rooms.EMPTY_SECONDS + 1
+    second.seen = clock.now
+    with pytest.raises(DataError, match="holds 2 classes"):
+        all_rooms.add(make)
+    clock.now += rooms.STALE_SECONDS - rooms.EMPTY_SECONDS
     second.seen = clock.now
     third = all_rooms.add(make)  # in the place of the one whose wall is gone
     assert all_rooms.get(first.run.code) is None
@@ -230,6 +244,8 @@ def test_a_sentence_that_is_no_round(hall, text, said):
 def test_nobody_answered(hall):
     hall.lead("ask", text=TEXT)
     assert "Nobody has answered" in hall.lead("reveal").json()["error"]
+    assert hall.lead("ask", text=TEXT).json()["phase"] == "open"  # again
+    assert hall.say(student(), ("cat", 100)).status_code == 200
 
 
 def test_a_page_that_starts_anew_has_the_finished_rounds(tmp_path, hall):

@@ -37,7 +37,7 @@ def judge(
 ) -> ClassRound:
     """A closed round beside the model; `students` are the losses of each, in nats."""
     if not pooled.students:
-        raise OptionError("nobody has answered yet: open the sentence again, or go on to another")
+        raise OptionError("nobody has answered: open the sentence again, or go on to another")
     asked = [*pooled.words.values()][:PUT_TO_MODEL]
     said = Guesses(tuple(Guess(word, 100 * share) for word, share in asked), percent=True)
     found = compare(session, model, sentence.text, said, sentence.truth)

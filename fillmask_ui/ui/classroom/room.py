@@ -23,6 +23,7 @@ MOST_STUDENTS = 1000
 MOST_ROUNDS = 100
 MOST_ROOMS = 50
 STALE_SECONDS = 120  # a room whose wall has not asked for so long makes room for another
+EMPTY_SECONDS = 15  # the same without a student
 ROOM_SECONDS = 6 * 3600  # the age at which a room whose wall is gone is closed
 LETTERS = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"  # none is taken for another
 CODE_LETTERS = 4
@@ -144,6 +145,11 @@ class Room:
             return "ended"
         return self.round.phase if self.round else "waiting"
 
+    @property
+    def kept_until(self) -> float:
+        """When it makes room for another, if its wall does not ask before."""
+        return self.seen + (STALE_SECONDS if self._students else EMPTY_SECONDS)
+
     def is_lecturer(self, secret: str) -> bool:
         return hmac.compare_digest(hashed(secret), self.run.secret_sha256)
 
@@ -164,6 +170,8 @@ class Room:
                 self._asked += done is None
                 number = self._numbers.get(sentence.text, 0) if done else self._asked
                 self.round = Round(number, sentence, "revealed" if done else "open", finished=done)
+            elif now.phase == "closed":
+                now.phase = "open"
             self._changed()
 
     def close(self) -> None:
@@ -270,8 +278,8 @@ class Rooms:
             now = self._clock()
             gone = {name for name, own in self._rooms.items() if now - own.seen > ROOM_SECONDS}
             if len(self._rooms) - len(gone) >= MOST_ROOMS:
-                oldest = min(self._rooms, key=lambda name: self._rooms[name].seen)
-                if now - self._rooms[oldest].seen < STALE_SECONDS:
+                oldest = min(self._rooms, key=lambda name: self._rooms[name].kept_until)
+                if now < self._rooms[oldest].kept_until:
                     raise DataError(
                         f"this page holds {MOST_ROOMS} classes, and all are on: try again later"
                     )

@@ -49,8 +49,10 @@ from fillmask_ui.ui.session import Session
 
 MOST_BODY = 4096  # bytes of a request
 _STUDENT = re.compile(r"[0-9a-f]{32}")
-# Requests of one phone, and of one address, behind which a whole hall can be: rate a second, burst.
-PHONE_RATE, ADDRESS_RATE = (2.0, 20.0), (500.0, 3000.0)
+# Requests of one phone, of one wall, of one address, behind which a whole hall can be, and rooms
+# opened from it: rate a second, burst.
+PHONE_RATE, WALL_RATE, ADDRESS_RATE = (2.0, 20.0), (8.0, 40.0), (500.0, 3000.0)
+OPEN_RATE = (0.2, 20.0)
 _LOCAL = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # noqa: S104 - addresses no phone reaches
 
 T = TypeVar("T")
@@ -110,7 +112,8 @@ class Classroom:
             self.store = ClassStore(user_folder("runs"))
         self.rooms = Rooms(clock)
         self._clock = clock
-        self._phones, self._addresses = Throttle(*PHONE_RATE), Throttle(*ADDRESS_RATE)
+        self._phones, self._walls = Throttle(*PHONE_RATE), Throttle(*WALL_RATE)
+        self._addresses, self._opened = Throttle(*ADDRESS_RATE), Throttle(*OPEN_RATE)
 
     def app(self) -> Starlette:
         """The routes, to be mounted at `/class`."""
@@ -136,9 +139,8 @@ class Classroom:
         """A handler within the limits, whose errors become JSON."""
 
         async def handle(request: Request) -> Response:
-            address = request.client.host if request.client else ""
             try:
-                if not self._addresses.admit(address, self._clock()):
+                if not self._addresses.admit(_address_of(request), self._clock()):
                     raise HTTPException(429, "too many requests from this address: wait a little")
                 answer = await handler(request)
             except FillmaskError as error:
@@ -171,6 +173,8 @@ class Classroom:
         room = self._room(request)
         if not room.is_lecturer(request.headers.get("x-class-secret", "")):
             raise HTTPException(403, "only the browser that opened this class leads it")
+        if not self._walls.admit(room.run.code, self._clock()):
+            raise HTTPException(429, "too many requests of this wall: wait a little")
         return room
 
     # ---- Phones
@@ -215,6 +219,8 @@ class Classroom:
         asked = await _body(request, Opening)
         secret, room = asked.secret, self.rooms.get(asked.code)
         if room is None or not room.is_lecturer(secret):
+            if not self._opened.admit(_address_of(request), self._clock()):
+                raise HTTPException(429, "many classes were opened just now: wait a minute")
             model = await run_in_threadpool(self.session.model, asked.model)
             lost = await run_in_threadpool(self._stored, asked.code, secret)
             secret = secret if lost else secrets.token_urlsafe(24)
@@ -305,6 +311,10 @@ class Classroom:
         room, target = self._lecturer(request), io.StringIO()
         write_csv(room.run.rounds, target)
         return Response(target.getvalue(), media_type="text/csv; charset=utf-8")
+
+
+def _address_of(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def _shown(room: Room) -> dict[str, Any]:

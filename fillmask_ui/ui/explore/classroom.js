@@ -58,7 +58,7 @@
       if (told) show(told);
       if (by_id("fm-class-notice").textContent.startsWith("The wall cannot")) by_id("fm-class-notice").replaceChildren();
     } catch (error) {
-      if (error.status === 404 || error.status === 403) room = null; // of a page that has started anew
+      if (error.status === 404) room = null; // of a page that has started anew
       else complain(error);
     }
     clearTimeout(timer);
@@ -101,7 +101,7 @@
     part("hide").setAttribute("aria-pressed", hiding);
     part("loss").setAttribute("aria-pressed", losing);
     const last = now.phase === "revealed" && place === slides.length - 1;
-    part("step").textContent = last ? "Result" : STEPS[now.phase];
+    part("step").textContent = last ? "Result" : unanswered() ? "Open again" : STEPS[now.phase];
     wall().querySelector(".fm-class-count").textContent = `${place < 0 ? "–" : place + 1} / ${slides.length}`;
     const card = by_id("fm-class-loss");
     card.hidden = !(losing && now.losses && now.phase === "revealed");
@@ -123,8 +123,11 @@
     lead({ do: "ask", ...slide });
   }
 
+  const unanswered = () => now.phase === "closed" && !now.answered;
+
   function step() {
-    if (now.phase === "open") lead({ do: "close" });
+    if (unanswered()) ask(place);
+    else if (now.phase === "open") lead({ do: "close" });
     else if (now.phase === "closed") lead({ do: "reveal" });
     else if (now.phase === "revealed" && place === slides.length - 1) lead({ do: "end" });
     else ask(now.phase === "ended" ? Math.max(0, place) : place + 1);
