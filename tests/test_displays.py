@@ -35,6 +35,11 @@ def test_each_record_is_a_page_a_table_and_a_chart():
     assert str(frame["rank"].dtype) == "Int64" and [*frame[frame.asked].word] == ["walking"] * 2
     found = fm.surprisal(A, "the cat sat .")
     np.testing.assert_allclose(shown(found).nll_nats.sum(), found.summary.total_nll_nats)
+    lens = fm.layers(fm.load_model(), "The cat [MASK].", word="sat")
+    (mask,), layers = lens.positions, shown(lens).groupby("layer")
+    assert layers.size().tolist() == [5] * len(mask.layers)
+    chances = [guess.true.probability for guess in mask.layers]
+    assert layers.true_probability.max().tolist() == chances
     both = fm.compare(A, B, TEXT)
     words = [own.word for mask in both.masks for own in mask.candidates]
     assert shown(both).word.tolist() == words

@@ -113,7 +113,7 @@ def layers(
         most_tokens: tokens looked at, from the left; all by default.
 
     Raises:
-        TextError: if the text is blank or too long.
+        TextError: if the text is blank, too long or lacks the `mask`.
         OptionError: for a number out of range.
         ModelError: if the model does not show its layers.
 
@@ -124,8 +124,8 @@ def layers(
     """
     check_choices(top_k, ())
     vocabulary = model.vocabulary
-    blank = not text.strip()
-    masked = blank or vocabulary.mask_id in encode_text(vocabulary, text).ids
+    wanted = mask is not None or not text.strip()
+    masked = wanted or vocabulary.mask_id in encode_text(vocabulary, text).ids
     encoding = (encode_masked if masked else encode_unmasked)(model, text)
     if mask is not None:
         positions: tuple[int, ...] = (mask_position(encoding, vocabulary, mask),)

@@ -54,6 +54,19 @@ class LiveMaskedLM(TorchMaskedLM):
         if not self._logit_bytes:
             self._placed.remove()  # `_output` places it for each call
 
+    def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
+        # To hand out hidden states transformers leaves hooks and a mark on its modules.
+        parts = [*self._model.modules()]
+        before = [({*vars(part)}, {*part._forward_hooks}) for part in parts]
+        try:
+            return super().layer_states(input_ids)
+        finally:
+            for part, (names, hooks) in zip(parts, before, strict=True):
+                for name in vars(part).keys() - names:
+                    del vars(part)[name]
+                for hook in part._forward_hooks.keys() - hooks:
+                    del part._forward_hooks[hook]
+
     def _output(self, module: Any, batch: PaddedBatch, **more: Any) -> Any:
         model = self._model
         with self._alone:

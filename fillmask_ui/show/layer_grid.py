@@ -24,8 +24,17 @@ class LayerCell(NamedTuple):
     @property
     def drawn(self) -> str:
         """The bars for the script of the page: name, share, number, whether it is the true word."""
-        bars = ((own.word, own.probability, own.kind == "hidden") for own in self.bars)
-        return json.dumps([(word, share, percent(share), true) for word, share, true in bars])
+        return json.dumps(
+            [
+                (
+                    own.word,
+                    round(own.probability, 5),
+                    percent(own.probability),
+                    own.kind == "hidden",
+                )
+                for own in self.bars
+            ]
+        )
 
 
 class Depth(NamedTuple):

@@ -266,6 +266,8 @@ _WRONG = [
     ("predict 'A [MASK].' --provider AbacusExecutionProvider", "CPUExecutionProvider"),
     ("predict --file '{long_masks}'", "no file '[MASK]"),
     ("surprise 'a [MASK]'", "the text has a mask"),
+    ("layers ' '", "the text is empty"),
+    ("layers 'a [MASK]' --top-k 0", "from 1 to 100"),
     ("surprise '{long}'", "20,002 tokens and this model takes at most 512"),
     ("predict 'A [MASK].' --baseline a --compare b", "--compare is the earlier spelling"),
     ("unmask --length 9999", "at most 512"),

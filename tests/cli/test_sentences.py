@@ -1,11 +1,11 @@
-"""`predict`, `surprise` and `unmask` as their user calls them."""
+"""`predict`, `layers`, `surprise` and `unmask` as their user calls them."""
 
 import json
 import math
 
 import pytest
 
-from fillmask_ui import compare_sentence, load_model
+from fillmask_ui import compare_sentence, layers, load_model
 from fillmask_ui.unmasking import read_history
 
 PARIS = "The capital of France is [MASK]."
@@ -60,6 +60,20 @@ def test_the_table_names_words_figures_and_what_was_wanted(fillmask):
         assert expected in nats
     totals = [float(out.split("Total ")[1].split()[0]) for out in (nats, bits)]
     assert totals[1] == pytest.approx(totals[0] / math.log(2), abs=1e-2)
+
+
+def test_layers_are_those_of_python_and_the_last_is_predict(fillmask):
+    asked = (PARIS, "-k", "3", "--json")
+    found, said = fillmask("layers", *asked).json, fillmask("predict", *asked).json
+    expected = layers(load_model("embedded"), PARIS, top_k=3).to_dict()
+    assert found == json.loads(json.dumps(expected))
+    (mask,) = found["positions"]
+    assert mask["layers"][-1]["candidates"] == said["masks"][0]["candidates"]
+    table = fillmask("layers", PARIS).stdout
+    for layer in mask["layers"]:
+        assert f"│ {layer['layer']:>5} │ {layer['entropy_nats']:14.3f} │" in table
+    whole = fillmask("layers", "[b]The[/b] cat.").stdout
+    assert "[b]The[/b] cat." in whole and "[CLS]" in whole and "Layer 6" in whole
 
 
 def test_two_models_as_json_are_what_python_says(fillmask):

@@ -38,6 +38,13 @@ def test_equals_the_folder_and_leaves_the_model_as_it_was(family, live, loaded):
     own, other = load_model(module, tokenizer=tokenizer), loaded(family, "torch")
     batch = batch_of(other.vocabulary, texts_for(family, other.vocabulary.mask_token))
     np.testing.assert_array_equal(own.logits_at(*batch), other.logits_at(*batch))
+    layers = zip(*(model.layer_states(batch.input_ids[1]) for model in (own, other)), strict=True)
+    for states in layers:
+        np.testing.assert_array_equal(*states)
+        cols = np.array([1, 0])
+        np.testing.assert_array_equal(
+            *(model.layer_logits(states[0], cols) for model in (own, other))
+        )
     assert own.max_tokens == other.max_tokens
     assert [part.training for part in module.modules()] == modes
     assert not any(part._forward_hooks for part in module.modules())

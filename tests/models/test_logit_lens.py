@@ -212,7 +212,7 @@ def test_a_text_without_a_mask_is_read_as_it_stands(loaded):
         ("a " * 70 + "[MASK]", {}, TextError),
         ("a [MASK]", {"top_k": 0}, OptionError),
         ("a [MASK]", {"mask": 1}, OptionError),
-        ("a cat", {"mask": 0}, OptionError),
+        ("a cat", {"mask": 0}, TextError),
     ],
 )
 def test_refused(loaded, text, options, error):

@@ -247,6 +247,19 @@ def vectors_of_three_senses(rng: Rng) -> Drawn:
     return {"word": word, "new": new, "right": right, "wrong": wrong, "near": near, "rows": rows}
 
 
+def best_words_by_layer(rng: Rng) -> Drawn:
+    """The best word behind each of seven layers: the true one early, once, and then to the end."""
+    truth, *others = sample(
+        rng, ["bank", "river", "tea", "cold", "money", "east", "snow", "red"], 7
+    )
+    first = int(rng.integers(4, 7))
+    early = int(rng.integers(1, first - 1))
+    rows = [
+        (layer, truth if layer in (early, *range(first, 7)) else others.pop()) for layer in range(7)
+    ]
+    return {"truth": truth, "first": first, "early": early, "lowest": rows[0][1], "rows": rows}
+
+
 # What tasks call by these names; the generator of random numbers goes before their arguments.
 DRAWS: Mapping[str, Callable[..., Any]] = {
     function.__name__: function
@@ -255,5 +268,6 @@ DRAWS: Mapping[str, Callable[..., Any]] = {
         *(class_votes, logits_at_a_temperature, kind_of_a_token, two_distributions),
         *(two_wrong_models, four_models, change_and_interval),
         *(two_vectors, values_of_a_dimension, vectors_of_three_senses),
+        best_words_by_layer,
     )
 }

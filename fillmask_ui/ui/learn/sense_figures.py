@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 import fillmask_ui.lessons.word_vectors as space
+from fillmask_ui.filling import layers
 from fillmask_ui.show.drawing import Scale
+from fillmask_ui.show.layer_grid import LayerGrid
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.figure import Asked, Control, around, control, figure
 from fillmask_ui.ui.job import Report, Waiting
@@ -160,3 +162,18 @@ def _show_nearest(asked: Asked) -> Any:
     fresh = vectors.z_scored(own)  # [1, H]
     found = space.nearest_senses(fresh[0], vectors.z_scored(vectors.vectors), vectors.senses)
     return _map(vectors, word, fresh) | {"found": found, "use": use}, taken
+
+
+@figure(
+    "layer_lens",
+    "What each layer would say",
+    control("text", "masked", "A sentence with a mask", "He went to the [MASK] to borrow money."),
+    control("text", "hidden", "Hidden word", "bank", short=True),
+)
+def _show_layers(asked: Asked) -> Any:
+    """The model's head on the states of every layer at the first mask."""
+    text, word = asked["masked"].strip(), asked["hidden"][:50].strip()
+    found = asked.slowly(
+        ("layers", text, word), lambda _: layers(asked.model, text, mask=0, word=word)
+    )
+    return {"grid": LayerGrid.of(found, asked.model.vocabulary)}
