@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, TextError
+from fillmask_ui.filling.guesses import Guess
 from fillmask_ui.lessons.class_rounds import (
-    Guess,
     Split,
     parse_sentence,
     pool,
@@ -46,7 +46,7 @@ def test_losses_by_hand():
     assert half.nll_nats("tea", V) == pytest.approx(-math.log(0.495 + 0.000198 + 0.00001))
     assert wrong.nll_nats("tea", V) == pytest.approx(math.log(100 * V))  # the largest there is
     pooled = pool([sure, half, wrong])
-    assert pooled.words == {
+    assert pooled.shares == {
         "tea": ("tea", pytest.approx(0.5)),
         "milk": ("milk", pytest.approx(1.3 / 3)),
     }
@@ -69,7 +69,7 @@ def test_together_is_never_worse_than_the_mean_of_each(students, truth):
     splits = [Split.of([Guess(*own) for own in guesses]) for guesses in students]
     mean = math.fsum(own.nll_nats(truth, V) for own in splits) / len(splits)
     assert pool(splits).nll_nats(truth, V) <= mean + 1e-9
-    total = math.fsum(share for _, share in pool(splits).words.values()) + pool(splits).unplaced
+    total = math.fsum(share for _, share in pool(splits).shares.values()) + pool(splits).unplaced
     assert total == pytest.approx(1)
 
 
@@ -91,7 +91,7 @@ def test_bad_splits_are_refused(guesses, said):
 
 def test_the_spelling_of_most_is_shown_and_controls_are_dropped():
     splits = [split(tea=10), split(Tea=10), split(Tea=10), Split.of([Guess("a\x00b", 1)])]
-    assert [word for word, _ in pool(splits).words.values()] == ["Tea", "ab"]
+    assert [word for word, _ in pool(splits).shares.values()] == ["Tea", "ab"]
 
 
 def test_sentences_of_a_file(tmp_path):
@@ -122,7 +122,7 @@ def test_standing_over_the_sentences():
     unknown = ClassRound("b [MASK]", "", "", 2, (), WordShare("", 1.0, 1.0))
     found = standing([*rounds, unknown, finished(3.0, None)])
     assert found.sentences == 4
-    assert found.difference_nats == pytest.approx(-0.4375)
+    assert found.people_nats - found.model_nats == pytest.approx(-0.4375)
     interval = stats.ttest_rel(people, model).confidence_interval(0.95)
     assert (found.interval.low, found.interval.high) == pytest.approx((interval.low, interval.high))
     assert standing([unknown]) is None

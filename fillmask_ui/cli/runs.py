@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -118,15 +119,10 @@ def _class_entry(name: str) -> dict[str, Any] | None:
         tell(visible(str(error)))
         return None
     found = standing(run.rounds)
-    return {
-        "run": run.name,
-        "created": run.created,
-        "kind": run.kind,
-        "model": run.model["name"],
-        "rounds": len(run.rounds),
-        "class_nll_nats": found.people_nats if found else None,
-        "model_nll_nats": found.model_nats if found else None,
-    }
+    own = {"run": run.name, "created": run.created, "kind": run.kind, "model": run.model["name"]}
+    own["rounds"] = len(run.rounds)
+    own["class_nll_nats"] = found.people_nats if found else None
+    return own | {"model_nll_nats": found.model_nats if found else None}
 
 
 def _entry(found: RunStore, name: str) -> dict[str, Any] | None:
@@ -162,9 +158,6 @@ def show(run: RunName, as_json: Json = False) -> None:
     """Show the figures of a run, computed from its rows."""
     from fillmask_ui.show.sentences import engines_text
 
-    if name := class_named(run):
-        _show_class(name, as_json)
-        return
     opened = store().open(run)
     summary, info = opened.summary(), opened.info
     if as_json:
@@ -175,23 +168,6 @@ def show(run: RunName, as_json: Json = False) -> None:
     if info.engines:
         say(f"measured by: {engines_text(info.engines)}")
     print_figures(summary, info)
-
-
-def _show_class(name: str, as_json: bool) -> None:
-    """The rounds of a class, and who was better."""
-    from dataclasses import asdict
-
-    from fillmask_ui.lessons.class_rounds import standing
-    from fillmask_ui.show.class_standing import rounds_table, verdict
-
-    stored = classes().open(name)
-    if as_json:
-        rounds = [asdict(own) for own in stored.rounds]
-        print_json((_class_entry(name) or {}) | {"model": dict(stored.model), "rounds": rounds})
-        return
-    print_table(rounds_table(stored.rounds).headed("Sentence (losses in nats)"))
-    if found := standing(stored.rounds):
-        print_line(verdict(found))
 
 
 @runs.command()
@@ -250,7 +226,12 @@ def export(
     from fillmask_ui.runs.tokens import export as export_rows
 
     if name := class_named(run):
-        _export_class(name, output, file_format)
+        from fillmask_ui.files import text_file
+        from fillmask_ui.runs.class_run import write_csv
+
+        rounds = classes().open(name).rounds
+        with nullcontext(sys.stdout) if output is None else text_file(output) as file:
+            write_csv(rounds, file)
         return
     opened = store().open(run)
     if output is not None:
@@ -261,22 +242,6 @@ def export(
     if chosen == "parquet" or chosen not in FORMATS:
         raise OptionError(f"format {chosen!r} needs a file: give one with --output FILE")
     write_text(opened, sys.stdout, chosen)
-
-
-def _export_class(name: str, output: Path | None, file_format: str | None) -> None:
-    """The rounds of a class as CSV, a row for each word."""
-    from fillmask_ui.files import text_file
-    from fillmask_ui.runs.class_run import write_csv
-
-    if file_format not in (None, "csv"):
-        raise OptionError(f"a class is exported as csv; the format was {file_format!r}")
-    rounds = classes().open(name).rounds
-    if output is None:
-        write_csv(rounds, sys.stdout)
-        return
-    with text_file(output) as file:
-        write_csv(rounds, file)
-    say(f"{output}: {len(rounds):,} rounds of class {name}")
 
 
 @runs.command()

@@ -15,7 +15,7 @@ imaginary guess more (`Guesses.nll_with_one_more`) depends on how many students 
 import math
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from fillmask_ui.errors import OptionError, TextError, opening
-from fillmask_ui.filling.guesses import key
+from fillmask_ui.filling.guesses import Guess, key
+from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.intervals import Interval, ratio_interval
 from fillmask_ui.runs.class_run import ClassRound
 
@@ -84,7 +85,7 @@ def read_sentences(path: Path) -> tuple[Sentence, ...]:
             sentence = parse_sentence(line)
         except (TextError, OptionError) as error:
             raise TextError(f"{path}, line {number}: {error}") from error
-        if not re.search(r"\[mask\]|<mask>|_{3,}", sentence.text, re.IGNORECASE):
+        if normalise_masks(sentence.text, "") == sentence.text:
             raise TextError(
                 f"{path}, line {number}: no word is hidden; write the hidden word in square "
                 "brackets, as in: The opposite of hot is [cold]."
@@ -111,39 +112,31 @@ def checked_word(word: str) -> str:
 
 
 @dataclass(frozen=True)
-class Guess:
-    """A word and how sure a student is of it."""
-
-    word: str
-    percent: float
-
-
-@dataclass(frozen=True)
 class Split:
-    """What one student says: words under their keys, and what is left."""
+    """What one student says, or the class: words, and what is left."""
 
     shares: dict[str, tuple[str, float]]  # key -> as typed, share in [0, 1]
 
     @classmethod
     def of(cls, guesses: Sequence[Guess]) -> "Split":
-        """At most three words; the same word twice adds up.
+        """Of at most three words with percents; the same word twice adds up.
 
         An `OptionError` for a bad word, too many, or percents below 0 or above 100 in all.
 
         >>> Split.of([Guess("Tea", 50), Guess(" tea", 20), Guess("milk", 30)]).shares
         {'tea': ('Tea', 0.7), 'milk': ('milk', 0.3)}
         """
+        percents = [own.amount for own in guesses]
         if len(guesses) > MOST_WORDS:
             raise OptionError(f"there were {len(guesses)} words; give at most {MOST_WORDS}")
-        percents = [own.percent for own in guesses]
-        if not all(math.isfinite(own) and own >= 0 for own in percents) or sum(percents) > 100.01:
+        if not all(own >= 0 for own in percents) or sum(percents) > 100 + 1e-6:
             raise OptionError(f"percents are 0 or more, and 100 in all at most; were {percents}")
         shares: dict[str, tuple[str, float]] = {}
         for own in guesses:
-            if own.percent > 0:
+            if own.amount > 0:
                 word = checked_word(own.word)
                 first, share = shares.get(key(word), (word, 0.0))
-                shares[key(word)] = first, round(share + own.percent / 100, 12)
+                shares[key(word)] = first, round(share + own.amount / 100, 12)
         return cls(shares)
 
     def share(self, word: str) -> float:
@@ -155,53 +148,31 @@ class Split:
         return max(0.0, 1.0 - math.fsum(share for _, share in self.shares.values()))
 
     def nll_nats(self, truth: str, vocabulary_size: int) -> float:
-        """The student's loss on the hidden word.
+        """The loss on the hidden word, -ln s.
 
         >>> round(Split.of([Guess("tea", 60)]).nll_nats("tea", 100), 4)  # .99 (.6 + .4/100) + .0001
         0.5141
         """
-        return -math.log(smoothed(self.share(truth), self.unplaced, vocabulary_size))
+        share = self.share(truth) + self.unplaced / vocabulary_size
+        return -math.log((1 - MIXED) * share + MIXED / vocabulary_size)
 
 
-def smoothed(share: float, unplaced: float, vocabulary_size: int) -> float:
-    """The probability of a word, for one student or the class; see the definition above."""
-    return (1 - MIXED) * (share + unplaced / vocabulary_size) + MIXED / vocabulary_size
+def pool(splits: Sequence[Split]) -> Split:
+    """The class's distribution, the mean of one split or more; the largest share first.
 
+    Each word as most typed it.
 
-@dataclass(frozen=True)
-class Pooled:
-    """The class's distribution: the mean of the splits."""
-
-    students: int
-    words: dict[str, tuple[str, float]]  # key -> as most typed it, share; the largest first
-    unplaced: float
-
-    def nll_nats(self, truth: str, vocabulary_size: int) -> float:
-        """The loss of the class, at most the mean of its students'."""
-        share = self.words.get(key(truth), ("", 0.0))[1]
-        return -math.log(smoothed(share, self.unplaced, vocabulary_size))
-
-
-def pool(splits: Iterable[Split]) -> Pooled:
-    """The mean of the splits; of none it is all unplaced.
-
-    >>> found = pool([Split.of([Guess("Tea", 100)]), Split.of([Guess("tea", 40)])])
-    >>> found.words, found.unplaced
-    ({'tea': ('Tea', 0.7)}, 0.3)
+    >>> pool([Split.of([Guess("Tea", 100)]), Split.of([Guess("tea", 40)])]).shares
+    {'tea': ('Tea', 0.7)}
     """
-    all_splits = [*splits]
-    sums: dict[str, list[float]] = {}
-    spelled: dict[str, Counter[str]] = {}
-    for split in all_splits:
+    shares, spelled = defaultdict[str, list[float]](list), defaultdict[str, Counter](Counter)
+    for split in splits:
         for name, (word, share) in split.shares.items():
-            sums.setdefault(name, []).append(share)
-            spelled.setdefault(name, Counter())[word] += 1
-    count = len(all_splits) or 1
-    means = {name: math.fsum(shares) / count for name, shares in sums.items()}
+            shares[name].append(share)
+            spelled[name][word] += 1
+    means = {name: math.fsum(own) / len(splits) for name, own in shares.items()}
     order = sorted(means, key=lambda name: (-means[name], name))
-    words = {name: (spelled[name].most_common(1)[0][0], means[name]) for name in order}
-    unplaced = math.fsum(own.unplaced for own in all_splits) / count if all_splits else 1.0
-    return Pooled(len(all_splits), words, unplaced)
+    return Split({name: (spelled[name].most_common(1)[0][0], means[name]) for name in order})
 
 
 @dataclass(frozen=True)
@@ -213,11 +184,6 @@ class Standing:
     student_nats: float
     model_nats: float
     interval: Interval | None  # of the class's mean less the model's; None below two sentences
-
-    @property
-    def difference_nats(self) -> float:
-        """The class's mean loss less the model's: below zero if the class is better."""
-        return self.people_nats - self.model_nats
 
 
 def standing(rounds: Iterable[ClassRound]) -> Standing | None:

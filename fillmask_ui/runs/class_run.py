@@ -7,7 +7,7 @@ import csv
 import json
 import math
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -61,13 +61,23 @@ class ClassRound:
 
     def without(self, struck: set[str]) -> "ClassRound":
         """With these words, by their keys, among the others; the hidden word stays."""
-        gone = [own for own in self.words if key(own.word) in struck - {key(self.truth)}]
-        people = self.rest.people + math.fsum(own.people for own in gone)
-        words = tuple(own for own in self.words if own not in gone)
-        model = self.rest.model
+        gone = struck - {key(self.truth)}
+        kept = [own for own in self.words if key(own.word) not in gone]
+        return replace(self, words=tuple(kept), rest=self._others(kept))
+
+    def longest(self, most: int) -> tuple[list[WordShare], WordShare]:
+        """At most so many words, the hidden one and the longest bars, and all others as one."""
+        first = 1 if self.truth else 0
+        order = sorted(self.words[first:], key=lambda own: -max(own.people, own.model or 0.0))
+        kept = [own for own in self.words if own in (*self.words[:first], *order[: most - first])]
+        return kept, self._others(kept)
+
+    def _others(self, kept: Sequence[WordShare]) -> WordShare:
+        """All words but these."""
+        gone, model = [own for own in self.words if own not in kept], self.rest.model
         if model is not None:
             model = min(1.0, model + math.fsum(own.model or 0.0 for own in gone))
-        return replace(self, words=words, rest=WordShare("", people, model))
+        return WordShare("", self.rest.people + math.fsum(own.people for own in gone), model)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Class:
                     for first in (True, False):
                         await asyncio.sleep(2 * dice.random())
                         word = dice.choice(WORDS)
-                        body = {"round": done, "guesses": [{"word": word, "percent": 100}]}
+                        body = {"round": done, "guesses": [{"word": word, "amount": 100}]}
                         sent = await self.ask(f"{self.code}/answer", own, body)
                         assert sent.status_code == 200, sent.text
                         self.said[student] = word

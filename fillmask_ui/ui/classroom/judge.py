@@ -8,9 +8,9 @@ from typing import Any
 import segno
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.filling.guesses import Guess, Guesses, key
+from fillmask_ui.filling.guesses import Guess, Guesses
 from fillmask_ui.filling.prompt import normalise_masks
-from fillmask_ui.lessons.class_rounds import Pooled, Sentence, standing
+from fillmask_ui.lessons.class_rounds import Sentence, Split, pool, standing
 from fillmask_ui.lessons.masked_position import find_masked_position
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs.class_run import ClassRound, RoundLosses, WordShare
@@ -33,36 +33,26 @@ def check_sentence(model: MaskedLM, text: str) -> None:
 
 
 def judge(
-    session: Session, model: MaskedLM, sentence: Sentence, pooled: Pooled, students: Sequence[float]
+    session: Session, model: MaskedLM, sentence: Sentence, splits: Sequence[Split]
 ) -> ClassRound:
-    """A closed round beside the model; `students` are the losses of each, in nats."""
-    if not pooled.students:
+    """A closed round beside the model."""
+    if not splits:
         raise OptionError("nobody has answered: open the sentence again, or go on to another")
-    asked = [*pooled.words.values()][:PUT_TO_MODEL]
+    pooled, size = pool(splits), model.signature.vocabulary_size
+    asked = [*pooled.shares.values()][:PUT_TO_MODEL]
     said = Guesses(tuple(Guess(word, 100 * share) for word, share in asked), percent=True)
     found = compare(session, model, sentence.text, said, sentence.truth)
-    words = [
-        WordShare(own.word, _share(pooled, own.word), own.other_probability) for own in found.words
-    ]
-    rest = max(0.0, 1.0 - math.fsum(own.people for own in words[:-1]))
+    *words, others = (
+        WordShare(own.word, pooled.share(own.word), own.other_probability) for own in found.words
+    )
+    rest = max(0.0, 1.0 - math.fsum(own.people for own in words))
     losses = None
     if found.losses is not None:
-        people = pooled.nll_nats(sentence.truth, model.signature.vocabulary_size)
-        mean = math.fsum(students) / len(students)
+        each = [own.nll_nats(sentence.truth, size) for own in splits]
+        people, mean = pooled.nll_nats(sentence.truth, size), math.fsum(each) / len(each)
         losses = RoundLosses(people, mean, found.losses.model)
-    return ClassRound(
-        sentence.text,
-        sentence.question,
-        sentence.truth,
-        pooled.students,
-        tuple(words[:-1]),
-        WordShare("", rest, words[-1].model),
-        losses,
-    )
-
-
-def _share(pooled: Pooled, word: str) -> float:
-    return pooled.words.get(key(word), ("", 0.0))[1]
+    known = (sentence.text, sentence.question, sentence.truth, len(splits))
+    return ClassRound(*known, tuple(words), WordShare("", rest, others.model), losses)
 
 
 # ---- What the wall shows
@@ -70,7 +60,6 @@ def _share(pooled: Pooled, word: str) -> float:
 
 def wall_html(room: Room) -> dict[str, str]:
     """The pieces of the wall by the places where they go."""
-    joined, answered = room.counts()
     now, rounds = room.round, room.run.rounds
     sentence = now.sentence if now else None
     before, _, after = (
@@ -79,8 +68,8 @@ def wall_html(room: Room) -> dict[str, str]:
     finished = now.finished if now and room.phase == "revealed" else None
     shown: dict[str, Any] = {
         "phase": room.phase,
-        "joined": joined,
-        "answered": answered,
+        "joined": room.joined,
+        "answered": len(room.splits()),
         "sentence": sentence,
         "gap": (before, after),
         "finished": finished,
@@ -96,48 +85,26 @@ def wall_html(room: Room) -> dict[str, str]:
 
 def _rows(room: Room, finished: ClassRound | None) -> list[Row]:
     """The words with the class's bars, and the model's once they are shown."""
-    axis, now = Axis.shares(), room.round
-    if now is None:
+    axis, now, splits = Axis.shares(), room.round, room.splits()
+    if now is None or not (finished or splits):
         return []
-    title = "the key x takes it from the wall"
-    if finished is not None:
-        words, rest = finished.words, finished.rest
-        truth = key(finished.truth)
-    else:
-        pooled = room.pooled()
-        words = tuple(WordShare(word, share, None) for word, share in pooled.words.values())
-        rest, truth = WordShare("", pooled.unplaced, None), ""
-        if not pooled.students:
-            return []
-    kept = [own for own in words if key(own.word) not in now.struck or key(own.word) == truth]
-    shown = kept if finished is not None else kept[:ROWS]
-    shown = _most(shown, truth) if finished is not None else shown
-    rows = [
-        Row(
-            own.word,
-            axis.pair((own.people, own.model), ("candidate", "reference")),
-            key=own.word,
-            title=title,
-            truth=bool(truth) and key(own.word) == truth,
-        )
-        for own in shown
-    ]
-    people = rest.people + sum(own.people for own in words if own not in shown)
-    model = rest.model
-    if model is not None:
-        model += sum(own.model or 0.0 for own in words if own not in shown)
-    notes = (f"{len(now.struck)} struck",) if now.struck else ()
-    marks = axis.pair(
-        (min(people, 1.0), None if model is None else min(model, 1.0)), ("candidate", "reference")
-    )
-    return [*rows, Row("other words, or none", marks, notes=notes)]
-
-
-def _most(words: Sequence[WordShare], truth: str) -> list[WordShare]:
-    """The hidden word and those with the longest bars."""
-    order = sorted(words, key=lambda own: max(own.people, own.model or 0.0), reverse=True)
-    chosen = [own for own in order if key(own.word) != truth][: ROWS - 1]
-    return [own for own in words if key(own.word) == truth or own in chosen]
+    if finished is None:
+        pooled = pool(splits)
+        words = tuple(WordShare(word, share, None) for word, share in pooled.shares.values())
+        shares = ClassRound("", "", "", 0, words, WordShare("", pooled.unplaced, None))
+        finished = shares.without(now.struck)
+    shown, rest = finished.longest(ROWS)
+    rows = []
+    for own in (*shown, rest):
+        marks = axis.pair((own.people, own.model), ("candidate", "reference"))
+        if own is rest:
+            notes = (f"{len(now.struck)} struck",) if now.struck else ()
+            rows.append(Row("other words, or none", marks, notes=notes))
+        else:
+            truth = bool(finished.truth) and own is shown[0]
+            title = "the key x takes it from the wall"
+            rows.append(Row(own.word, marks, key=own.word, title=title, truth=truth))
+    return rows
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.filling.guesses import key
-from fillmask_ui.lessons.class_rounds import Pooled, Sentence, Split, checked_word, pool
+from fillmask_ui.lessons.class_rounds import Sentence, Split, checked_word
 from fillmask_ui.runs.class_run import ClassRound, ClassRun
 
 MOST_STUDENTS = 1000
@@ -91,8 +91,6 @@ class Room:
         self._numbers: dict[str, int] = {}  # text of a finished sentence -> its number
         self._lock = threading.RLock()
 
-    # ---- Students
-
     def join(self, student: str) -> None:
         """A phone comes in, or comes back; a `DataError` if the room is full."""
         with self._lock:
@@ -136,8 +134,6 @@ class Room:
                 told["mean"] = sum(own.losses.values()) / len(own.losses)
                 told["rounds"] = len(own.losses)
             return told
-
-    # ---- The lecturer
 
     @property
     def phase(self) -> Phase:
@@ -202,10 +198,10 @@ class Room:
                 self.run = replace(self.run, rounds=tuple(rounds))
             self.version += 1
 
-    def pooled(self) -> Pooled:
-        """The class's distribution in the round that is on."""
+    def splits(self) -> list[Split]:
+        """What those say who answered in the round that is on."""
         with self._lock:
-            return pool(own.split for own in self._students.values() if own.split)
+            return [own.split for own in self._students.values() if own.split]
 
     def reveal(self, number: int, finished: ClassRound, vocabulary_size: int) -> bool:
         """Finish the closed round of this number; False if another one is on by now."""
@@ -224,24 +220,15 @@ class Room:
             self._changed()
             return True
 
-    def student_losses(self, truth: str, vocabulary_size: int) -> list[float]:
-        """Losses of those who answered in this round, in nats."""
-        with self._lock:
-            splits = [own.split for own in self._students.values() if own.split]
-        return [own.nll_nats(truth, vocabulary_size) for own in splits]
-
     def end(self) -> None:
         """Show who was better; a sentence asked later goes on."""
         with self._lock:
             self.ended = True
             self._changed()
 
-    def counts(self) -> tuple[int, int]:
-        """How many have joined, and answered in this round."""
-        with self._lock:
-            return len(self._students), sum(
-                own.split is not None for own in self._students.values()
-            )
+    @property
+    def joined(self) -> int:
+        return len(self._students)
 
     def _changed(self) -> None:
         self.version += 1

@@ -31,10 +31,10 @@ from starlette.routing import Mount, Route
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.files import user_folder
+from fillmask_ui.filling.guesses import Guess
 from fillmask_ui.lessons.class_rounds import (
     MOST_CHARACTERS,
     MOST_SENTENCE_CHARACTERS,
-    Guess,
     Sentence,
     Split,
     parse_sentence,
@@ -295,11 +295,9 @@ class Classroom:
         now = room.round
         if now is None or now.phase != "closed":
             raise OptionError("no round is on: ask a sentence first")
-        model, sentence = self.session.model(room.model), now.sentence
-        size = model.signature.vocabulary_size
-        losses = room.student_losses(sentence.truth, size) if sentence.truth else []
-        finished = judge(self.session, model, sentence, room.pooled(), losses)
-        if room.reveal(now.number, finished, size):
+        model = self.session.model(room.model)
+        finished = judge(self.session, model, now.sentence, room.splits())
+        if room.reveal(now.number, finished, model.signature.vocabulary_size):
             self._save(room)
 
     def _save(self, room: Room) -> None:
@@ -319,10 +317,9 @@ def _address_of(request: Request) -> str:
 
 def _shown(room: Room) -> dict[str, Any]:
     """What the wall shows, as JSON."""
-    version, (joined, answered) = room.version, room.counts()
-    now = room.round
+    version, now = room.version, room.round
     told: dict[str, Any] = {"version": version, "phase": room.phase}
-    told |= {"joined": joined, "answered": answered}
+    told |= {"joined": room.joined, "answered": len(room.splits())}
     told |= {"text": now.sentence.text if now else "", "html": wall_html(room)}
     losses = now.finished.losses if now and now.finished else None
     return told | {"losses": asdict(losses) if losses else None}
