@@ -120,7 +120,7 @@ def test_a_phone_that_comes_back_is_where_it_was(hall):
     assert hall.http.get(f"/{hall.code}/phone?v={version}", headers=headers).status_code == 204
     hall.say(own)
     assert "sent" not in hall.phone(own).json()
-    assert (hall.room.joined, len(hall.room.splits())) == (2, 1)
+    assert (len(hall.room.students), len(hall.room.splits())) == (2, 1)
 
 
 def test_what_comes_from_strangers_is_bounded(hall, monkeypatch):
@@ -137,7 +137,7 @@ def test_what_comes_from_strangers_is_bounded(hall, monkeypatch):
     main = hall.lead("close").json()["html"]["main"]
     assert script not in main
     assert "&lt;script&gt;" in main
-    monkeypatch.setattr(rooms, "MOST_STUDENTS", len(hall.room._students))
+    monkeypatch.setattr(rooms, "MOST_STUDENTS", len(hall.room.students))
     assert "full" in hall.phone(student(), "join").json()["error"]
 
 
@@ -179,12 +179,12 @@ def test_rooms_are_bounded_in_number_and_age(monkeypatch):
         return Room("", ClassRun({}, code, ""), clock)
 
     first, second = all_rooms.add(make), all_rooms.add(make)
-    with pytest.raises(DataError, match="holds 2 classes"):
+    with pytest.raises(DataError, match="all 2 classes"):
         all_rooms.add(make)
     first.join("0" * 32)
     clock.now += rooms.EMPTY_SECONDS + 1
     second.seen = clock.now
-    with pytest.raises(DataError, match="holds 2 classes"):
+    with pytest.raises(DataError, match="all 2 classes"):
         all_rooms.add(make)
     clock.now += rooms.STALE_SECONDS - rooms.EMPTY_SECONDS
     second.seen = clock.now
@@ -293,6 +293,12 @@ def test_the_address_that_phones_can_reach(tmp_path, monkeypatch):
     space = found("https://me-page.hf.space/class/", "ABCD")
     assert (space["address"], space["reached"]) == ("https://me-page.hf.space/class/ABCD", True)
     assert found("http://localhost:7860/class/", "ABCD")["opens"]
+    assert (
+        found("http://[fd00::1]:80/class/", "ABCD")["address"] == "http://[fd00::1]:80/class/ABCD"
+    )
+    for base in ("http://[", "http://a:b/", "http://a/" + "x" * 3000):
+        assert hall.http.post("/", json={"base": base}).status_code == 400
+    assert hall.classroom.rooms.get(hall.code) is hall.room
     local = Hall(ClassStore(tmp_path), listens="127.0.0.1")
     assert "listens on this machine alone" in local.opened["join"]
     assert "--public" in hall.opened["about"]
@@ -304,7 +310,7 @@ def test_the_page_of_a_phone(hall):
     assert len(page.content) < 30_000
     assert "http://" not in page.text.replace("http://www.w3.org", "")
     assert hall.http.get("/ZZZZ").status_code == 404
-    assert f'data-code="{hall.code}"' in hall.http.get("/").text  # the only room there is
+    assert "Letters of the class" in hall.http.get("/").text
 
 
 def test_a_room_takes_so_many_rounds(hall, monkeypatch):

@@ -68,7 +68,7 @@ def wall_html(room: Room) -> dict[str, str]:
     finished = now.finished if now and room.phase == "revealed" else None
     shown: dict[str, Any] = {
         "phase": room.phase,
-        "joined": room.joined,
+        "joined": len(room.students),
         "answered": len(room.splits()),
         "sentence": sentence,
         "gap": (before, after),

@@ -54,7 +54,7 @@ class Student:
     """One phone, by the random id that it keeps."""
 
     split: Split | None = None  # in the round that is on
-    losses: dict[int, float] = field(default_factory=dict)  # of finished rounds, in nats
+    losses: dict[str, float] = field(default_factory=dict)  # of finished sentences, in nats
 
 
 @dataclass
@@ -86,28 +86,24 @@ class Room:
         self.phase_version = secrets.randbelow(2**31)  # of what phones show; new in a new process
         self.round: Round | None = None
         self.ended = False
-        self._students: dict[str, Student] = {}
-        self._asked = len(run.rounds)
-        self._numbers: dict[str, int] = {}  # text of a finished sentence -> its number
+        self.students: dict[str, Student] = {}
+        self._asked = 0  # sentences
         self._lock = threading.RLock()
 
     def join(self, student: str) -> None:
         """A phone comes in, or comes back; a `DataError` if the room is full."""
         with self._lock:
-            if student in self._students:
+            if student in self.students:
                 return
-            if len(self._students) >= MOST_STUDENTS:
+            if len(self.students) >= MOST_STUDENTS:
                 raise DataError(f"the room is full: it holds {MOST_STUDENTS:,}")
-            self._students[student] = Student()
+            self.students[student] = Student()
             self.version += 1
-
-    def knows(self, student: str) -> bool:
-        return student in self._students
 
     def answer(self, student: str, number: int, split: Split) -> bool:
         """Take what a student says in place of what he said before; False if it comes too late."""
         with self._lock:
-            own, now = self._students[student], self.round
+            own, now = self.students[student], self.round
             if now is None or now.number != number or now.phase != "open":
                 return False
             own.split = split if split.shares else None  # none at all is taken back
@@ -117,19 +113,18 @@ class Room:
     def for_phone(self, student: str) -> dict[str, Any]:
         """What a phone shows, as JSON."""
         with self._lock:
-            own, now = self._students[student], self.round
+            own, now = self.students[student], self.round
             told: dict[str, Any] = {"version": self.phase_version, "phase": self.phase}
             if now is None:
                 return told
-            told |= {"round": now.number, "text": now.sentence.text}
-            told["question"] = now.sentence.question
+            told |= {"round": now.number, **vars(now.sentence), "truth": ""}
             if own.split:
                 told["sent"] = [[word, 100 * share] for word, share in own.split.shares.values()]
             if now.finished is not None and now.phase == "revealed":
                 told["truth"], losses = now.finished.truth, now.finished.losses
+                told["own"] = own.losses.get(now.sentence.text)
                 if losses is not None:
                     told |= {"people": losses.people, "model": losses.model}
-                    told["own"] = own.losses.get(now.number)
             if own.losses:
                 told["mean"] = sum(own.losses.values()) / len(own.losses)
                 told["rounds"] = len(own.losses)
@@ -137,14 +132,12 @@ class Room:
 
     @property
     def phase(self) -> Phase:
-        if self.ended:
-            return "ended"
-        return self.round.phase if self.round else "waiting"
+        return "ended" if self.ended else self.round.phase if self.round else "waiting"
 
     @property
     def kept_until(self) -> float:
         """When it makes room for another, if its wall does not ask before."""
-        return self.seen + (STALE_SECONDS if self._students else EMPTY_SECONDS)
+        return self.seen + (STALE_SECONDS if self.students else EMPTY_SECONDS)
 
     def is_lecturer(self, secret: str) -> bool:
         return hmac.compare_digest(hashed(secret), self.run.secret_sha256)
@@ -153,21 +146,17 @@ class Room:
         """Show a sentence: its round if it is the one on, its result if it was finished."""
         with self._lock:
             self.ended = False
-            now = self.round
-            same = now is not None and now.sentence.text == sentence.text
-            if not same or now is None:
+            if self.round is None or self.round.sentence.text != sentence.text:
                 done = next((own for own in self.run.rounds if own.text == sentence.text), None)
                 if done is None and len(self.run.rounds) >= MOST_ROUNDS:
-                    raise OptionError(
-                        f"a class has at most {MOST_ROUNDS} rounds: begin another one"
-                    )
-                for student in self._students.values():
+                    raise OptionError(f"a class has at most {MOST_ROUNDS} rounds: begin another")
+                for student in self.students.values():
                     student.split = None
-                self._asked += done is None
-                number = self._numbers.get(sentence.text, 0) if done else self._asked
-                self.round = Round(number, sentence, "revealed" if done else "open", finished=done)
-            elif now.phase == "closed":
-                now.phase = "open"
+                self._asked += 1
+                phase: Phase = "revealed" if done else "open"
+                self.round = Round(self._asked, sentence, phase, finished=done)
+            elif self.round.phase == "closed":
+                self.round.phase = "open"
             self._changed()
 
     def close(self) -> None:
@@ -180,9 +169,8 @@ class Room:
     def tell(self, truth: str) -> None:
         """Name the hidden word of a round that is not yet revealed."""
         with self._lock:
-            if self.round and self.round.finished is None:
-                sentence = replace(self.round.sentence, truth=checked_word(truth))
-                self.round.sentence = sentence
+            if (now := self.round) and now.finished is None:
+                now.sentence = replace(now.sentence, truth=checked_word(truth))
                 self.version += 1
 
     def strike(self, word: str) -> None:
@@ -201,7 +189,7 @@ class Room:
     def splits(self) -> list[Split]:
         """What those say who answered in the round that is on."""
         with self._lock:
-            return [own.split for own in self._students.values() if own.split]
+            return [own.split for own in self.students.values() if own.split]
 
     def reveal(self, number: int, finished: ClassRound, vocabulary_size: int) -> bool:
         """Finish the closed round of this number; False if another one is on by now."""
@@ -212,11 +200,9 @@ class Room:
             finished = finished.without(now.struck)
             now.phase, now.finished = "revealed", finished
             self.run = replace(self.run, rounds=(*self.run.rounds, finished))
-            self._numbers[finished.text] = number
-            if finished.truth:
-                for own in self._students.values():
-                    if own.split:
-                        own.losses[number] = own.split.nll_nats(finished.truth, vocabulary_size)
+            for own in self.students.values():
+                if own.split and (truth := finished.truth):
+                    own.losses[finished.text] = own.split.nll_nats(truth, vocabulary_size)
             self._changed()
             return True
 
@@ -225,10 +211,6 @@ class Room:
         with self._lock:
             self.ended = True
             self._changed()
-
-    @property
-    def joined(self) -> int:
-        return len(self._students)
 
     def _changed(self) -> None:
         self.version += 1
@@ -244,17 +226,11 @@ class Rooms:
     """All rooms of a page, bounded in number and age."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+        self._clock, self._lock = clock, threading.Lock()
         self._rooms: dict[str, Room] = {}
-        self._lock = threading.Lock()
 
     def get(self, code: str) -> Room | None:
         return self._rooms.get(code.upper())
-
-    def only(self) -> Room | None:
-        """The one room that there is."""
-        rooms = [*self._rooms.values()]
-        return rooms[0] if len(rooms) == 1 else None
 
     def add(self, make: Callable[[str], Room], code: str = "") -> Room:
         """Open a room under a free code, or under that of one which was lost.
@@ -268,7 +244,7 @@ class Rooms:
                 oldest = min(self._rooms, key=lambda name: self._rooms[name].kept_until)
                 if now < self._rooms[oldest].kept_until:
                     raise DataError(
-                        f"this page holds {MOST_ROOMS} classes, and all are on: try again later"
+                        f"all {MOST_ROOMS} classes of this page are on: try again later"
                     )
                 gone.add(oldest)
             for name in gone:

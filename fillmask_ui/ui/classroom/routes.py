@@ -182,8 +182,6 @@ class Classroom:
     async def _page(self, request: Request) -> Response:
         code = request.path_params.get("code", "")
         room = self.rooms.get(code)
-        if not code and not self.session.public and (only := self.rooms.only()):
-            room, code = only, only.run.code
         values = {"code": room.run.code if room else "", "asked": code if room is None else ""}
         html = render("page/class/phone.html", most=MOST_CHARACTERS, **values)
         return HTMLResponse(html, 200 if room or not code else 404, {"cache-control": "no-store"})
@@ -191,7 +189,7 @@ class Classroom:
     async def _phone(self, request: Request) -> Response:
         room = self._room(request)
         student = self._student(request, room)
-        if not room.knows(student):
+        if student not in room.students:
             raise HTTPException(404, "join first")
         if request.query_params.get("v") == str(room.phase_version):
             return Response(status_code=204)
@@ -217,6 +215,7 @@ class Classroom:
 
     async def _open(self, request: Request) -> Response:
         asked = await _body(request, Opening)
+        self._address(asked.base, "")  # before a room is opened
         secret, room = asked.secret, self.rooms.get(asked.code)
         if room is None or not room.is_lecturer(secret):
             if not self._opened.admit(_address_of(request), self._clock()):
@@ -230,8 +229,8 @@ class Classroom:
                 return Room(asked.model, lost or fresh, self._clock)
 
             room = self.rooms.add(make, lost.code if lost else "")
-        where = self._address(asked.base, room.run.code)
         told: dict[str, Any] = {"code": room.run.code, "secret": secret}
+        where = self._address(asked.base, room.run.code)
         told["slides"] = [asdict(own) for own in self.sentences]
         told["join"] = render("page/class/join.html", **where)
         told["about"] = render("page/class/about.html", **where)
@@ -251,16 +250,18 @@ class Classroom:
 
     def _address(self, base: str, code: str) -> dict[str, Any]:
         """The address for phones and whether they can reach it, as the wall says it."""
-        own = urlsplit(base)
-        host, bound = (own.hostname or "").lower(), self.listens()
-        local = host in _LOCAL or host.startswith("127.")
-        reached = not local
-        if local and bound in ("0.0.0.0", "::") and (lan := lan_address()):  # noqa: S104
-            host, reached = lan, True
-        place = f"{host}:{own.port}" if own.port else host
-        address = f"{own.scheme}://{place}{own.path.rstrip('/')}/{code}"
-        opens = reached and not self.session.public
-        return {"address": address, "reached": reached, "opens": opens, "qr": qr_rows(address)}
+        try:
+            own, bound = urlsplit(base), self.listens()
+            host, port = own.hostname or "", own.port
+            reached = not (host in _LOCAL or host.startswith("127."))
+            if not reached and bound in ("0.0.0.0", "::") and (lan := lan_address()):  # noqa: S104
+                host, reached = lan, True
+            place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+            address = f"{own.scheme}://{place}{own.path.rstrip('/')}/{code}"
+            shown = {"address": address, "reached": reached, "qr": qr_rows(address)}
+        except ValueError as error:  # not of a browser; or too long for a code
+            raise HTTPException(400, f"this is no address: {base[:60]}") from error
+        return {**shown, "opens": reached and not self.session.public}
 
     async def _wall(self, request: Request) -> Response:
         room = self._lecturer(request)
@@ -319,7 +320,7 @@ def _shown(room: Room) -> dict[str, Any]:
     """What the wall shows, as JSON."""
     version, now = room.version, room.round
     told: dict[str, Any] = {"version": version, "phase": room.phase}
-    told |= {"joined": room.joined, "answered": len(room.splits())}
+    told |= {"joined": len(room.students), "answered": len(room.splits())}
     told |= {"text": now.sentence.text if now else "", "html": wall_html(room)}
     losses = now.finished.losses if now and now.finished else None
     return told | {"losses": asdict(losses) if losses else None}
