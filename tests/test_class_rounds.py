@@ -136,7 +136,7 @@ def test_a_stored_class_is_what_was_saved_and_nothing_runs_in_its_csv(tmp_path):
     saved = store.save(run)
     again = store.save(saved)
     assert store.names() == [again.name]
-    assert store.open(again.name[:15]) == saved
+    assert store.read(again.name[:15]) == saved
     target = io.StringIO()
     write_csv(saved.rounds, target)
     lines = target.getvalue().splitlines()
@@ -145,6 +145,6 @@ def test_a_stored_class_is_what_was_saved_and_nothing_runs_in_its_csv(tmp_path):
     assert lines[3].split(",")[4:7] == ["", "0", "0.5"]
     (tmp_path / saved.name / "class.json").write_text("{")
     with pytest.raises(DataError, match=saved.name):
-        store.open(saved.name)
+        store.read(saved.name)
     store.delete(saved.name)
     assert store.names() == []

@@ -45,9 +45,9 @@ def classes() -> ClassStore:
 
 
 def class_named(run: str) -> str | None:
-    """The class of a name or the beginning of one, unless a run begins so."""
-    name = classes().find(run)
-    return name if name == run or not any(own.startswith(run) for own in store().names()) else None
+    """The class of a name or the beginning of one, unless another run begins so."""
+    found = [own for own in (*classes().names(), *store().names()) if run and own.startswith(run)]
+    return found[0] if len(found) == 1 and found[0] in classes().names() else None
 
 
 def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
@@ -88,41 +88,21 @@ def list_runs(as_json: Json = False) -> None:
     found = store()
     names = found.names()
     entries = [entry for name in names if (entry := _entry(found, name)) is not None]
-    of_classes = (_class_entry(name) for name in classes().names())
-    kept = [entry for entry in of_classes if entry is not None]
+    kept = [entry for name in classes().names() if (entry := _class_entry(name)) is not None]
+    entries = sorted([*entries, *kept], key=lambda entry: entry["run"])
     if as_json:
-        for entry in (*entries, *kept):
+        for entry in entries:
             print_json(entry)
-    elif not entries and not kept:
+    elif not entries:
         other = " that can be read" if names else ""
         say(f"no runs{other} in {found.root}: make one with fillmask-ui eval")
-    if entries and not as_json:
+    else:
         columns = ["run", "state", "model", "metric", "value", "rows", "verdict"]
         for entry in entries:
             entry["engines"] = engine_names(entry.get("engines", ()))
         if {entry["engines"] for entry in entries} - {"", "local"}:
             columns.append("engines")
         print_table(Table.of(columns, ([entry[key] for key in columns] for entry in entries)))
-    if kept and not as_json:
-        columns = ["run", "kind", "model", "rounds", "class_nll_nats", "model_nll_nats"]
-        heads = [*columns[:4], "class (nats)", "model (nats)"]
-        print_table(Table.of(heads, ([entry[key] for key in columns] for entry in kept)))
-
-
-def _class_entry(name: str) -> dict[str, Any] | None:
-    """A class for the list, with mean losses over the sentences that have both."""
-    from fillmask_ui.lessons.class_rounds import standing
-
-    try:
-        run = classes().open(name)
-    except FillmaskError as error:
-        tell(visible(str(error)))
-        return None
-    found = standing(run.rounds)
-    own = {"run": run.name, "created": run.created, "kind": run.kind, "model": run.model["name"]}
-    own["rounds"] = len(run.rounds)
-    own["class_nll_nats"] = found.people_nats if found else None
-    return own | {"model_nll_nats": found.model_nats if found else None}
 
 
 def _entry(found: RunStore, name: str) -> dict[str, Any] | None:
@@ -146,6 +126,25 @@ def _entry(found: RunStore, name: str) -> dict[str, Any] | None:
         "rows": rows,
         **_engines(info),
     }
+
+
+def _class_entry(name: str) -> dict[str, Any] | None:
+    """A class for the list: the mean loss of the class over the sentences that have both."""
+    from fillmask_ui.lessons.class_rounds import standing
+
+    try:
+        run = classes().read(name)
+    except FillmaskError as error:
+        tell(visible(str(error)))
+        return None
+    found = standing(run.rounds)
+    value = found.people_nats if found else None
+    own = {"run": name, "created": run.created, "state": "done", "model": run.model["name"]}
+    return (
+        own
+        | {"baseline": None, "metric": run.kind, "value": value, "verdict": None}
+        | {"rows": len(run.rounds)}
+    )
 
 
 def _engines(info: RunInfo) -> dict[str, Any]:
@@ -229,7 +228,7 @@ def export(
         from fillmask_ui.files import text_file
         from fillmask_ui.runs.class_run import write_csv
 
-        rounds = classes().open(name).rounds
+        rounds = classes().read(name).rounds
         with nullcontext(sys.stdout) if output is None else text_file(output) as file:
             write_csv(rounds, file)
         return

@@ -13,7 +13,6 @@ import typer
 
 from fillmask_ui import __version__
 from fillmask_ui.cli.options import Host, PickedModel, Port, given_options, option
-from fillmask_ui.cli.terminal import tell
 from fillmask_ui.errors import OptionError, first_line
 
 if TYPE_CHECKING:
@@ -179,19 +178,8 @@ def class_(
     from fillmask_ui.lessons.class_rounds import read_sentences
 
     read = read_sentences(sentences) if sentences is not None else ()
-    own = host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
-    if own.startswith("127.") or own in ("localhost", "::1"):
-        tell(
-            "note: phones cannot reach this page, which listens on this machine alone: start it "
-            "with --host 0.0.0.0"
-        )
-    elif not public:
-        tell(
-            "warning: everybody in this network can use the whole page as you can, with your "
-            "files and models; --public limits it"
-        )
     link = "present=1&class=1"
     if not open_browser:
         typer.echo(f"The wall is at /?{link} of the page.")
-    link_opened = link if open_browser else None
-    start_page(model, host=host, port=port, public=public, link=link_opened, sentences=read)
+    opened = link if open_browser else None
+    start_page(model, host=host, port=port, public=public, link=opened, sentences=read)

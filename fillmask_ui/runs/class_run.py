@@ -6,17 +6,14 @@
 import csv
 import json
 import math
-import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any, TextIO
 
-from fillmask_ui.errors import DataError, opening, unknown
-from fillmask_ui.files import finished_file, writing
+from fillmask_ui.errors import DataError, opening
+from fillmask_ui.files import write_text, writing
 from fillmask_ui.filling.guesses import key
-from fillmask_ui.runs.store import ELSEWHERE
+from fillmask_ui.runs.store import ELSEWHERE, RunStore
 from fillmask_ui.schema import from_json
 
 CLASS_FILE = "class.json"
@@ -94,14 +91,10 @@ class ClassRun:
     format: int = FORMAT
 
 
-class ClassStore:
-    """The classes under the folder of the runs; `clock` gives the time for names."""
+class ClassStore(RunStore):
+    """The classes under the folder of the runs."""
 
-    def __init__(
-        self, root: Path, clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc)
-    ) -> None:
-        self.root = root
-        self._clock = clock
+    file = CLASS_FILE
 
     def save(self, run: ClassRun) -> ClassRun:
         """Write a class, whole or not at all; the first time it gets its name."""
@@ -112,37 +105,18 @@ class ClassStore:
         folder = self.root / run.name
         with writing(self.root, ELSEWHERE):
             folder.mkdir(parents=True, exist_ok=True)
-            with finished_file(folder / CLASS_FILE) as fresh:
-                fresh.write_text(json.dumps(asdict(run), indent=1, ensure_ascii=False), "utf-8")
+        write_text(json.dumps(asdict(run), indent=1, ensure_ascii=False), folder / CLASS_FILE)
         return run
 
-    def names(self) -> list[str]:
-        """Names of all classes, oldest first."""
-        found = self.root.iterdir() if self.root.is_dir() else ()
-        return sorted(own.name for own in found if (own / CLASS_FILE).exists())
-
-    def find(self, name: str) -> str | None:
-        """The class with this name or the only one that begins so; None if there is none."""
-        found = [own for own in self.names() if name and own.startswith(name)]
-        return name if name in found else found[0] if len(found) == 1 else None
-
-    def open(self, name: str) -> ClassRun:
-        """A stored class; a `DataError` if there is none, or it cannot be read."""
-        full = self.find(name)
-        if full is None:
-            raise DataError(unknown("class", name, self.names()[-5:]))
-        path = self.root / full / CLASS_FILE
-        with opening("a class", path):
-            run = from_json(ClassRun, path.read_bytes(), f"run {full}: {CLASS_FILE}")
+    def read(self, name: str) -> ClassRun:
+        """A stored class, by its name as for `folder`; a `DataError` if it cannot be read."""
+        folder = self.folder(name)
+        with opening("a class", folder / CLASS_FILE):
+            content = (folder / CLASS_FILE).read_bytes()
+        run = from_json(ClassRun, content, f"run {folder.name}: {CLASS_FILE}")
         if run.format != FORMAT:
-            raise DataError(f"run {full} has format {run.format}: open it with a newer fillmask-ui")
-        return replace(run, name=full)
-
-    def delete(self, name: str) -> str:
-        """Remove a class, and give its name back."""
-        with writing(self.root / name):
-            shutil.rmtree(self.root / name)
-        return name
+            raise DataError(f"run {name} has format {run.format}: open it with a newer fillmask-ui")
+        return replace(run, name=folder.name)
 
 
 def write_csv(rounds: Iterable[ClassRound], target: TextIO) -> None:

@@ -177,6 +177,8 @@ class Run:
 class RunStore:
     """All runs under one folder; `clock` gives the time for names."""
 
+    file = RUN_FILE  # in the folder of each
+
     def __init__(
         self, root: Path, clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc)
     ) -> None:
@@ -218,7 +220,7 @@ class RunStore:
     def names(self) -> list[str]:
         """Names of all runs, oldest first."""
         found = self.root.iterdir() if self.root.is_dir() else ()
-        return sorted(own.name for own in found if os.path.lexists(own / RUN_FILE))
+        return sorted(own.name for own in found if os.path.lexists(own / self.file))
 
     def delete(self, name: str) -> str:
         """Remove a run and give its full name back; a `DataError` while it is being written."""

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import segno
@@ -10,12 +9,12 @@ import segno
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.guesses import Guess, Guesses
 from fillmask_ui.filling.prompt import normalise_masks
-from fillmask_ui.lessons.class_rounds import Sentence, Split, pool, standing
+from fillmask_ui.lessons.class_rounds import Sentence, Split, Standing, pool, standing
 from fillmask_ui.lessons.masked_position import find_masked_position
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs.class_run import ClassRound, RoundLosses, WordShare
 from fillmask_ui.show.bars import Axis, Row
-from fillmask_ui.show.class_standing import verdict
+from fillmask_ui.show.numbers import loss_number
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.classroom.room import Room
 from fillmask_ui.ui.explore.guess_view import compare
@@ -74,10 +73,10 @@ def wall_html(room: Room) -> dict[str, str]:
         "gap": (before, after),
         "finished": finished,
     }
-    rows, axis = _rows(room, finished), Axis.shares()
-    found = standing(rounds)
-    curve = Curve.of(rounds) if found and found.sentences > 1 else None
-    shown |= {"rows": rows, "axis": axis, "standing": found, "curve": curve, "rounds": rounds}
+    found, axis = standing(rounds), Axis.shares()
+    curve = [own.losses for own in rounds if own.losses and own.losses.model is not None]
+    shown |= {"rows": _rows(room, finished), "axis": axis, "standing": found, "rounds": rounds}
+    shown["curve"] = curve if len(curve) > 1 else None
     shown["verdict"] = verdict(found) if found else ""
     pieces = ("sentence", "said", "main", "side")
     return {name: render(f"page/class/{name}.html", **shown) for name in pieces}
@@ -107,19 +106,23 @@ def _rows(room: Room, finished: ClassRound | None) -> list[Row]:
     return rows
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Losses of both, round by round, and where they stand in a drawing."""
-
-    points: tuple[tuple[int, float, float], ...]  # round, class, model
-    top: float  # end of the axis of losses, in nats
-
-    @classmethod
-    def of(cls, rounds: Sequence[ClassRound]) -> "Curve":
-        both = [(own.losses.people, own.losses.model) for own in rounds if own.losses]
-        known = [(people, model) for people, model in both if model is not None]
-        points = tuple((number, *own) for number, own in enumerate(known, start=1))
-        return cls(points, max(1.0, *(max(own) for own in known)))
+def verdict(found: Standing) -> str:
+    """Who was better and by how much, in a sentence."""
+    gap = found.people_nats - found.model_nats
+    who = "class" if gap < 0 else "model"
+    of = f"over {found.sentences} sentences" if found.sentences > 1 else "on the first sentence"
+    if loss_number(found.people_nats, "nats") == loss_number(found.model_nats, "nats"):
+        return f"Class and model are level {of}."
+    by = f"the {who} by {abs(gap):.2f} nats a sentence {of}"
+    if found.interval is None:
+        return f"Ahead: {by}."
+    low, high = found.interval.low, found.interval.high
+    if gap < 0:
+        low, high = -high, -low
+    between = f"95% interval {low:+.2f} to {high:+.2f}".replace("-", "−")
+    if low > 0:
+        return f"Better: {by} ({between})."
+    return f"Ahead: {by}, which is not settled ({between} holds zero)."
 
 
 def qr_rows(address: str) -> list[list[bool]]:

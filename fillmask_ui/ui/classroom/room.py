@@ -23,7 +23,6 @@ MOST_STUDENTS = 1000
 MOST_ROUNDS = 100
 MOST_ROOMS = 50
 STALE_SECONDS = 120  # a room whose wall has not asked for so long makes room for another
-EMPTY_SECONDS = 15  # the same without a student
 ROOM_SECONDS = 6 * 3600  # the age at which a room whose wall is gone is closed
 LETTERS = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"  # none is taken for another
 CODE_LETTERS = 4
@@ -134,11 +133,6 @@ class Room:
     def phase(self) -> Phase:
         return "ended" if self.ended else self.round.phase if self.round else "waiting"
 
-    @property
-    def kept_until(self) -> float:
-        """When it makes room for another, if its wall does not ask before."""
-        return self.seen + (STALE_SECONDS if self.students else EMPTY_SECONDS)
-
     def is_lecturer(self, secret: str) -> bool:
         return hmac.compare_digest(hashed(secret), self.run.secret_sha256)
 
@@ -241,8 +235,8 @@ class Rooms:
             now = self._clock()
             gone = {name for name, own in self._rooms.items() if now - own.seen > ROOM_SECONDS}
             if len(self._rooms) - len(gone) >= MOST_ROOMS:
-                oldest = min(self._rooms, key=lambda name: self._rooms[name].kept_until)
-                if now < self._rooms[oldest].kept_until:
+                oldest = min(self._rooms, key=lambda name: self._rooms[name].seen)
+                if now - self._rooms[oldest].seen < STALE_SECONDS:
                     raise DataError(
                         f"all {MOST_ROOMS} classes of this page are on: try again later"
                     )

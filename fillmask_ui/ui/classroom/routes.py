@@ -160,14 +160,15 @@ class Classroom:
             raise HTTPException(404, "there is no such class: look at the address on the wall")
         return room
 
-    def _student(self, request: Request, room: Room) -> str:
-        """The id of a phone, within its limit."""
+    def _student(self, request: Request) -> tuple[Room, str]:
+        """The room and the id of a phone, within its limit."""
+        room = self._room(request)
         student = request.headers.get("x-student", "")
         if not _STUDENT.fullmatch(student):
             raise HTTPException(400, "a phone names itself by 32 hexadecimal digits")
         if not self._phones.admit(f"{room.run.code} {student}", self._clock()):
             raise HTTPException(429, "too many requests: wait a little")
-        return student
+        return room, student
 
     def _lecturer(self, request: Request) -> Room:
         room = self._room(request)
@@ -187,8 +188,7 @@ class Classroom:
         return HTMLResponse(html, 200 if room or not code else 404, {"cache-control": "no-store"})
 
     async def _phone(self, request: Request) -> Response:
-        room = self._room(request)
-        student = self._student(request, room)
+        room, student = self._student(request)
         if student not in room.students:
             raise HTTPException(404, "join first")
         if request.query_params.get("v") == str(room.phase_version):
@@ -196,14 +196,12 @@ class Classroom:
         return JSONResponse(room.for_phone(student))
 
     async def _join(self, request: Request) -> Response:
-        room = self._room(request)
-        student = self._student(request, room)
+        room, student = self._student(request)
         room.join(student)
         return JSONResponse(room.for_phone(student))
 
     async def _answer(self, request: Request) -> Response:
-        room = self._room(request)
-        student = self._student(request, room)
+        room, student = self._student(request)
         said = await _body(request, Answer)
         split = Split.of(said.guesses)
         room.join(student)
@@ -243,7 +241,7 @@ class Classroom:
         for name in reversed(self.store.names()):
             if f"-{code}-class" in name:
                 with suppress(DataError):
-                    run = self.store.open(name)
+                    run = self.store.read(name)
                     if run.secret_sha256 == hashed(secret):
                         return run
         return None
