@@ -89,12 +89,13 @@ class Axis:
         both = zip(sides, probabilities, strict=True)
         return tuple(self.mark(100 * p, side, percent(p)) for side, p in both if p is not None)
 
+    @property
     def ticks(self) -> tuple[Tick, ...]:
         """Round numbers along the axis, the first with the unit.
 
-        >>> [tick.label for tick in Axis.shares().ticks()]
+        >>> [tick.label for tick in Axis.shares().ticks]
         ['0 %', '20', '40', '60', '80', '100']
-        >>> [tick.label for tick in Axis.fitted([-1.2, 0.3], "points", signed=True).ticks()]
+        >>> [tick.label for tick in Axis.fitted([-1.2, 0.3], "points", signed=True).ticks]
         ['−1.5 points', '−1', '−0.5', '0', '+0.5']
         """
         numbers, sign = self.scale.ticks(5), "+" if self.signed else ""
@@ -130,7 +131,7 @@ class Columns:
         values, signed = [own.value for own in columns], any(own.side for own in columns)
         axis = Axis.fitted(values, unit, signed=signed)
         marks = [axis.mark(own.value, own.side, own.text) for own in columns]
-        *ticks, last = (tick._replace(label=tick.label.split()[0]) for tick in axis.ticks())
+        *ticks, last = (tick._replace(label=tick.label.split()[0]) for tick in axis.ticks)
         last = last._replace(label=f"{last.label} {unit}")
         return cls(tuple(zip(columns, marks, strict=True)), (*ticks, last), axis.zero)
 

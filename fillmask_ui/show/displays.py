@@ -25,7 +25,7 @@ from fillmask_ui.show.drawing import MAX_BARS, bars_of
 from fillmask_ui.show.figures import models_of, roles_of
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sweep import cells_table, notes, sections
-from fillmask_ui.show.words import ListedTokens, candidate_names
+from fillmask_ui.show.words import ListedTokens
 from fillmask_ui.sweeps import SweepTable
 from fillmask_ui.unmasking import Unmasked
 
@@ -146,9 +146,9 @@ def _contrast_html(mask: Contrast) -> Iterator[str]:
 def _surprisal_html(found: SentenceSurprisal) -> Iterator[str]:
     known = _listed(*(one for own in found.words for one in own.wanted))
     values = answers.surprisal_values(found.words, known, "nats")
-    values |= {"vocabulary": known, "names": candidate_names}
     count = len(found.words)
-    yield _still("page/explore/surprise.html", **values, known=count, total=count)
+    values |= {"vocabulary": known, "known": count, "total": count}
+    yield _still("page/explore/surprise.html", **values)
 
 
 def _layers_html(found: LogitLens) -> Iterator[str]:

@@ -138,6 +138,24 @@ def three_digits(value: float | None) -> str:
     return f"{value:,.{places}f}"
 
 
+def grouped(value: float, digits: int = 0) -> str:
+    """A number with commas between its thousands.
+
+    >>> grouped(22400), grouped(1234.56, 1)
+    ('22,400', '1,234.6')
+    """
+    return f"{value:,.{digits}f}"
+
+
+def general(value: float) -> str:
+    """A number of people or percents, whole or not.
+
+    >>> general(1200.0), general(100 / 3)
+    ('1,200', '33.3333')
+    """
+    return f"{float(f'{value:.6g}'):,.10g}"
+
+
 def duration(seconds: float) -> str:
     """A time left.
 

@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.runtime import Macro
 
 from fillmask_ui.files import visible
-from fillmask_ui.show import numbers
+from fillmask_ui.show import numbers, words
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.sentences import as_unsure
 
@@ -22,8 +22,13 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_NUMBERS = ("in_unit", "loss_number", "percent", "signed_loss", "signed_percent", "three_digits")
+_NUMBERS = (
+    *("general", "grouped", "in_unit", "loss_number", "percent"),
+    *("signed_loss", "signed_percent", "three_digits"),
+)
 _ENVIRONMENT.filters |= {name: getattr(numbers, name) for name in _NUMBERS}
+_ENVIRONMENT.filters |= {"factors": words.factors, "guesses": words.guesses}
+_ENVIRONMENT.filters |= {"names": words.candidate_names}
 _ENVIRONMENT.filters |= {"cell": numbers.cell_text, "cosine": numbers.cosine_text}
 _ENVIRONMENT.filters |= {"loss": numbers.loss_text, "as_unsure": as_unsure, "exp": math.exp}
 _ENVIRONMENT.globals |= {"Scale": Scale, "infinite": math.inf, "ln": math.log, "log2": math.log2}

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from fillmask_ui.comparing.contrast import ComparedJoint, Contrast, ContrastedWord
 from fillmask_ui.models.vocabulary import SubwordPrefixes
-from fillmask_ui.records import Candidate
+from fillmask_ui.records import Candidate, ScoredPart
+from fillmask_ui.show.numbers import loss_number, percent
 
 NEW, GONE = "new", "gone"
 # What `mark` means, shown on hover.
@@ -68,6 +69,18 @@ def candidate_names(candidates: Sequence[Candidate], vocabulary: Spelling) -> li
     return [
         name if often[name] == 1 else c.token for name, c in zip(names, candidates, strict=True)
     ]
+
+
+def guesses(candidates: Sequence[Candidate], vocabulary: Spelling, most: int = 3) -> str:
+    """The first of some candidates by name, each with its probability."""
+    names = candidate_names(candidates, vocabulary)
+    both = [*zip(names, candidates, strict=True)][:most]
+    return ", ".join(f"{name} {percent(own.probability)}" for name, own in both)
+
+
+def factors(parts: Sequence[ScoredPart], unit: str) -> str:
+    """Sub-tokens with their losses, which add up to that of the word."""
+    return " + ".join(f"{part.token} {loss_number(part.nll_nats, unit)}" for part in parts)
 
 
 def token_names(tokens: Iterable[str]) -> Callable[..., str]:

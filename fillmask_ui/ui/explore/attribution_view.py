@@ -32,7 +32,6 @@ from fillmask_ui.show.answers import (
 from fillmask_ui.show.bars import Axis, Cell, Row
 from fillmask_ui.show.numbers import in_unit, percent
 from fillmask_ui.show.render import render
-from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.explore.explore_state import Asked, Json
 from fillmask_ui.ui.explore.prediction_view import model_name
 from fillmask_ui.ui.explore.sentence_strip import version_of
@@ -65,7 +64,7 @@ def _shown(
     if total is None:
         total = len(text_words(vocabulary.encode(asked.text), vocabulary))
     new = words[min(asked.question.start, known) :]
-    values |= {"unit": asked.question.unit, "vocabulary": vocabulary, "names": candidate_names}
+    values |= {"unit": asked.question.unit, "vocabulary": vocabulary}
     values |= {"known": known, "total": total}
     entries = []
     for own in new:

@@ -17,7 +17,7 @@ from fillmask_ui.filling.guesses import Guesses, key, parse_guesses
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, ScoredWord, finite
 from fillmask_ui.show.bars import Axis, Cell, Row
-from fillmask_ui.show.numbers import loss_number, loss_text, percent
+from fillmask_ui.show.numbers import general, loss_number, loss_text, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.session import Session, check_text
@@ -30,16 +30,12 @@ def guesses(_: Session, values: Mapping[str, Any]) -> Json:
     found = _typed(Question.read(values))
     total, counted = sum(own.amount for own in found.guesses), ""
     if total and found.percent:
-        counted = f"{_number(max(0.0, 100.0 - total))}% of the class made no guess."
+        counted = f"{general(max(0.0, 100.0 - total))}% of the class made no guess."
     elif total:
-        counted = "1 guess" if total == 1 else f"{_number(total)} guesses"
-    html = render("page/explore/guess_chips.html", **vars(found), number=_number)
+        counted = "1 guess" if total == 1 else f"{general(total)} guesses"
+    html = render("page/explore/guess_chips.html", **vars(found))
     told = {"count": counted, "people": found.people, "no_guess": found.no_guess}
     return {"error": "", **asdict(found), **told, "html": html}
-
-
-def _number(value: float) -> str:
-    return f"{float(f'{value:.6g}'):.10g}"
 
 
 def guess(session: Session, values: Mapping[str, Any]) -> Json:

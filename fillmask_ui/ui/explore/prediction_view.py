@@ -211,7 +211,11 @@ def mask_html(
         "mask": mask,
         "bars": bars_of(mask, selected, model.vocabulary, signature.vocabulary_size, hidden),
         "left_out": max(0, len(mask.candidates) - MAX_BARS),
-        "vocabulary": model.vocabulary,
+        "endings": [
+            own.token_id
+            for own in mask.candidates
+            if model.vocabulary.is_continuation(own.token_id) and own.word[:1].isalnum()
+        ],
         "unit": question.unit,
         "zoom": question.zoom,
         "hidden": hidden,
