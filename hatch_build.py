@@ -1,9 +1,13 @@
-"""The README of built packages: its links lead to the repository, from wherever it is shown."""
+"""What built packages have beside the files of a clone: links that lead to the repository, and what
+a browser needs to run a model.
+"""
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 README = "README.md"
@@ -20,6 +24,22 @@ class Readme(MetadataHookInterface):
         text = (Path(self.root) / README).read_text(encoding="utf-8")
         home = metadata["urls"]["Repository"]
         metadata["readme"] = {"content-type": "text/markdown", "text": absolute(text, home)}
+
+
+class Scripts(BuildHookInterface):
+    """A wheel brings npm's packages along, so that its user needs no npm."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Make them unless they are there; without npm the wheel goes without them."""
+        if version == "editable":
+            return
+        scripts = runpy.run_path(f"{self.root}/fillmask_ui/ui/site/scripts.py")
+        try:
+            scripts["ensure_packed"]()
+        except scripts["NpmError"] as error:
+            self.app.display_warning(f"fillmask-ui site will need npm: {error}")
+        else:
+            build_data["artifacts"].append("fillmask_ui/ui/site/packed.tar.xz")
 
 
 def absolute(text: str, home: str) -> str:

@@ -40,7 +40,7 @@ ROOMS = [
 ]
 CORE = ROOMS[ROOMS.index("evaluation") :]
 # The two faces know nothing of each other; this one command starts the page.
-EXCEPTIONS = {("cli/serve.py", "ui")}
+EXCEPTIONS = {("cli/serve.py", "ui"), ("cli/site.py", "ui")}
 # Heavy library -> the only places that import it.
 HEAVY = {
     "gradio": ("ui/",),

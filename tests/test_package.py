@@ -109,7 +109,7 @@ def test_an_editable_installation_has_no_copy_of_the_model(tmp_path, monkeypatch
     assert (tmp_path / build_editable(str(tmp_path))).stat().st_size < 100_000
 
 
-def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path):
+def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path, packed):
     built = run(
         sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), "."
     )
@@ -133,6 +133,10 @@ def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path):
     assert result.returncode == 0, result.stderr
     (mask,) = json.loads(result.stdout)["masks"]
     assert len(mask["candidates"]) == 5
+    # What a browser needs came along.
+    made = run(str(program), "site", "page", cwd=tmp_path, PATH="")
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "page" / "ort.wasm.gz").is_file()
     written = [
         run(str(own), "-m", "fillmask_ui", "space", "tree", "--force", cwd=tmp_path)
         for own in (python, sys.executable)  # of the wheel, of the clone

@@ -20,7 +20,7 @@ from fillmask_ui.cli.main import app
 from fillmask_ui.errors import OptionError
 from fillmask_ui.files import asset
 
-COMPILED = {"__pycache__", "_assets"}
+COMPILED = {"__pycache__", "_assets", "node_modules", "packed.tar.xz"}
 
 
 def files_in(folder):

@@ -39,6 +39,7 @@ _COMMANDS = {
     "quantize": "Make quantized variants of a model in full precision, and measure them.",
     "package": "Make a folder to ship of a trained model.",
     "space": "Write the page as a folder that a Hugging Face Space runs, ready to upload.",
+    "site": "Write a page that any static host serves, with the model in the browser.",
     "bench": "Measure this machine's speed, also of what is usually used instead.",
     "runs": "Evaluation runs: list, show, compare, delete, export, push.",
 }

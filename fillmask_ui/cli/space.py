@@ -84,8 +84,11 @@ def space(
 
 
 def _is_left_out(path: Path) -> bool:
-    """What is hidden or compiled; the assets of a wheel, inside the package, are copied as such."""
-    return any(part in ("_assets", "__pycache__") or part.startswith(".") for part in path.parts)
+    """What is hidden, compiled, or for browsers; the assets of a wheel are copied as such."""
+    return any(
+        part in ("_assets", "__pycache__", "node_modules", "packed.tar.xz") or part.startswith(".")
+        for part in path.parts
+    )
 
 
 def _card() -> str:

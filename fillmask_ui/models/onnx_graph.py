@@ -102,6 +102,19 @@ def _rewritten(whole: GraphSource, model: ModelProto | None) -> GraphSource | No
     return replace(whole, content=model.SerializeToString(), logit_bytes=0)
 
 
+def self_contained(source: GraphSource) -> bytes:
+    """A graph with its weights inside, for runtimes that read one file."""
+    model = onnx.load_from_string(source.content)
+    for tensor in filter(uses_external_data, _tensors(model.graph)):
+        own = ExternalDataInfo(tensor)
+        with (source.weights_folder / own.location).open("rb") as file:
+            file.seek(own.offset or 0)
+            tensor.raw_data = file.read(own.length or -1)
+        del tensor.external_data[:]
+        tensor.data_location = TensorProto.DEFAULT
+    return model.SerializeToString()
+
+
 def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
     """Look into an ONNX file of a model, whose weights must be in the folder `root`.
 

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,17 @@ _DTYPES: dict[str, Any] = {
 # A model may be wider than its tokenizer, rounded up for speed (DeBERTa-v3: 128,001 tokens in
 # 128,100 columns). A wider output that config.json does not confirm has no logits.
 _ROUNDED_UP = 128
+
+
+@dataclass(frozen=True)
+class PortableGraph:
+    """A graph for another runtime, and how it is called."""
+
+    content: bytes  # the ONNX file, its weights inside
+    inputs: dict[str, tuple[str, str]]  # name -> role, a key of `_ROLES`, and type of its numbers
+    output: str  # logits, [M, V] of a cut graph, else [B, T, V]
+    is_cut: bool  # whether it also takes the asked positions, int64 [M], counted in [B * T]
+    first_position: int | None  # where positions of a text begin; None for 0
 
 
 class OnnxMaskedLM(RuntimeModel):
@@ -305,6 +316,21 @@ class OnnxMaskedLM(RuntimeModel):
         names = [self._source.logits, str(self._order)]
         tokens, order = self._call(self._pairs, feeds, names).values()
         return tokens, order.reshape(-1, 2)
+
+    def portable(self) -> PortableGraph:
+        """The graph that runs here; a ModelError if it takes texts of one shape alone."""
+        from fillmask_ui.models.onnx_graph import self_contained
+
+        if self._rows or self._length:
+            raise ModelError(
+                f"the ONNX graph of {self._name} takes {self._rows or 'any number of'} texts of "
+                f"{self._length or 'any number of'} tokens, and texts of any length are wanted: "
+                "export it with dynamic axes"
+            )
+        inputs = {name: (role, np.dtype(kind).name) for name, (role, kind) in self._inputs.items()}
+        output, cut = self._output, not self._logit_bytes
+        first = self._config.first_position
+        return PortableGraph(self_contained(self._source), inputs, output, cut, first)
 
     def opened(self, graph: bytes) -> Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
         """A changed copy of the whole graph, its weights inside: from `arrays` to all outputs."""

@@ -34,6 +34,11 @@ class SubwordPrefixes:
 
     style: str  # `pieces` (##), `bytes` (Ġ), `blank` (▁) or `none`
 
+    @property
+    def mark(self) -> str:
+        """What begins a marked string; blank if none is marked."""
+        return _PREFIXES.get(self.style, "")
+
     @classmethod
     def of(cls, tokens: Iterable[str]) -> "SubwordPrefixes":
         """The style of most tokens.
@@ -51,7 +56,7 @@ class SubwordPrefixes:
 
     def is_marked(self, text: str) -> bool:
         """Whether a text begins as marked vocabulary strings of this style do."""
-        return self.style in _PREFIXES and text.startswith(_PREFIXES[self.style])
+        return bool(self.mark) and text.startswith(self.mark)
 
     def is_continuation(self, token: str) -> bool:
         """Whether a token that is not special continues the word to its left."""
@@ -191,6 +196,19 @@ def load_vocabulary(source: Path | Any, name: str) -> TokenizerVocabulary:
     if wrong:
         raise ModelError(f"the tokenizer of {name} {wrong}; fetch it again")
     return vocabulary
+
+
+def tokenizer_json(source: Path, name: str) -> str:
+    """The tokenizer of a folder in the format of the library tokenizers.
+
+    A ModelError if it is written in Python, which has no such format.
+    """
+    if (kept := source / "tokenizer.json").is_file():
+        return kept.read_text(encoding="utf-8")
+    tokenizer = read_tokenizer(source, name)
+    if not tokenizer.is_fast:
+        raise ModelError(f"the tokenizer of {name} runs in Python alone: no browser can run it")
+    return str(tokenizer.backend_tokenizer.to_str())
 
 
 def read_tokenizer(source: Path, name: str) -> Any:

@@ -154,8 +154,7 @@ def _surprisal_html(found: SentenceSurprisal) -> Iterator[str]:
 def _layers_html(found: LogitLens) -> Iterator[str]:
     guesses = (guess for own in found.positions for guess in own.layers)
     known = _listed(*itertools.chain(*(own.candidates for own in guesses)))
-    values = {"found": found, "vocabulary": known, "names": candidate_names}
-    yield _still("page/explore/layers_table.html", **values)
+    yield _still("page/explore/layers_table.html", found=found, vocabulary=known)
 
 
 def _words_html(found: SentenceComparison) -> Iterator[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.meta import find_referenced_templates
 from jinja2.runtime import Macro
 
 from fillmask_ui.files import visible
@@ -13,8 +14,9 @@ from fillmask_ui.show import numbers, words
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.sentences import as_unsure
 
+_TEMPLATES = Path(__file__).parent / "templates"
 _ENVIRONMENT = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    loader=FileSystemLoader(_TEMPLATES),
     autoescape=True,
     undefined=StrictUndefined,
     # Controls and lone surrogates written out, which browsers cannot be sent.
@@ -54,6 +56,17 @@ def render(template: str, **values: Any) -> str:
     """
     environment = _ENVIRONMENT if values.pop("live", True) else _STILL
     return environment.get_template(template).render(**values)
+
+
+def sources(*templates: str) -> dict[str, str]:
+    """Templates and all that they include or import, name -> source, to be filled in elsewhere."""
+    found: dict[str, str] = {}
+    for name in templates:
+        if name not in found:
+            own = (_TEMPLATES / name).read_text(encoding="utf-8")
+            inner = find_referenced_templates(_ENVIRONMENT.parse(own))
+            found |= {name: own, **sources(*filter(None, inner))}
+    return found
 
 
 def macros(template: str, **values: Any) -> dict[str, Macro]:

@@ -7,7 +7,7 @@ that they can choose the tab that opens. Until Gradio has built the page, a skel
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
@@ -31,9 +31,9 @@ class PageFiles:
 
     def __init__(self, app: ASGIApp, title: str, tabs: Mapping[str, str]) -> None:
         self.app = app
-        styles = "".join(_sources(tabs, "css"))
+        styles = "".join(sources(tabs, "css"))
         # Gradio puts these styles behind its own, which they override.
-        script = f"{''.join(_sources(tabs, 'js'))}window.gradio_config.css = {json.dumps(styles)};"
+        script = f"{''.join(sources(tabs, 'js'))}window.gradio_config.css = {json.dumps(styles)};"
         self.files = {
             _address(text, kind): text for text, kind in ((styles, "css"), (script, "js"))
         }
@@ -88,7 +88,7 @@ def _address(text: str, kind: str) -> str:
     return f"/page-{hashlib.sha256(text.encode()).hexdigest()[:16]}.{kind}"
 
 
-def _sources(tabs: Mapping[str, str], ending: str) -> Iterator[str]:
+def sources(tabs: Iterable[str], ending: str) -> Iterator[str]:
     """The files of one kind, in the order in which they are joined: `page` and a namesake first."""
     here = Path(__file__).parent
     for folder in (here / "static", *(here / name for name in tabs)):

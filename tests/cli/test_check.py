@@ -1,9 +1,7 @@
 """`fillmask-ui check`: figures against numpy and ONNX Runtime's own, alarms, WebAssembly, slips."""
 
-import os
 import shutil
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -17,12 +15,10 @@ from fillmask_ui.evaluation import EvaluatedText, evaluate, summarize
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.quantizing.file_check import LEVELS
+from fillmask_ui.ui.site.scripts import HERE
 
 TEXTS = SENTENCES[:8]
-NODE_PATH = os.environ.get("NODE_PATH") or str(Path(__file__).parents[1] / "web/node_modules")
-HAS_WEB = shutil.which("node") and any(
-    Path(folder, "onnxruntime-web").is_dir() for folder in NODE_PATH.split(os.pathsep)
-)
+NODE_PATH = str(HERE / "node_modules")  # npm ci --ignore-scripts --prefix fillmask_ui/ui/site
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +110,6 @@ def test_nan_and_constants_are_named(checked, bert):
     assert "Risky constant: lowest = -3.4e+38, read by Mul Mul_1: past half" in result.stdout
 
 
-@pytest.mark.skipif(not HAS_WEB, reason="no onnxruntime-web: npm ci --prefix tests/web")
 def test_web_assembly_reads_weights_beside_the_graph(checked, bert, monkeypatch):
     monkeypatch.setenv("NODE_PATH", NODE_PATH)
     beside = write(bert, "beside", save_as_external_data=True, location="w", size_threshold=0)

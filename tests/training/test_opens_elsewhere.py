@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from importlib.metadata import distribution
@@ -17,12 +16,10 @@ from fillmask_ui.models import ModelChoice
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.graphs import open_pair
 from fillmask_ui.quantizing.make_variants import export, quantize
+from fillmask_ui.ui.site.scripts import HERE
 
-WEB = Path(__file__).parent.parent / "web"
-NODE_PATH = os.environ.get("NODE_PATH") or str(WEB / "node_modules")
-HAS_WEB = shutil.which("node") and any(
-    Path(folder, "onnxruntime-web").is_dir() for folder in NODE_PATH.split(os.pathsep)
-)
+OPEN_CJS = Path(__file__).parent / "open.cjs"
+NODE_PATH = str(HERE / "node_modules")  # npm ci --ignore-scripts --prefix fillmask_ui/ui/site
 OPEN = """
 import importlib.util, json, sys
 import numpy as np, onnx, onnxruntime
@@ -61,7 +58,9 @@ def written(once, packaged, tiny_models):
 def answers(*command, **environment):
     """The numbers that a process prints, a line for each file."""
     environment = {"PATH": os.environ["PATH"], **environment}
-    done = subprocess.run(command, cwd=WEB, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=OPEN_CJS.parent, env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return [np.array(json.loads(line)) for line in done.stdout.splitlines()]
 
@@ -87,9 +86,8 @@ def test_plain_onnxruntime_and_onnx_open_every_file(written, by_onnxruntime):
     assert all(np.isfinite(logits).all() and np.ptp(logits) > 0 for logits in by_onnxruntime)
 
 
-@pytest.mark.skipif(not HAS_WEB, reason="no onnxruntime-web: npm ci --prefix tests/web")
 def test_onnxruntime_web_opens_every_file(written, by_onnxruntime):
-    found = answers("node", WEB / "open.cjs", *written, NODE_PATH=NODE_PATH)
+    found = answers("node", OPEN_CJS, *written, NODE_PATH=NODE_PATH)
     for path, here, there in zip(written, by_onnxruntime, found, strict=True):
         apart = np.abs(here - there).max() / np.abs(here).max()
         # Products with 4 bits round their activations as it suits the processor.

@@ -116,6 +116,7 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
         width: int = 1280,
         height: int = 900,
         script: str = "",
+        ready: str = "[role=tabpanel]",
         **options: Any,
     ) -> Any:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
@@ -127,7 +128,7 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
         faults.append(faults_of(context))
         page = context.new_page()
         page.goto(f"{url}?{urlencode(parameters or {})}")
-        page.wait_for_selector("[role=tabpanel]")
+        page.wait_for_selector(ready)
         return page
 
     yield opened

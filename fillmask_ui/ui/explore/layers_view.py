@@ -6,7 +6,6 @@ from typing import Any
 from fillmask_ui.filling import layers
 from fillmask_ui.show.layer_grid import LayerGrid
 from fillmask_ui.show.render import render
-from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.explore.explore_state import Asked, Json
 from fillmask_ui.ui.explore.sentence_strip import version_of
 from fillmask_ui.ui.session import Session
@@ -33,7 +32,7 @@ def guess_layers(session: Session, values: Mapping[str, Any]) -> Json:
     vocabulary = asked.model.vocabulary
     left_out = 0 if masked else len(found.encoding) - len(found.positions)
     shown = {"grid": LayerGrid.of(found, vocabulary), "hidden": word, "left_out": left_out}
-    listed = {"found": found, "names": candidate_names, "vocabulary": vocabulary}
+    listed = {"found": found, "vocabulary": vocabulary}
     return {
         "version": version_of(asked.text),
         "next": None,

@@ -1,0 +1,21 @@
+// Keeps the files of one version, so that the page opens without a network. VERSION and FILES come first.
+const NAME = `fillmask-${VERSION}`;
+
+async function keep() {
+  const cache = await caches.open(NAME);
+  for (const file of FILES) if (!(await cache.match(file))) await cache.add(file);
+}
+
+async function leave() {
+  const old = (await caches.keys()).filter((name) => name.startsWith("fillmask-") && name !== NAME);
+  await Promise.all(old.map((name) => caches.delete(name)));
+  await clients.claim();
+}
+
+addEventListener("install", (event) => event.waitUntil(keep().then(() => skipWaiting())));
+addEventListener("activate", (event) => event.waitUntil(leave()));
+addEventListener("fetch", (event) => {
+  if (event.request.method !== "GET") return;
+  const kept = caches.open(NAME).then((cache) => cache.match(event.request, { ignoreSearch: true }));
+  event.respondWith(kept.then((found) => found ?? fetch(event.request)));
+});

@@ -1,0 +1,159 @@
+// Texts as token ids, each token with its place in the text and its word, as Python's vocabulary
+// gives them (`models/vocabulary.py`). The spelling of every token comes with the page.
+import { Tokenizer } from "./tokenizers.mjs";
+import { Refused } from "./model.js";
+
+const MASKS = /\[mask\]|<mask>|_{3,}/gi;
+const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+const LETTER = /[\p{L}\p{N}]/u;
+
+// Without case and accents, where that leaves every place what it was.
+const folded = (text) =>
+  text.replace(/[^]/gu, (own) => {
+    const plain = own.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+    return plain.length === own.length ? plain : own;
+  });
+
+export class Vocabulary {
+  #groups = []; // number of the word of each token that the model of the tokenizer made
+
+  constructor(json, options, config) {
+    Object.assign(this, config); // mask_token, mask_id, pad_id, unk_id, special_ids, words, endings
+    this.tokenizer = new Tokenizer(json, options);
+    this.endings = new Set(config.endings);
+    const groups = () => this.#groups;
+    let count = 0;
+    this.tokenizer.model = new Proxy(this.tokenizer.model, {
+      apply: (model, _, [words]) =>
+        words.flatMap((word) => {
+          const tokens = model([word]);
+          groups().push(...tokens.map(() => count));
+          count += 1;
+          return tokens;
+        }),
+    });
+    this.ids = new Map(this.tokenizer.model.tokens_to_ids);
+  }
+
+  token = (id) => this.tokenizer.id_to_token(id) ?? `[${id}]`;
+  word = (id) => this.words[id] ?? this.token(id);
+  isContinuation = (id) => this.endings.has(id);
+
+  // Masks in any spelling as the model's own.
+  withMasks(text) {
+    return text.replace(MASKS, this.mask_token).replace(new RegExp(escaped(this.mask_token), "gi"), this.mask_token);
+  }
+
+  // { text, ids, tokens, spans, words, special }; a word is null for a special token.
+  encode(text, special = true) {
+    this.#groups = [];
+    const tokens = this.tokenizer.encode_text(text);
+    const full = special ? (this.tokenizer.post_processor?.(tokens, null, true).tokens ?? tokens) : tokens;
+    const begin = full.findIndex((_, at) => tokens.every((token, own) => full[at + own] === token));
+    const unknown = this.unk_id === null ? null : this.token(this.unk_id);
+    const added = (token) => this.tokenizer.added_tokens_map.has(token) && !(token === unknown && !text.includes(token));
+    const groups = this.#groups[Symbol.iterator]();
+    const inner = tokens.map((token) => (added(token) ? null : groups.next().value));
+    const ids = full.map((token) => this.ids.get(token) ?? this.unk_id);
+    const own = ids.slice(begin, begin + tokens.length);
+    const pieces = own.map((id, at) => (inner[at] === null ? tokens[at] : this.word(id)));
+    const spans = this.prefix === "Ġ" ? byBytes(text, tokens, inner) : place(text, pieces, tokens);
+    const around = (list, first, last) => [...Array(begin).fill(first), ...list, ...Array(full.length - begin - list.length).fill(last)];
+    return {
+      ...{ text, ids, tokens: ids.map(this.token) },
+      spans: around(spans, [0, 0], [text.length, text.length]),
+      words: around(inner, null, null),
+      special: around(own.map(() => false), true, true),
+    };
+  }
+
+  // Ids of a word as the model would read it behind a character.
+  encodeWord(typed, before = " ") {
+    const word = typed.trim();
+    if (this.ids.has(typed) && this.prefix && typed.startsWith(this.prefix)) return [this.ids.get(typed)];
+    if (!word) return [];
+    if (!before) return this.encode(word, false).ids;
+    const behind = (text) => {
+      const { ids } = this.encode(this.mask_token + text, false);
+      return ids.slice(ids.indexOf(this.mask_id) + 1);
+    };
+    if (/\s/.test(before)) return behind(` ${word}`);
+    const after = (context) => {
+      const { ids, spans } = this.encode(context + word, false);
+      const border = context.length;
+      if (spans.some(([start, end]) => start < border && border < end)) return [];
+      return ids.filter((_, at) => spans[at][0] >= border);
+    };
+    return [before, "("].map(after).find((ids) => ids.length) ?? behind(word);
+  }
+
+  masks = ({ ids }) => [...ids.keys()].filter((at) => ids[at] === this.mask_id);
+
+  // The words of a text, without masks and special tokens: { text, start, end, tokens }.
+  textWords({ text, ids, spans, words, special }) {
+    const groups = [];
+    let [before, until, prefixes] = [null, 0, []]; // of the token to the left; a lone prefix goes with its word
+    ids.forEach((id, at) => {
+      const [start, end] = spans[at];
+      if (special[at] || id === this.mask_id || start === end) {
+        before = null;
+        prefixes = special[at] || id === this.mask_id ? [] : [...prefixes, at];
+        return;
+      }
+      const here = `${words[at]} ${LETTER.test(text.slice(start, end))}`;
+      if (here === before && start <= until) groups.at(-1).push(at);
+      else groups.push([...prefixes.filter((own) => words[own] === words[at]), at]);
+      [before, until, prefixes] = [here, end, []];
+    });
+    return groups.map((tokens) => {
+      const [start, end] = [spans[tokens[0]][0], spans[tokens.at(-1)][1]];
+      return { text: text.slice(start, end), start, end, tokens };
+    });
+  }
+
+  check(encoding) {
+    const [own, most] = [encoding.ids.length, this.max_tokens];
+    if (own > most) throw new Refused(`the text has ${own.toLocaleString("en")} tokens and this model takes at most ${most.toLocaleString("en")}: shorten it by about ${(own - most).toLocaleString("en")}; nothing was cut`);
+  }
+}
+
+// Where pieces lie in the text that they were made from, one behind the other. One that is not found
+// (unknown, or changed by the tokenizer) gets the text up to the next blank or the next piece.
+function place(text, pieces, tokens) {
+  const plain = folded(text);
+  let end = 0;
+  return pieces.map((piece, at) => {
+    let start = end;
+    while (start < text.length && /\s/.test(text[start])) start += 1;
+    if (tokens[at] === "▁") return [start, start];
+    if (plain.startsWith(folded(piece), start)) end = start + piece.length;
+    else {
+      const next = pieces[at + 1] ? `|${escaped(folded(pieces[at + 1]))}` : "";
+      const border = plain.slice(start + 1).search(new RegExp(`\\s${next}`));
+      end = border < 0 ? text.length : start + 1 + border;
+    }
+    return [start, end];
+  });
+}
+
+// The same where tokens are made of bytes, a character for each; a letter may be cut.
+function byBytes(text, tokens, words) {
+  const encoder = new TextEncoder();
+  const letters = []; // start and end of the letter of each byte
+  for (const { index, 0: letter } of text.matchAll(/[^]/gu)) for (const _ of encoder.encode(letter)) letters.push([index, index + letter.length]);
+  let byte = 0;
+  return tokens.map((token, at) => {
+    let [start, end] = [letters[byte]?.[0] ?? text.length, text.length];
+    if (words[at] === null) { // added to the vocabulary, such as the mask
+      start = text.indexOf(token, start);
+      end = start + token.length;
+      while (byte < letters.length && letters[byte][0] < end) byte += 1;
+      return [start, end];
+    }
+    byte += token.length - (token.startsWith("Ġ") && !/\s/.test(text[start] ?? "x") ? 1 : 0); // a blank of the tokenizer's own
+    end = letters[byte - 1]?.[1] ?? text.length;
+    while (start < end && /\s/.test(text[start])) start += 1;
+    while (end > start && /\s/.test(text[end - 1])) end -= 1;
+    return [start, Math.max(start, end)];
+  });
+}
