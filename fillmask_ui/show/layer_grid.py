@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fillmask_ui.filling.logit_lens import LayerGuess, LogitLens, TokenLayers
+from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.show.drawing import Bar
 from fillmask_ui.show.numbers import percent
-from fillmask_ui.show.words import Spelling, candidate_names
+from fillmask_ui.show.words import candidate_names
 
 
 class LayerCell(NamedTuple):
@@ -56,66 +57,64 @@ class LayerRow(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerGrid:
-    """What the templates show; of tokens, special ones are left out."""
+    """What the templates show: one mask, or the tokens of a text, special ones left out."""
 
     rows: tuple[LayerRow, ...]  # the last layer first
-    heads: tuple[str, ...]  # the tokens of a text without a mask
-    leads_from: int  # the layer from which on the last answer leads, or all tokens lead
-    before: str  # what the layer below that says
-    known: str  # the true word of a mask
-    right: tuple[int, int]  # tokens that lead in the first layer, in the last
+    heads: tuple[str, ...]  # the tokens; none for a mask
+    leads_from: int  # the layer from which on the best word of the last one leads
+    before: str  # what the layer below that says; blank where there is none
+    known: str  # the true word of a mask; blank if it is not followed
+    right: tuple[int, int]  # columns in which the true word leads, in the first and the last layer
 
     @classmethod
-    def of(cls, found: LogitLens, vocabulary: Spelling) -> "LayerGrid":
+    def of(cls, found: LogitLens, vocabulary: Vocabulary) -> "LayerGrid":
+        masked = found.encoding.ids[found.positions[0].position] == vocabulary.mask_id
         special = found.encoding.special
-        whole = found.positions[0].layers[0].true is not None and len(found.positions) > 1
-        shown = [own for own in found.positions if not (whole and special[own.position])]
-        columns = [_cells(own, vocabulary, tinted=whole) for own in shown or found.positions]
-        (first, *_) = shown or found.positions
-        true = [own.true for own in first.layers]
-        depths = [None] * len(true) if whole else _depths(first.layers)
-        rows = zip(zip(*columns, strict=True), depths, strict=True)
-        made = [LayerRow(layer, cells, depth) for layer, (cells, depth) in enumerate(rows)]
-        best = [own.candidates[0].token_id for own in first.layers]
+        columns = [own for own in found.positions if masked or not special[own.position]]
+        names = [_true_name(own.layers[0], vocabulary) for own in columns]
+        heads = () if masked else tuple(names)
+        cells = [
+            _cells(own, vocabulary, f" at “{name}”" if heads else "")
+            for own, name in zip(columns, names, strict=True)
+        ]
+        own = columns[0].layers
+        depths = _depths(own) if masked else [None] * len(own)
+        lines = enumerate(zip(zip(*cells, strict=True), depths, strict=True))
+        rows = [LayerRow(number, across, depth) for number, (across, depth) in lines]
+        best = [guess.candidates[0].token_id for guess in own]
         leads = next((i for i in range(len(best), 0, -1) if best[i - 1] != best[-1]), 0)
-        names = [candidate_names([own.true], vocabulary)[0] for own in first.layers if own.true]
-        count = [sum(cell.right for cell in made[place].cells) for place in (0, -1)]
         return cls(
-            tuple(reversed(made)),
-            tuple(_token(own, vocabulary) for own in shown) if whole else (),
-            leads,
-            made[leads - 1].cells[0].word if leads else "",
-            names[0] if names and not whole else "",
-            (count[0], count[1]),
+            rows=tuple(reversed(rows)),
+            heads=heads,
+            leads_from=leads,
+            before=rows[leads - 1].cells[0].word if leads else "",
+            known=names[0] if masked else "",
+            right=(sum(c.right for c in rows[0].cells), sum(c.right for c in rows[-1].cells)),
         )
 
 
-def _token(own: TokenLayers, vocabulary: Spelling) -> str:
-    (true,) = (own.layers[0].true,)
-    return candidate_names([true], vocabulary)[0] if true else own.token
+def _true_name(own: LayerGuess, vocabulary: Vocabulary) -> str:
+    return candidate_names([own.true], vocabulary)[0] if own.true else ""
 
 
-def _cells(own: TokenLayers, vocabulary: Spelling, *, tinted: bool) -> list[LayerCell]:
-    at = f" at “{_token(own, vocabulary)}”" if tinted else ""
+def _cells(own: TokenLayers, vocabulary: Vocabulary, at: str) -> list[LayerCell]:
+    """A column; with `at` its tint is the probability of the token that stands there."""
     cells = []
     for guess in own.layers:
-        names = candidate_names(guess.candidates, vocabulary)
-        true_id = guess.true.token_id if guess.true else None
-        bars = tuple(
-            Bar(name, c.probability, "hidden" if c.token_id == true_id else "")
-            for name, c in zip(names, guess.candidates, strict=True)
-        )
-        share = guess.true.probability if tinted and guess.true else bars[0].probability
+        names, true = candidate_names(guess.candidates, vocabulary), guess.true
+        kinds = ["hidden" if true and c.token_id == true.token_id else "" for c in guess.candidates]
+        shares = [c.probability for c in guess.candidates]
+        bars = tuple(map(Bar, names, shares, kinds))
+        share = true.probability if at and true else shares[0]
         title = f"Layer {guess.layer}{at}" if guess.layer else f"The embeddings{at}"
-        right = guess.candidates[0].token_id == true_id
-        cells.append(LayerCell(names[0], percent(share), share, right, title, bars))
+        cells.append(LayerCell(names[0], percent(share), share, bool(kinds[0]), title, bars))
     return cells
 
 
-def _depths(layers: Sequence[LayerGuess]) -> list[Depth | None]:
+def _depths(layers: Sequence[LayerGuess]) -> Sequence[Depth | None]:
     """Of the true word; the axis ends at its largest probability."""
     chances = [own.true.probability for own in layers if own.true]
-    if len(chances) < len(layers):
+    if not chances:
         return [None] * len(layers)
     shares = [own / (max(chances) or 1.0) for own in chances]
     padded = [shares[0], *shares, shares[-1]]

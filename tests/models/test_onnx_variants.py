@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from quantized_forms import exact_settings
 from tiny_models import batch_of, quiet, texts_for
 
-from fillmask_ui import fill, scoring
+from fillmask_ui import fill, layers, scoring
 from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.models import load_model
 from fillmask_ui.models.runtime_model import FULL_LOGITS
@@ -133,12 +133,27 @@ def test_forms_are_cut_and_give_the_logits_of_their_file(variant, loaded, quanti
         asked = batch.input_ids, batch.attention_mask, rows, cols
         states, wanted = model.states_at(*asked), exact.states_at(*asked)
         assert np.corrcoef(states.ravel(), wanted.ravel())[0, 1] > correlation
+        _check_layers(model, exact, batch.input_ids[1], correlation, atol)
+    else:
+        with pytest.raises(ModelError, match="does not show where its layers end"):
+            layers(model, "A [MASK].")
     if change is dynamic_int8:
         # The Gather stands behind the quantization: the scale stays that of the whole text.
         nodes = gather_asked(whole, "logits").graph.node
         gathered = {node.input[0] for node in nodes if ASKED in node.input}
         flat = {node.input[0] for node in nodes if node.output[0] in gathered}
         assert flat <= {n.output[0] for n in nodes if n.op_type == "DynamicQuantizeLinear"}
+
+
+def _check_layers(model, exact, ids, correlation, atol):
+    """Each is close to that in full precision, and the last one ends in the logits."""
+    found, wanted = model.layer_states(ids), exact.layer_states(ids)
+    for own, other in zip(found, wanted, strict=True):
+        assert np.corrcoef(own.ravel(), other.ravel())[0, 1] > correlation
+    asked = ids[None], np.ones_like(ids)[None], np.zeros_like(ids), np.arange(len(ids))
+    np.testing.assert_allclose(
+        model.layer_logits(found[-1], asked[-1]), model.logits_at(*asked), atol=atol
+    )
 
 
 def file_logits(path: Path, batch, *, alone: bool = False) -> np.ndarray:
