@@ -32,6 +32,7 @@ def guess_layers(session: Session, values: Mapping[str, Any]) -> Json:
     vocabulary = asked.model.vocabulary
     left_out = 0 if masked else len(found.encoding) - len(found.positions)
     shown = {"grid": LayerGrid.of(found, vocabulary), "hidden": word, "left_out": left_out}
+    shown |= {"number": asked.mask + 1 if asked.several else 0}
     listed = {"found": found, "vocabulary": vocabulary}
     return {
         "version": version_of(asked.text),
