@@ -72,7 +72,7 @@ class Class:
     async def phone(self, student: str, dice: random.Random) -> None:
         """Joins, looks every three seconds, answers each round and changes its mind once."""
         own, version, done = {"x-student": student}, -1, 0
-        await self.ask(f"{self.code}/join", own, {})
+        await self.ask(f"{self.code}/phone", own, {})
         while not self.closing:
             answer = await self.ask(f"{self.code}/phone?v={version}", own)
             if answer.status_code == 200:

@@ -54,6 +54,7 @@ class Hall:
     def phone(self, student, path="phone", **body):
         headers = {"x-student": student}
         if body or path == "join":
+            path = path.replace("join", "phone")
             return self.http.post(f"/{self.code}/{path}", json=body, headers=headers)
         return self.http.get(f"/{self.code}/{path}", headers=headers)
 

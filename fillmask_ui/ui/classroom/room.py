@@ -68,13 +68,7 @@ class Round:
 
 
 class Room:
-    """One class.
-
-    Args:
-        model: reference of the model that plays against it.
-        run: what was finished so far, with the code and the hash of the secret.
-        clock: seconds.
-    """
+    """One class against the model of a reference; `run` is what was finished so far."""
 
     def __init__(
         self, model: str, run: ClassRun, clock: Callable[[], float] = time.monotonic

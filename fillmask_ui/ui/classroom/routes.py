@@ -1,12 +1,10 @@
 """The routes of classes, beside Gradio's: a small page for phones, and JSON for wall and phones.
 
-POST /class/                     open a room: its code, the lecturer's secret, what the wall needs
-GET  /class/, /class/CODE        the page of a phone
-GET  /class/CODE/phone?v=N       what it shows; 204 while that is N
-POST /class/CODE/join, answer    a phone comes in; what a student says
-GET  /class/CODE/wall?v=N        what the wall shows; 204 while that is N
-POST /class/CODE/lead            open, close, reveal, strike, ...
-GET  /class/CODE/rounds.csv
+POST /class/                 open a room: its code, the lecturer's secret, what the wall needs
+GET  /class/, /class/CODE    the page of a phone
+GET  /class/CODE/phone?v=N   what it shows, or 204 while that is N; by POST it comes in
+POST /class/CODE/answer      what a student says
+GET  /class/CODE/wall?v=N    what the wall shows, or 204; POST .../lead: open, close, reveal, ...
 
 A phone names itself in the header `x-student`, the lecturer's browser has `x-class-secret`.
 """
@@ -88,13 +86,10 @@ class Answer:
 
 
 class Classroom:
-    """The classes of one page.
+    """The classes of one page; `listens` gives the address that its server is bound to.
 
-    Args:
-        session: with the models.
-        sentences: that the wall goes through; the browser's own list or the examples without any.
-        store: of finished rounds; by default where runs are kept, none on a public page.
-        listens: the address that the server is bound to.
+    The wall goes through the `sentences`, or without any those of its browser. Finished rounds go
+    to the `store`, by default where runs are kept; a public page has none.
     """
 
     def __init__(
@@ -117,20 +112,16 @@ class Classroom:
 
     def app(self) -> Starlette:
         """The routes, to be mounted at `/class`."""
-        of_paths: dict[str, tuple[str, Handler]] = {
-            "/": ("POST", self._open),
-            "/{code}/phone": ("GET", self._phone),
-            "/{code}/join": ("POST", self._join),
-            "/{code}/answer": ("POST", self._answer),
-            "/{code}/wall": ("GET", self._wall),
-            "/{code}/lead": ("POST", self._lead),
-            "/{code}/rounds.csv": ("GET", self._csv),
-        }
-        routes = [
-            Route(path, self._answered(handler), methods=[method])
-            for path, (method, handler) in of_paths.items()
-        ]
-        routes += [Route("/", self._page), Route("/{code}", self._page)]
+        routes = [Route("/", self._page), Route("/{code}", self._page)]
+        for path, method, handler in (
+            ("/", "POST", self._open),
+            ("/{code}/phone", "GET POST", self._phone),
+            ("/{code}/answer", "POST", self._answer),
+            ("/{code}/wall", "GET", self._wall),
+            ("/{code}/lead", "POST", self._lead),
+            ("/{code}/rounds.csv", "GET", self._csv),
+        ):
+            routes.append(Route(path, self._answered(handler), methods=method.split()))
         return Starlette(routes=routes)
 
     # ---- What all requests share
@@ -189,15 +180,12 @@ class Classroom:
 
     async def _phone(self, request: Request) -> Response:
         room, student = self._student(request)
-        if student not in room.students:
+        if request.method == "POST":
+            room.join(student)
+        elif student not in room.students:
             raise HTTPException(404, "join first")
-        if request.query_params.get("v") == str(room.phase_version):
+        elif request.query_params.get("v") == str(room.phase_version):
             return Response(status_code=204)
-        return JSONResponse(room.for_phone(student))
-
-    async def _join(self, request: Request) -> Response:
-        room, student = self._student(request)
-        room.join(student)
         return JSONResponse(room.for_phone(student))
 
     async def _answer(self, request: Request) -> Response:

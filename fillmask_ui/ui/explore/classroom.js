@@ -162,7 +162,7 @@
   // ---- The mode
 
   function open() {
-    if (on) return;
+    if (on || document.querySelector("main.fm-site")) return; // a static host has no rooms
     on = true;
     const stage = by_id("stage");
     stage.append(wall());
