@@ -66,6 +66,7 @@
   }
 
   document.addEventListener("fillmask:found", ({ detail }) => {
+    found().classList.remove("fm-growing"); // which another mode has none of
     if (!found().querySelector(".fm-layers")) return;
     if (detail !== sentence) open = 1;
     sentence = detail;

@@ -251,8 +251,8 @@
     PageDown: () => go(place + 1),
     ArrowLeft: () => go(place - 1),
     PageUp: () => go(place - 1),
-    ArrowDown: () => page.layers.play(-1) || move(1),
-    ArrowUp: () => page.layers.play(1) || move(-1),
+    ArrowDown: () => page.layers?.play(-1) || move(1),
+    ArrowUp: () => page.layers?.play(1) || move(-1),
     " ": reveal,
   };
 

@@ -355,6 +355,10 @@ def test_how_a_guess_forms_layer_by_layer(visit, served):
     page.keyboard.press("ArrowDown")
     expect(shown).to_have_count(len(names) - 1)
     accessible(page, both=False)
+    explore.state("change({ mode: 'mattered' })")  # the story of another mode is told
+    expect(explore.story).to_be_visible()
+    explore.state("change({ mode: 'layers' })")
+    expect(shown).to_have_count(len(names) - 1)
     page.keyboard.press("Escape")
     expect(shown).to_have_count(len(names))
     # A sentence without a mask has a column for each token, special ones left out.
