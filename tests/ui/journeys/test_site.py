@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from accessibility import accessible
 from playwright.sync_api import expect
-from tiny_models import THREE, texts_for
+from tiny_models import EVERY_FAMILY, texts_for
 
 from fillmask_ui import load_model
+from fillmask_ui.errors import ModelError
 from fillmask_ui.files import asset
 from fillmask_ui.filling import fill, surprisal
 from fillmask_ui.ui.explore.examples import EXAMPLES
@@ -121,10 +122,15 @@ def test_full_precision_has_the_digits_of_python(visit, once, packed):
     assert differences.max() < 1e-5
 
 
-@pytest.mark.parametrize("family", THREE)
+@pytest.mark.parametrize("family", EVERY_FAMILY)
 def test_a_tokenizer_of_each_kind_reads_like_python(visit, tiny_models, packed, tmp_path, family):
-    model = load_model(str(tiny_models.folder(family)))
-    written(build(str(tiny_models.folder(family)), family), tmp_path)
+    reference = str(tiny_models.folder(family))
+    if family == "esm":
+        with pytest.raises(ModelError, match="runs in Python alone"):
+            build(reference, family)
+        return
+    model = load_model(reference)
+    written(build(reference, family), tmp_path)
     mask = model.vocabulary.mask_token
     texts = [*texts_for(family, mask), f"Don't stop, it's {mask}!"]
     plain = ["She walked to the café, didn't she?", "The cat sat on the mat."]
@@ -137,7 +143,7 @@ def test_a_tokenizer_of_each_kind_reads_like_python(visit, tiny_models, packed, 
                 assert one["position"] == other["position"]
                 for field in ("probability", "nll_nats"):
                     both = ([own[field] for own in side["candidates"]] for side in (one, other))
-                    assert [*next(both)] == pytest.approx([*next(both)], abs=1e-5)
+                    assert [*next(both)] == pytest.approx([*next(both)], abs=1e-4)
         for text in plain:
             there = page.evaluate("text => window.fillmask.surprisal(text)", text)
             here = [own.to_dict() for own in surprisal(model, text).words]
