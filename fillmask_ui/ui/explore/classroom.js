@@ -162,7 +162,7 @@
   // ---- The mode
 
   function open() {
-    if (on || document.querySelector("main.fm-site")) return; // a static host has no rooms
+    if (on) return;
     on = true;
     const stage = by_id("stage");
     stage.append(wall());
@@ -228,7 +228,11 @@
         return open();
       }
       event.stopImmediatePropagation();
-      if (writing && event.key === "Escape") return event.target.blur();
+      if (writing && event.key === "Escape") {
+        event.target.blur();
+        event.target.closest('[data-class-form="ask"]')?.toggleAttribute("hidden", true);
+        return;
+      }
       const pressing = event.key === " " && event.target.closest?.("button:not([data-strike])");
       if (writing || pressing || !KEYS[event.key]) return;
       event.preventDefault();
