@@ -62,6 +62,9 @@
     found().classList.toggle("fm-growing", open < all.length);
     if (document.body.classList.contains("fm-presenting")) {
       show(all[open - 1].querySelector(".fm-layer"));
+      // Of many layers some are out of sight; the story of all is above the last.
+      if (open < all.length) all[open - 1].scrollIntoView({ block: "nearest" });
+      else document.getElementById("lens").scrollTop = 0;
     }
   }
 
