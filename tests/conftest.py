@@ -52,6 +52,12 @@ LONG_TESTS = (
 SLOW_ROOMS = ("fillmask_ui/training", "fillmask_ui/onnx_tools", "fillmask_ui/ui")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Workers of `-n auto`: more than cores, as browsers and other processes keep them waiting."""
+    cores = os.cpu_count() or 1
+    return cores + (cores + 1) // 2
+
+
 def _in_slow_place(path: Path) -> bool:
     root = TESTS.parent
     place = path.relative_to(root).as_posix() if root in path.parents else ""
