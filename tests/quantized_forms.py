@@ -14,6 +14,7 @@ from onnx import ModelProto
 from tiny_models import TinyModels
 
 from fillmask_ui.models.onnx_graph import read_graph
+from fillmask_ui.models.runtime_model import cpu_features
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.float32_graph import inline_weights, make_whole
 from fillmask_ui.onnx_tools.schemes import write_variant
@@ -43,9 +44,10 @@ def feeds(model: ModelProto, rows: int = 1, most: int = 140) -> dict[str, np.nda
 
 
 def exact_settings() -> ort.SessionOptions:
-    """Sums of products of bytes in 32 bits, as models are loaded on processors without VNNI."""
+    """Sums of products of bytes in 32 bits, as models are loaded on this processor."""
     settings = ort.SessionOptions()
-    settings.add_session_config_entry("session.x64quantprecision", "1")
+    if not {"avx512_vnni", "avx_vnni"}.intersection(cpu_features()):
+        settings.add_session_config_entry("session.x64quantprecision", "1")
     return settings
 
 
