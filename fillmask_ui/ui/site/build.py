@@ -19,6 +19,7 @@ from fillmask_ui.filling.prompt import encode_text
 from fillmask_ui.models.model_store import ModelStore
 from fillmask_ui.models.onnx_model import ASKED, OnnxMaskedLM
 from fillmask_ui.models.vocabulary import SubwordPrefixes, tokenizer_json
+from fillmask_ui.show.answers import LOSSES
 from fillmask_ui.show.displays import DISPLAYS
 from fillmask_ui.show.render import render, sources
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
@@ -85,6 +86,8 @@ def build(reference: str, title: str) -> dict[str, bytes]:
         "output": graph.output,
         "alone": model.runs_alone,
         "first_position": graph.first_position,
+        "levels": LOSSES.borders,
+        "labels": {unit: LOSSES.labels(unit) for unit in ("nats", "bits")},
         "bytes": sum(len(files[name]) for name in files if name.endswith(".gz")),
     }
     plain = {"text": EXAMPLES[0].text, "model": reference, "compare": "", "top_k": 10}

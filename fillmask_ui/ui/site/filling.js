@@ -1,135 +1,99 @@
 // What the model says of a text, as `filling/` computes it in Python, in double precision.
+import { sum } from "./formats.js";
 import { Refused } from "./model.js";
 
 const WANTED = 5; // best tokens kept for each word of a sentence
 
 // Log-probabilities, Float64Array [V].
 function logSoftmax(logits) {
-  let most = -Infinity;
-  for (const value of logits) most = Math.max(most, value);
-  let sum = 0;
-  for (const value of logits) sum += Math.exp(value - most);
-  const log = most + Math.log(sum);
+  const most = logits.reduce((one, other) => Math.max(one, other), -Infinity);
+  const log = most + Math.log(sum(logits, (value) => Math.exp(value - most)));
   return Float64Array.from(logits, (value) => value - log);
 }
 
-function entropy(log) {
-  let sum = 0;
-  for (const own of log) sum -= Math.exp(own) * own;
-  return sum;
-}
-
 // 1 for the best; of equal tokens the lower id is the better one.
-function rank(log, id) {
-  let better = 1;
-  for (let own = 0; own < log.length; own += 1) better += log[own] > log[id] || (own < id && log[own] === log[id]);
-  return better;
-}
+const rank = (log, id) => 1 + sum(log, (value, own) => value > log[id] || (own < id && value === log[id]));
 
+// The ids of some tokens, best first.
 function best(log, count) {
-  const found = []; // ids, best first
-  for (let id = 0; id < log.length; id += 1) {
-    if (found.length === count && log[id] <= log[found.at(-1)]) continue;
-    let at = found.length;
-    while (at && log[found[at - 1]] < log[id]) at -= 1;
-    found.splice(at, 0, id);
-    if (found.length > count) found.pop();
-  }
-  return found;
+  const least = log.toSorted().at(-count) ?? -Infinity;
+  return [...log.keys()].filter((id) => log[id] >= least).sort((a, b) => log[b] - log[a]).slice(0, count);
 }
 
+// Of a `model` and its `vocabulary`.
 export class Filling {
-  constructor(model, vocabulary) {
-    Object.assign(this, { model, vocabulary });
-  }
-
   candidates(log, count) {
     const { token, word } = this.vocabulary;
     return best(log, count).map((id, place) => (
       { rank: place + 1, token_id: id, token: token(id), word: word(id), probability: Math.exp(log[id]), nll_nats: -log[id] }));
   }
 
-  async at(texts, positions) {
-    return (await this.model.logits(texts, positions)).map(logSoftmax);
-  }
-
-  // A text with masks: { encoding, positions }.
-  read(text) {
-    const encoding = this.vocabulary.encode(this.vocabulary.withMasks(text));
-    const positions = this.vocabulary.masks(encoding);
-    const { mask_token } = this.vocabulary;
-    if (!positions.length) throw new Refused(`the text has no mask: put ${mask_token} (or ___) where a word is to be guessed`);
-    this.vocabulary.check(encoding);
-    return { encoding, positions };
-  }
+  at = async (views) => (await this.model.logits(views)).map(logSoftmax);
 
   // What the model puts at each mask; `words` are scored there, too.
   async fill(text, { top_k = 5, words = [] } = {}) {
-    const { encoding, positions } = this.read(text);
-    const logs = await this.at(positions.map(() => encoding.ids), positions);
-    const masks = [];
-    for (const [at, position] of positions.entries()) {
-      const scored = [];
-      for (const word of words) scored.push(await this.score(encoding, position, word, logs[at]));
-      masks.push({ position, entropy_nats: entropy(logs[at]), candidates: this.candidates(logs[at], top_k), scored });
-    }
+    const { mask_token } = this.vocabulary;
+    const encoding = this.vocabulary.encode(this.vocabulary.withMasks(text));
+    const positions = this.vocabulary.masks(encoding);
+    if (!positions.length) throw new Refused(`the text has no mask: put ${mask_token} (or ___) where a word is to be guessed`);
+    this.vocabulary.check(encoding);
+    const logs = await this.at(positions.map((position) => [encoding.ids, position]));
+    const masks = await Array.fromAsync(positions, async (position, at) => ({
+      position,
+      entropy_nats: sum(logs[at], (own) => -Math.exp(own) * own),
+      candidates: this.candidates(logs[at], top_k),
+      scored: await Array.fromAsync(words, (word) => this.score(encoding, position, word, logs[at])),
+    }));
     return { encoding, masks, logs };
   }
 
-  // Ids of a word at a position; a `Refused` if it has none, or none of its own.
+  // Ids of a word at a position, and the problem if it has none, or none of its own; else blank.
   spelled(encoding, position, word) {
     const start = encoding.spans[position][0];
     const ids = this.vocabulary.encodeWord(word, encoding.text.slice(Math.max(0, start - 1), start));
-    const { unk_id, mask_id } = this.vocabulary;
-    const named = `the candidate '${word.slice(0, 80)}'`;
-    if (!ids.length) throw new Refused(`${named} has no tokens in this model's vocabulary: leave it out`);
-    if (ids.includes(unk_id)) throw new Refused(`${named} cannot be spelled in this model's vocabulary, so it has no probability of its own: leave it out`);
-    if (ids.includes(mask_id)) throw new Refused(`${named} is itself a mask: give a word`);
-    if (encoding.ids.length - 1 + ids.length > this.vocabulary.max_tokens) throw new Refused(`with ${named} the text is too long for this model: shorten it`);
-    return ids;
+    const { unk_id, mask_id, max_tokens } = this.vocabulary;
+    const problem = !ids.length ? "has no tokens in this model's vocabulary: leave it out"
+      : ids.includes(unk_id) ? "cannot be spelled in this model's vocabulary, so it has no probability of its own: leave it out"
+      : ids.includes(mask_id) ? "is itself a mask: give a word"
+      : encoding.ids.length - 1 + ids.length > max_tokens ? "makes the text too long for this model: shorten it" : "";
+    return { ids, problem: problem && `the candidate '${word.slice(0, 80)}' ${problem}` };
   }
 
   // Left to right within the word, its later sub-tokens hidden.
   #views(ids, first, end, word) {
-    const { mask_id } = this.vocabulary;
-    return word.map((_, part) => [
-      [...ids.slice(0, first), ...word.slice(0, part), ...word.slice(part).map(() => mask_id), ...ids.slice(end)],
-      first + part,
-    ]);
+    const masks = word.map(() => this.vocabulary.mask_id);
+    return word.map((_, part) => (
+      [ids.toSpliced(first, end - first, ...word.slice(0, part), ...masks.slice(part)), first + part]));
   }
 
   async score(encoding, position, word, log) {
-    const ids = this.spelled(encoding, position, word);
-    let logs = [log];
-    if (ids.length > 1) {
-      const views = this.#views(encoding.ids, position, position + 1, ids);
-      logs = await this.at(views.map(([text]) => text), views.map(([, at]) => at));
-    }
+    const { ids, problem } = this.spelled(encoding, position, word);
+    if (problem) throw new Refused(problem);
+    const logs = ids.length > 1 ? await this.at(this.#views(encoding.ids, position, position + 1, ids)) : [log];
     return { word, ...this.#loss(ids, logs) };
   }
 
   #loss(ids, logs) {
     const parts = ids.map((id, at) => ({ token_id: id, token: this.vocabulary.token(id), nll_nats: -logs[at][id] }));
-    const nll_nats = parts.reduce((sum, part) => sum + part.nll_nats, 0);
+    const nll_nats = sum(parts, (part) => part.nll_nats);
     return { nll_nats, probability: Math.exp(-nll_nats), rank: ids.length > 1 ? null : rank(logs[0], ids[0]), parts };
   }
 
   // The words of a text without a mask.
   words(text) {
-    const encoding = this.vocabulary.encode(text);
-    this.vocabulary.check(encoding);
+    const encoding = this.vocabulary.check(this.vocabulary.encode(text));
     return { encoding, words: this.vocabulary.textWords(encoding) };
   }
 
   // The loss of one of them, hidden alone; of several sub-tokens one more view has one mask in its place.
-  async surprisal(encoding, word) {
-    const { ids } = encoding;
+  async surprisal({ ids }, word) {
+    const { mask_id, special_ids } = this.vocabulary;
     const [first, end] = [word.tokens[0], word.tokens.at(-1) + 1];
     const own = ids.slice(first, end);
     const views = this.#views(ids, first, end, own);
-    if (own.length > 1) views.push([[...ids.slice(0, first), this.vocabulary.mask_id, ...ids.slice(end)], first]);
-    const logs = await this.at(views.map(([text]) => text), views.map(([, at]) => at));
-    const unknown = own.some((id) => this.vocabulary.special_ids.includes(id));
+    if (own.length > 1) views.push([ids.toSpliced(first, end - first, mask_id), first]);
+    const logs = await this.at(views);
+    const unknown = own.some((id) => special_ids.includes(id));
     return { word, ...this.#loss(own, logs), wanted: this.candidates(logs.at(-1), WANTED), unknown };
   }
 }

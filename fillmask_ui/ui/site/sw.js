@@ -7,8 +7,7 @@ async function keep() {
 }
 
 async function leave() {
-  const old = (await caches.keys()).filter((name) => name.startsWith("fillmask-") && name !== NAME);
-  await Promise.all(old.map((name) => caches.delete(name)));
+  for (const name of await caches.keys()) if (name.startsWith("fillmask-") && name !== NAME) await caches.delete(name);
   await clients.claim();
 }
 

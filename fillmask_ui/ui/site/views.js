@@ -1,51 +1,45 @@
 // What the page shows of an answer: values for the same templates that the server fills in, made as in
 // `show/drawing.py`, `show/bars.py`, `show/answers.py` and `ui/explore/`.
-import { in_unit, loss as loss_text, percent } from "./formats.js";
+import { candidate_names, grouped, in_unit, loss as loss_text, percent, sum } from "./formats.js";
 import { version } from "./draft.js";
 
 const MAX_BARS = 30;
 const MAX_STRIP_TOKENS = 600;
 const MAX_COLUMNS = 100;
-const LEVELS = [2, 4, 6, 8]; // of a word's loss, in nats
 
 const single = (word) => (word?.parts.length === 1 ? word.parts[0].token_id : null);
 
-function bars(mask, number, names, size, hidden) {
+function bars(mask, number, vocabulary, size, hidden) {
+  const bar = ({ word, probability, nll_nats }, id, kind, note) => (
+    { word, probability, nll_nats, kind, note, key: id === null ? "" : `${number}:${id}` });
   const shown = mask.candidates.slice(0, MAX_BARS);
-  const named = names(shown);
-  const ids = new Set(shown.map(({ token_id }) => token_id));
-  let total = shown.reduce((sum, { probability }) => sum + probability, 0);
+  const names = candidate_names(shown, vocabulary);
   const all = shown.map((own, at) => {
-    const truth = own.token_id === single(hidden);
-    return { word: named[at], probability: own.probability, kind: truth ? "hidden" : "", key: `${number}:${own.token_id}`,
-      note: truth ? "the hidden word" : "", nll_nats: own.nll_nats };
+    const note = own.token_id === single(hidden) ? "the hidden word" : "";
+    return bar({ ...own, word: names[at] }, own.token_id, note && "hidden", note);
   });
-  const seen = new Set();
-  for (const word of [...(hidden ? [hidden] : []), ...mask.scored]) {
-    const [id, parts] = [single(word), word.parts.map(({ token_id }) => token_id).join()];
-    if (seen.has(parts) || ids.has(id)) continue;
-    seen.add(parts);
-    const rank = word.rank ? `rank ${word.rank.toLocaleString("en-US")}` : `${word.parts.length} tokens`;
-    const truth = word === hidden;
-    all.push({ word: word.word, probability: word.probability, kind: truth ? "hidden" : "asked",
-      key: id === null ? "" : `${number}:${id}`, note: truth ? `the hidden word, ${rank}` : rank, nll_nats: word.nll_nats });
-    if (id === null) continue;
-    ids.add(id);
-    total += word.probability;
+  const seen = new Set(shown.map(({ token_id }) => String(token_id)));
+  for (const word of hidden ? [hidden, ...mask.scored] : mask.scored) {
+    const ids = word.parts.map(({ token_id }) => token_id).join();
+    if (seen.has(ids)) continue;
+    seen.add(ids);
+    const rank = word.rank ? `rank ${grouped(word.rank)}` : `${word.parts.length} tokens`;
+    const [kind, note] = word === hidden ? ["hidden", `the hidden word, ${rank}`] : ["asked", rank];
+    all.push(bar(word, single(word), kind, note));
   }
-  const left = size - ids.size;
-  const rest = left ? Math.max(0, 1 - total) : 0;
-  return [...all, { word: "all other words", probability: rest, kind: "rest", key: "", note: `in ${left.toLocaleString("en-US")} words`, nll_nats: null }];
+  const tokens = all.filter(({ key }) => key);
+  const left = size - tokens.length;
+  const probability = left ? Math.max(0, 1 - sum(tokens, (own) => own.probability)) : 0;
+  const note = `in ${grouped(left)} words`;
+  return [...all, bar({ word: "all other words", probability, nll_nats: null }, null, "rest", note)];
 }
 
 function items({ text, ids, tokens, spans }, words, masks, unknown) {
-  const first = new Map(words.map((word) => [word.tokens[0], word]));
-  const numbers = new Map(masks.map((at, number) => [at, number]));
-  return [...new Set([...first.keys(), ...masks])].sort((a, b) => a - b).map((at) => {
+  const all = [...words.map((word) => ({ at: word.tokens[0], word })), ...masks.map((at, number) => ({ at, number }))];
+  return all.sort((a, b) => a.at - b.at).map(({ at, word, number }) => {
     const start = spans[at][0];
     const joined = start > 0 && /\S/.test(text[start - 1]);
-    const word = first.get(at);
-    if (!word) return { kind: "mask", token: numbers.get(at), joined, unknown: false };
+    if (!word) return { kind: "mask", token: number, joined };
     const starts = [...word.tokens.map((own) => Math.max(word.start, spans[own][0])), word.end];
     const names = word.tokens.map((own) => `${tokens[own]} (id ${ids[own]})`).join(", ");
     return { kind: "word", token: at, joined, about: `${word.tokens.length > 1 ? "tokens" : "token"} ${names}`,
@@ -55,59 +49,50 @@ function items({ text, ids, tokens, spans }, words, masks, unknown) {
 }
 
 // Where a line begins, by its first letter that says so.
-const direction = (text) => (/^[^\p{L}]*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u.test(text) ? "rtl" : "ltr");
+const RIGHT_TO_LEFT = /^[^\p{L}]*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 
 // An axis of about five round numbers, from zero to a little beyond the largest value.
-function axis(largest, unit, room = 0.2) {
+export function axis(largest, unit, room = 0.2) {
   const end = (largest || 1) * (1 + room);
   const power = 10 ** Math.floor(Math.log10(end / 5));
   const step = [1, 2, 5, 10].map((own) => own * power).find((own) => end / own <= 5);
   const ticks = Array.from({ length: Math.floor(end / step + 1e-9) + 1 }, (_, at) => (
     { label: String(Number((at * step).toPrecision(6))), place: (at * step) / end }));
-  const mark = (value, side, text) => (
-    { side, start: 0, size: Math.min(value / end, 1), text, below: false, cut: value > end });
+  const mark = (value, side, text) => ({ side, start: 0, size: Math.min(value / end, 1), text, cut: value > end });
   return { unit, zero: 0, ticks, mark };
-}
-
-// From 0 to 100 %.
-export function shares() {
-  const found = axis(100, "%", 0);
-  found.ticks[0].label += " %";
-  return found;
 }
 
 const short = (value) => (Number.isFinite(value) ? (value ? value.toFixed(value >= 1 ? 1 : 2) : "0") : "∞");
 
+// With the `environment` of the templates, a `vocabulary`, and the `config` of the page.
 export class Views {
-  constructor(environment, filling, config) {
-    Object.assign(this, { environment, filling, config, vocabulary: filling.vocabulary });
-  }
-
   render = (name, values) => this.environment.renderTemplate(`page/${name}.html`, values);
 
-  strip(draft, encoding, filling, selected, truth) {
-    if (encoding.ids.length > MAX_STRIP_TOKENS) return "";
+  // The pieces that every answer has: the words as buttons, and the tokens.
+  sentence({ text, hidden }, encoding, filling, selected, truth) {
     const masks = this.vocabulary.masks(encoding);
     const best = filling?.masks.map(({ candidates }) => candidates[0]) ?? [];
-    return this.render("strip", {
+    const tokens = encoding.tokens.map((own, at) => [own, encoding.ids[at]]).slice(0, MAX_STRIP_TOKENS);
+    const strip = encoding.ids.length > MAX_STRIP_TOKENS ? "" : this.render("strip", {
       items: items(encoding, this.vocabulary.textWords(encoding), masks, this.vocabulary.unk_id),
-      hidden: masks.map((_, at) => draft.hidden[at] ?? null),
-      guesses: best.map((own) => [this.config.names([own])[0], own.probability]),
-      ...{ selected, truth: truth ?? null, direction: direction(draft.text), version: version(draft.text) },
+      hidden: masks.map((_, at) => hidden[at] ?? null),
+      guesses: best.map((own) => [candidate_names([own], this.vocabulary)[0], own.probability]),
+      direction: RIGHT_TO_LEFT.test(text) ? "rtl" : "ltr",
+      ...{ selected, truth, version: version(text) },
     });
+    return { strip, tokens: this.render("explore/tokens", { tokens }) };
   }
-
-  tokens = ({ tokens, ids }) => this.render("explore/tokens", { tokens: tokens.slice(0, MAX_STRIP_TOKENS).map((own, at) => [own, ids[at]]) });
 
   mask(filling, selected, { unit, zoom }, hidden) {
     const own = filling.masks[selected];
-    const mask = { ...own, perplexity: Math.exp(own.entropy_nats) };
+    const { name, vocabulary_size } = this.config;
     const values = {
-      filling: { masks: filling.masks, signature: { name: this.config.name } },
-      ...{ selected, mask, unit, zoom, hidden: hidden ?? null, hidden_id: single(hidden) },
-      bars: bars(mask, selected, this.config.names, this.config.vocabulary_size, hidden),
-      left_out: Math.max(0, mask.candidates.length - MAX_BARS),
-      endings: mask.candidates.filter(({ token_id, word }) => this.vocabulary.isContinuation(token_id) && /^[\p{L}\p{N}]/u.test(word)).map(({ token_id }) => token_id),
+      filling: { masks: filling.masks, signature: { name } },
+      mask: { ...own, perplexity: Math.exp(own.entropy_nats) },
+      ...{ selected, unit, zoom, hidden, hidden_id: single(hidden) },
+      bars: bars(own, selected, this.vocabulary, vocabulary_size, hidden),
+      left_out: Math.max(0, own.candidates.length - MAX_BARS),
+      endings: own.candidates.map(({ token_id }) => token_id).filter(this.vocabulary.isEnding),
       version: version(filling.encoding.text),
     };
     return Object.fromEntries(["bars", "stats", "candidates", "scored"].map((piece) => [piece, this.render(piece, values)]));
@@ -117,37 +102,49 @@ export class Views {
   point(filling, mask, hidden, unit) {
     const first = filling.masks[mask].candidates[0];
     const { word, probability, nll_nats } = hidden ?? first;
-    return { mask, word: word.trim() || first.token, hidden: Boolean(hidden), probability, nll_nats, texts: [percent(probability), loss_text(nll_nats, unit)] };
+    const texts = [percent(probability), loss_text(nll_nats, unit)];
+    return { mask, word: word.trim() || first.token, hidden: Boolean(hidden), probability, nll_nats, texts };
   }
 
   // Tints, story and table of a sentence whose first words are known; `start` is the first new one.
   surprise(found, start, total, unit) {
-    const known = found.filter((own) => !own.unknown);
-    const sum = (of) => known.reduce((all, own) => all + of(own), 0);
-    const [nats, tokens] = [sum((own) => own.nll_nats), sum((own) => own.parts.length)];
-    const columns = found.slice(0, MAX_COLUMNS).filter((own) => !own.unknown);
-    const along = axis(Math.max(0, ...columns.map((own) => in_unit(own.nll_nats, unit)).filter(Number.isFinite)), unit);
-    along.ticks.at(-1).label += ` ${unit}`;
-    const level = (own) => LEVELS.filter((border) => own.nll_nats >= border).length;
-    const ends = LEVELS.map((border) => String(Number(in_unit(border, unit).toPrecision(2))));
+    const { levels, labels } = this.config;
+    const level = ({ unknown, nll_nats }) => (unknown ? 0 : levels.filter((border) => nll_nats >= border).length);
     const values = {
-      ...{ unit, vocabulary: null, known: found.length, total, unknown: found.filter((own) => own.unknown).map((own) => own.word.text) },
-      summary: known.length ? {
-        words: known.length, tokens, total_nll_nats: nats, mean_word_nll_nats: nats / known.length, mean_token_nll_nats: nats / tokens,
-        pseudo_perplexity: Math.exp(nats / tokens), most: known.reduce((most, own) => (own.nll_nats > most.nll_nats ? own : most)),
-      } : null,
-      labels: [...["0", ...ends].slice(0, -1).map((low, at) => `${low}–${ends[at]}`), `${ends.at(-1)}+`],
-      chart: columns.length ? { ticks: along.ticks, zero: 0, columns: columns.map((own) => {
-        const value = in_unit(own.nll_nats, unit);
-        const below = this.config.names(own.wanted)[0];
-        return [{ word: own.word.text, value, text: short(value), below, level: level(own), side: "" }, along.mark(value, "", short(value))];
-      }) } : null,
+      ...{ unit, vocabulary: null, known: found.length, total, labels: labels[unit] },
+      unknown: found.filter((own) => own.unknown).map((own) => own.word.text),
+      summary: summary(found.filter((own) => !own.unknown)),
+      chart: this.#columns(found.slice(0, MAX_COLUMNS).filter((own) => !own.unknown), unit, level),
     };
     const words = found.slice(start);
     return {
-      words: words.map((own) => ({ token: own.word.tokens[0], level: own.unknown ? 0 : level(own), html: this.render("explore/surprise_word", { ...values, own }) })),
+      words: words.map((own) => (
+        { token: own.word.tokens[0], level: level(own), html: this.render("explore/surprise_word", { unit, own }) })),
       ...{ known: found.length, total, next: found.length < total ? found.length : null },
-      html: { story: this.render("explore/surprise", values), table: this.render("explore/surprise_table", { ...values, words }) },
+      html: { story: this.render("explore/surprise", values), table: this.render("explore/surprise_table", { unit, words }) },
     };
   }
+
+  #columns(words, unit, level) {
+    if (!words.length) return null;
+    const values = words.map((own) => in_unit(own.nll_nats, unit));
+    const { ticks, zero, mark } = axis(Math.max(0, ...values.filter(Number.isFinite)), unit);
+    ticks.at(-1).label += ` ${unit}`;
+    const columns = words.map((own, at) => {
+      const [below] = candidate_names(own.wanted, this.vocabulary);
+      const text = short(values[at]);
+      return [{ word: own.word.text, value: values[at], text, below, level: level(own) }, mark(values[at], "", text)];
+    });
+    return { ticks, zero, columns };
+  }
+}
+
+function summary(words) {
+  if (!words.length) return null;
+  const [nats, tokens] = [sum(words, (own) => own.nll_nats), sum(words, (own) => own.parts.length)];
+  return {
+    ...{ words: words.length, tokens, total_nll_nats: nats, mean_word_nll_nats: nats / words.length },
+    ...{ mean_token_nll_nats: nats / tokens, pseudo_perplexity: Math.exp(nats / tokens) },
+    most: words.reduce((most, own) => (own.nll_nats > most.nll_nats ? own : most)),
+  };
 }

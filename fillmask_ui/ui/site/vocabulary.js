@@ -1,11 +1,11 @@
 // Texts as token ids, each token with its place in the text and its word, as Python's vocabulary
 // gives them (`models/vocabulary.py`). The spelling of every token comes with the page.
 import { Tokenizer } from "./tokenizers.mjs";
+import { LETTER, grouped } from "./formats.js";
 import { Refused } from "./model.js";
 
 const MASKS = /\[mask\]|<mask>|_{3,}/gi;
-const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-const LETTER = /[\p{L}\p{N}]/u;
+export const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
 // Without case and accents, where that leaves every place what it was.
 const folded = (text) =>
@@ -21,16 +21,12 @@ export class Vocabulary {
     Object.assign(this, config); // mask_token, mask_id, pad_id, unk_id, special_ids, words, endings
     this.tokenizer = new Tokenizer(json, options);
     this.endings = new Set(config.endings);
-    const groups = () => this.#groups;
-    let count = 0;
     this.tokenizer.model = new Proxy(this.tokenizer.model, {
-      apply: (model, _, [words]) =>
-        words.flatMap((word) => {
-          const tokens = model([word]);
-          groups().push(...tokens.map(() => count));
-          count += 1;
-          return tokens;
-        }),
+      apply: (model, _, [words]) => words.flatMap((word) => {
+        const [tokens, group] = [model([word]), (this.#groups.at(-1) ?? 0) + 1];
+        this.#groups.push(...tokens.map(() => group));
+        return tokens;
+      }),
     });
     this.ids = new Map(this.tokenizer.model.tokens_to_ids);
   }
@@ -38,6 +34,7 @@ export class Vocabulary {
   token = (id) => this.tokenizer.id_to_token(id) ?? `[${id}]`;
   word = (id) => this.words[id] ?? this.token(id);
   isContinuation = (id) => this.endings.has(id);
+  isEnding = (id) => this.isContinuation(id) && LETTER.test(this.word(id)); // shown as one
 
   // Masks in any spelling as the model's own.
   withMasks(text) {
@@ -51,14 +48,14 @@ export class Vocabulary {
     const full = special ? (this.tokenizer.post_processor?.(tokens, null, true).tokens ?? tokens) : tokens;
     const begin = full.findIndex((_, at) => tokens.every((token, own) => full[at + own] === token));
     const unknown = this.unk_id === null ? null : this.token(this.unk_id);
-    const added = (token) => this.tokenizer.added_tokens_map.has(token) && !(token === unknown && !text.includes(token));
+    const added = (token) => this.tokenizer.added_tokens_map.has(token) && (token !== unknown || text.includes(token));
     const groups = this.#groups[Symbol.iterator]();
     const inner = tokens.map((token) => (added(token) ? null : groups.next().value));
     const ids = full.map((token) => this.ids.get(token) ?? this.unk_id);
     const own = ids.slice(begin, begin + tokens.length);
     const pieces = own.map((id, at) => (inner[at] === null ? tokens[at] : this.word(id)));
     const spans = this.prefix === "Ġ" ? byBytes(text, tokens, inner) : place(text, pieces, tokens);
-    const around = (list, first, last) => [...Array(begin).fill(first), ...list, ...Array(full.length - begin - list.length).fill(last)];
+    const around = (list, first, last) => full.map((_, at) => (at < begin ? first : list[at - begin] ?? last));
     return {
       ...{ text, ids, tokens: ids.map(this.token) },
       spans: around(spans, [0, 0], [text.length, text.length]),
@@ -80,9 +77,8 @@ export class Vocabulary {
     if (/\s/.test(before)) return behind(` ${word}`);
     const after = (context) => {
       const { ids, spans } = this.encode(context + word, false);
-      const border = context.length;
-      if (spans.some(([start, end]) => start < border && border < end)) return [];
-      return ids.filter((_, at) => spans[at][0] >= border);
+      if (spans.some(([start, end]) => start < context.length && context.length < end)) return [];
+      return ids.filter((_, at) => spans[at][0] >= context.length);
     };
     return [before, "("].map(after).find((ids) => ids.length) ?? behind(word);
   }
@@ -95,12 +91,12 @@ export class Vocabulary {
     let [before, until, prefixes] = [null, 0, []]; // of the token to the left; a lone prefix goes with its word
     ids.forEach((id, at) => {
       const [start, end] = spans[at];
-      if (special[at] || id === this.mask_id || start === end) {
-        before = null;
-        prefixes = special[at] || id === this.mask_id ? [] : [...prefixes, at];
+      const no_word = special[at] || id === this.mask_id;
+      if (no_word || start === end) {
+        [before, prefixes] = [null, no_word ? [] : [...prefixes, at]];
         return;
       }
-      const here = `${words[at]} ${LETTER.test(text.slice(start, end))}`;
+      const here = `${words[at]} ${/[\p{L}\p{N}]/u.test(text.slice(start, end))}`;
       if (here === before && start <= until) groups.at(-1).push(at);
       else groups.push([...prefixes.filter((own) => words[own] === words[at]), at]);
       [before, until, prefixes] = [here, end, []];
@@ -111,9 +107,13 @@ export class Vocabulary {
     });
   }
 
+  // The encoding, if it is short enough.
   check(encoding) {
     const [own, most] = [encoding.ids.length, this.max_tokens];
-    if (own > most) throw new Refused(`the text has ${own.toLocaleString("en")} tokens and this model takes at most ${most.toLocaleString("en")}: shorten it by about ${(own - most).toLocaleString("en")}; nothing was cut`);
+    const how = `shorten it by about ${grouped(own - most)}; nothing was cut`;
+    const tokens = `${grouped(own)} tokens and this model takes at most ${grouped(most)}`;
+    if (own > most) throw new Refused(`the text has ${tokens}: ${how}`);
+    return encoding;
   }
 }
 
@@ -126,12 +126,10 @@ function place(text, pieces, tokens) {
     let start = end;
     while (start < text.length && /\s/.test(text[start])) start += 1;
     if (tokens[at] === "▁") return [start, start];
+    const next = pieces[at + 1] ? `|${escaped(folded(pieces[at + 1]))}` : "";
+    const border = plain.slice(start + 1).search(new RegExp(`\\s${next}`));
     if (plain.startsWith(folded(piece), start)) end = start + piece.length;
-    else {
-      const next = pieces[at + 1] ? `|${escaped(folded(pieces[at + 1]))}` : "";
-      const border = plain.slice(start + 1).search(new RegExp(`\\s${next}`));
-      end = border < 0 ? text.length : start + 1 + border;
-    }
+    else end = border < 0 ? text.length : start + 1 + border;
     return [start, end];
   });
 }
@@ -139,19 +137,20 @@ function place(text, pieces, tokens) {
 // The same where tokens are made of bytes, a character for each; a letter may be cut.
 function byBytes(text, tokens, words) {
   const encoder = new TextEncoder();
-  const letters = []; // start and end of the letter of each byte
-  for (const { index, 0: letter } of text.matchAll(/[^]/gu)) for (const _ of encoder.encode(letter)) letters.push([index, index + letter.length]);
+  // Start and end of the letter of each byte.
+  const letters = [...text.matchAll(/[^]/gu)].flatMap(({ index, 0: letter }) =>
+    Array(encoder.encode(letter).length).fill([index, index + letter.length]));
   let byte = 0;
   return tokens.map((token, at) => {
-    let [start, end] = [letters[byte]?.[0] ?? text.length, text.length];
+    let start = letters[byte]?.[0] ?? text.length;
     if (words[at] === null) { // added to the vocabulary, such as the mask
       start = text.indexOf(token, start);
-      end = start + token.length;
-      while (byte < letters.length && letters[byte][0] < end) byte += 1;
-      return [start, end];
+      byte = encoder.encode(text.slice(0, start + token.length)).length;
+      return [start, start + token.length];
     }
-    byte += token.length - (token.startsWith("Ġ") && !/\s/.test(text[start] ?? "x") ? 1 : 0); // a blank of the tokenizer's own
-    end = letters[byte - 1]?.[1] ?? text.length;
+    const blank = token.startsWith("Ġ") && !/\s/.test(text[start] ?? "x"); // of the tokenizer's own
+    byte += token.length - Number(blank);
+    let end = letters[byte - 1]?.[1] ?? text.length;
     while (start < end && /\s/.test(text[start])) start += 1;
     while (end > start && /\s/.test(text[end - 1])) end -= 1;
     return [start, Math.max(start, end)];
