@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, TextError
 from fillmask_ui.filling.guesses import Guess
 from fillmask_ui.lessons.class_rounds import (
-    Split,
     parse_sentence,
     pool,
     read_sentences,
+    smoothed_nll,
+    split_of,
     standing,
 )
 from fillmask_ui.runs.class_run import (
@@ -31,7 +32,7 @@ TEA = (WordShare("tea", 0.5, 0.25),)
 
 
 def split(**percents):
-    return Split.of([Guess(word, percent) for word, percent in percents.items()])
+    return split_of([Guess(word, percent) for word, percent in percents.items()])
 
 
 def finished(people, model, text="a [MASK]", words=TEA):
@@ -42,20 +43,18 @@ def finished(people, model, text="a [MASK]", words=TEA):
 def test_losses_by_hand():
     """s = 0.99 (p + u/V) + 0.01/V, with V = 1000, worked out on paper."""
     sure, half, wrong = split(tea=100), split(tea=50, milk=30), split(milk=100)
-    assert sure.nll_nats("Tea ", V) == pytest.approx(-math.log(0.99 + 0.00001), rel=1e-12)
-    assert half.nll_nats("tea", V) == pytest.approx(-math.log(0.495 + 0.000198 + 0.00001))
-    assert wrong.nll_nats("tea", V) == pytest.approx(math.log(100 * V))  # the largest there is
+    assert smoothed_nll(sure, "Tea ", V) == pytest.approx(-math.log(0.99 + 0.00001), rel=1e-12)
+    assert smoothed_nll(half, "tea", V) == pytest.approx(-math.log(0.495 + 0.000198 + 0.00001))
+    assert smoothed_nll(wrong, "tea", V) == pytest.approx(math.log(100 * V))  # the largest there is
     pooled = pool([sure, half, wrong])
-    assert pooled.shares == {
-        "tea": ("tea", pytest.approx(0.5)),
-        "milk": ("milk", pytest.approx(1.3 / 3)),
-    }
-    assert pooled.unplaced == pytest.approx(0.2 / 3)
-    assert pooled.nll_nats("tea", V) == pytest.approx(
+    assert [own.word for own in pooled.guesses] == ["tea", "milk"]
+    assert (pooled.share("tea"), pooled.share("Milk")) == pytest.approx((0.5, 1.3 / 3))
+    assert pooled.no_guess == pytest.approx(0.2 / 3)
+    assert smoothed_nll(pooled, "tea", V) == pytest.approx(
         -math.log(0.99 * (0.5 + 0.2 / 3 / V) + 0.01 / V)
     )
     # A word that nobody named has what was not placed.
-    assert pooled.nll_nats("rum", V) == pytest.approx(-math.log(0.99 * 0.2 / 3 / V + 0.01 / V))
+    assert smoothed_nll(pooled, "rum", V) == pytest.approx(-math.log(0.99 * 0.2 / 3 / V + 0.01 / V))
 
 
 SHARES = st.lists(
@@ -66,10 +65,11 @@ SHARES = st.lists(
 @given(st.lists(SHARES, min_size=1, max_size=30), st.sampled_from(["tea", "gin"]))
 def test_together_is_never_worse_than_the_mean_of_each(students, truth):
     """Jensen's inequality, for which both must be smoothed alike."""
-    splits = [Split.of([Guess(*own) for own in guesses]) for guesses in students]
-    mean = math.fsum(own.nll_nats(truth, V) for own in splits) / len(splits)
-    assert pool(splits).nll_nats(truth, V) <= mean + 1e-9
-    total = math.fsum(share for _, share in pool(splits).shares.values()) + pool(splits).unplaced
+    splits = [split_of([Guess(*own) for own in guesses]) for guesses in students]
+    mean = math.fsum(smoothed_nll(own, truth, V) for own in splits) / len(splits)
+    assert smoothed_nll(pool(splits), truth, V) <= mean + 1e-9
+    pooled = pool(splits)
+    total = math.fsum(pooled.share(own.word) for own in pooled.guesses) + pooled.no_guess
     assert total == pytest.approx(1)
 
 
@@ -86,12 +86,12 @@ def test_together_is_never_worse_than_the_mean_of_each(students, truth):
 )
 def test_bad_splits_are_refused(guesses, said):
     with pytest.raises(OptionError, match=said):
-        Split.of(guesses)
+        split_of(guesses)
 
 
 def test_the_spelling_of_most_is_shown_and_controls_are_dropped():
-    splits = [split(tea=10), split(Tea=10), split(Tea=10), Split.of([Guess("a\x00b", 1)])]
-    assert [word for word, _ in pool(splits).shares.values()] == ["Tea", "ab"]
+    splits = [split(tea=10), split(Tea=10), split(Tea=10), split_of([Guess("a\x00b", 1)])]
+    assert [own.word for own in pool(splits).guesses] == ["Tea", "ab"]
 
 
 def test_sentences_of_a_file(tmp_path):
@@ -121,7 +121,7 @@ def test_standing_over_the_sentences():
     rounds = [finished(*both) for both in zip(people, model, strict=True)]
     unknown = ClassRound("b [MASK]", "", "", 2, (), WordShare("", 1.0, 1.0))
     found = standing([*rounds, unknown, finished(3.0, None)])
-    assert found.sentences == 4
+    assert len(found.losses) == 4
     assert found.people_nats - found.model_nats == pytest.approx(-0.4375)
     interval = stats.ttest_rel(people, model).confidence_interval(0.95)
     assert (found.interval.low, found.interval.high) == pytest.approx((interval.low, interval.high))

@@ -72,6 +72,9 @@ Host = Annotated[
 Port = Annotated[
     int | None, option("Port; the first free one from 7860 if not given.", min=1, max=65535)
 ]
+Public = Annotated[
+    bool, option("Hardened settings for a page that strangers can reach.", "--public")
+]
 Baseline = Annotated[
     str | None, option("The reference, which --model is compared with.", metavar="REF")
 ]

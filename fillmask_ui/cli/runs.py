@@ -16,6 +16,8 @@ from fillmask_ui.files import user_folder, visible
 from fillmask_ui.records import ROLES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fillmask_ui.evaluation import Summary
     from fillmask_ui.runs import RunInfo, RunStore
     from fillmask_ui.runs.class_run import ClassStore
@@ -85,17 +87,15 @@ def list_runs(as_json: Json = False) -> None:
     from fillmask_ui.show.sentences import engine_names
     from fillmask_ui.show.table import Table
 
-    found = store()
-    names = found.names()
-    entries = [entry for name in names if (entry := _entry(found, name)) is not None]
-    kept = [entry for name in classes().names() if (entry := _class_entry(name)) is not None]
-    entries = sorted([*entries, *kept], key=lambda entry: entry["run"])
+    readers = dict.fromkeys(store().names(), _run_entry)
+    readers |= dict.fromkeys(classes().names(), _class_entry)
+    entries = [*filter(None, (_entry(name, readers[name]) for name in sorted(readers)))]
     if as_json:
         for entry in entries:
             print_json(entry)
     elif not entries:
-        other = " that can be read" if names else ""
-        say(f"no runs{other} in {found.root}: make one with fillmask-ui eval")
+        other = " that can be read" if readers else ""
+        say(f"no runs{other} in {store().root}: make one with fillmask-ui eval")
     else:
         columns = ["run", "state", "model", "metric", "value", "rows", "verdict"]
         for entry in entries:
@@ -105,14 +105,17 @@ def list_runs(as_json: Json = False) -> None:
         print_table(Table.of(columns, ([entry[key] for key in columns] for entry in entries)))
 
 
-def _entry(found: RunStore, name: str) -> dict[str, Any] | None:
-    """A run for the list; None for one that cannot be read, which must not hide the others."""
+def _entry(name: str, read: Callable[[str], dict[str, Any]]) -> dict[str, Any] | None:
+    """A run or a class for the list; None if it cannot be read, which must not hide the others."""
     try:
-        run = found.open(name)
-        rows = run.row_count
+        return read(name)
     except FillmaskError as error:
         tell(visible(str(error) if name in str(error) else f"{name}: {error}"))
         return None
+
+
+def _run_entry(name: str) -> dict[str, Any]:
+    run = store().open(name)
     info, result = run.info, run.info.result or {}
     return {
         "run": info.name,
@@ -123,28 +126,20 @@ def _entry(found: RunStore, name: str) -> dict[str, Any] | None:
         "metric": info.config.metric.name,
         "value": result.get(info.config.metric.figure_key),
         "verdict": result.get("verdict"),
-        "rows": rows,
+        "rows": run.row_count,
         **_engines(info),
     }
 
 
-def _class_entry(name: str) -> dict[str, Any] | None:
+def _class_entry(name: str) -> dict[str, Any]:
     """A class for the list: the mean loss of the class over the sentences that have both."""
     from fillmask_ui.lessons.class_rounds import standing
 
-    try:
-        run = classes().read(name)
-    except FillmaskError as error:
-        tell(visible(str(error)))
-        return None
+    run = classes().read(name)
     found = standing(run.rounds)
-    value = found.people_nats if found else None
     own = {"run": name, "created": run.created, "state": "done", "model": run.model["name"]}
-    return (
-        own
-        | {"baseline": None, "metric": run.kind, "value": value, "verdict": None}
-        | {"rows": len(run.rounds)}
-    )
+    own |= {"baseline": None, "metric": run.kind, "value": found.people_nats if found else None}
+    return own | {"verdict": None, "rows": len(run.rounds)}
 
 
 def _engines(info: RunInfo) -> dict[str, Any]:
@@ -196,14 +191,13 @@ def delete(
     """Delete runs."""
     found = store()
     # One run may be named twice, by its name and as `latest`.
-    kept = classes()
     names = dict.fromkeys(class_named(name) or found.folder(name).name for name in runs)
     if not yes:
         if not sys.stdin.isatty():
             raise OptionError("this is not a terminal, so there is no question: confirm with --yes")
         typer.confirm(f"delete {', '.join(names)}?", abort=True)
     for name in names:
-        deleted = kept.delete(name) if name in kept.names() else found.delete(name)
+        deleted = (classes() if class_named(name) else found).delete(name)
         say(f"deleted {visible(deleted)}")
 
 
@@ -229,7 +223,7 @@ def export(
         from fillmask_ui.runs.class_run import write_csv
 
         rounds = classes().read(name).rounds
-        with nullcontext(sys.stdout) if output is None else text_file(output) as file:
+        with text_file(output) if output else nullcontext(sys.stdout) as file:
             write_csv(rounds, file)
         return
     opened = store().open(run)

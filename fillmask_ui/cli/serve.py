@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fillmask_ui import __version__
-from fillmask_ui.cli.options import Host, PickedModel, Port, given_options, option
+from fillmask_ui.cli.options import Host, PickedModel, Port, Public, given_options, option
 from fillmask_ui.errors import OptionError, first_line
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ def serve(
     host: Host = None,
     port: Port = None,
     model: PickedModel = "embedded",
-    public: Annotated[
-        bool, option("Hardened settings for a page that strangers can reach.", "--public")
-    ] = False,
+    public: Public = False,
     mcp: Annotated[bool, option("With tools for language models (MCP).", "--mcp")] = False,
     open_browser: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
     version: Annotated[bool, option("Print the version.", "--version")] = False,
@@ -167,9 +165,7 @@ def class_(
     host: Host = None,
     port: Port = None,
     model: PickedModel = "embedded",
-    public: Annotated[
-        bool, option("Hardened settings for a page that strangers can reach.", "--public")
-    ] = False,
+    public: Public = False,
     open_browser: Annotated[
         bool, option("Open the wall in the browser.", "--open/--no-open")
     ] = True,

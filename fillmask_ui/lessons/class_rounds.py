@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from fillmask_ui.errors import OptionError, TextError, opening
-from fillmask_ui.filling.guesses import Guess, key
+from fillmask_ui.filling.guesses import Guess, Guesses, key
 from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.intervals import Interval, ratio_interval
-from fillmask_ui.runs.class_run import ClassRound
+from fillmask_ui.runs.class_run import ClassRound, RoundLosses
 
 MIXED = 0.01  # weight of the even distribution over the vocabulary
 MOST_WORDS = 3  # of a student
@@ -111,75 +111,61 @@ def checked_word(word: str) -> str:
     return word
 
 
-@dataclass(frozen=True)
-class Split:
-    """What one student says, or the class: words, and what is left."""
+def split_of(guesses: Sequence[Guess]) -> Guesses:
+    """What a student says: at most three words with percents; the same word twice adds up.
 
-    shares: dict[str, tuple[str, float]]  # key -> as typed, share in [0, 1]
+    An `OptionError` for a bad word, too many, or percents below 0 or above 100 in all.
 
-    @classmethod
-    def of(cls, guesses: Sequence[Guess]) -> "Split":
-        """Of at most three words with percents; the same word twice adds up.
-
-        An `OptionError` for a bad word, too many, or percents below 0 or above 100 in all.
-
-        >>> Split.of([Guess("Tea", 50), Guess(" tea", 20), Guess("milk", 30)]).shares
-        {'tea': ('Tea', 0.7), 'milk': ('milk', 0.3)}
-        """
-        percents = [own.amount for own in guesses]
-        if len(guesses) > MOST_WORDS:
-            raise OptionError(f"there were {len(guesses)} words; give at most {MOST_WORDS}")
-        if not all(own >= 0 for own in percents) or sum(percents) > 100 + 1e-6:
-            raise OptionError(f"percents are 0 or more, and 100 in all at most; were {percents}")
-        shares: dict[str, tuple[str, float]] = {}
-        for own in guesses:
-            if own.amount > 0:
-                word = checked_word(own.word)
-                first, share = shares.get(key(word), (word, 0.0))
-                shares[key(word)] = first, round(share + own.amount / 100, 12)
-        return cls(shares)
-
-    def share(self, word: str) -> float:
-        return self.shares.get(key(word), ("", 0.0))[1]
-
-    @property
-    def unplaced(self) -> float:
-        """What is on no word, in [0, 1]."""
-        return max(0.0, 1.0 - math.fsum(share for _, share in self.shares.values()))
-
-    def nll_nats(self, truth: str, vocabulary_size: int) -> float:
-        """The loss on the hidden word, -ln s.
-
-        >>> round(Split.of([Guess("tea", 60)]).nll_nats("tea", 100), 4)  # .99 (.6 + .4/100) + .0001
-        0.5141
-        """
-        share = self.share(truth) + self.unplaced / vocabulary_size
-        return -math.log((1 - MIXED) * share + MIXED / vocabulary_size)
+    >>> split_of([Guess("Tea", 50), Guess(" tea", 20), Guess("milk", 0)]).guesses
+    (Guess(word='Tea', amount=70),)
+    """
+    percents = [own.amount for own in guesses]
+    if len(guesses) > MOST_WORDS:
+        raise OptionError(f"there were {len(guesses)} words; give at most {MOST_WORDS}")
+    if not all(own >= 0 for own in percents) or sum(percents) > 100 + 1e-6:
+        raise OptionError(f"percents are 0 or more, and 100 in all at most; were {percents}")
+    said: dict[str, Guess] = {}
+    for own in guesses:
+        if own.amount > 0:
+            before = said.get(key(own.word), Guess(checked_word(own.word), 0))
+            said[key(own.word)] = Guess(before.word, before.amount + own.amount)
+    return Guesses(tuple(said.values()), percent=True)
 
 
-def pool(splits: Sequence[Split]) -> Split:
+def smoothed_nll(split: Guesses, truth: str, vocabulary_size: int) -> float:
+    """The loss of a student or of the class on the hidden word, -ln s, in nats.
+
+    >>> said = split_of([Guess("tea", 60)])
+    >>> round(smoothed_nll(said, "tea", 100), 4)  # -ln(0.99 (0.6 + 0.4/100) + 0.0001)
+    0.5141
+    """
+    share = split.share(truth) + split.no_guess / vocabulary_size
+    return -math.log((1 - MIXED) * share + MIXED / vocabulary_size)
+
+
+def pool(splits: Sequence[Guesses]) -> Guesses:
     """The class's distribution, the mean of one split or more; the largest share first.
 
     Each word as most typed it.
 
-    >>> pool([Split.of([Guess("Tea", 100)]), Split.of([Guess("tea", 40)])]).shares
-    {'tea': ('Tea', 0.7)}
+    >>> pool([split_of([Guess("Tea", 100)]), split_of([Guess("tea", 40)])]).guesses
+    (Guess(word='Tea', amount=70.0),)
     """
-    shares, spelled = defaultdict[str, list[float]](list), defaultdict[str, Counter](Counter)
-    for split in splits:
-        for name, (word, share) in split.shares.items():
-            shares[name].append(share)
-            spelled[name][word] += 1
-    means = {name: math.fsum(own) / len(splits) for name, own in shares.items()}
+    percents, spelled = defaultdict[str, list[float]](list), defaultdict[str, Counter](Counter)
+    for own in (own for split in splits for own in split.guesses):
+        percents[key(own.word)].append(own.amount)
+        spelled[key(own.word)][own.word] += 1
+    means = {name: math.fsum(each) / len(splits) for name, each in percents.items()}
     order = sorted(means, key=lambda name: (-means[name], name))
-    return Split({name: (spelled[name].most_common(1)[0][0], means[name]) for name in order})
+    words = (Guess(spelled[name].most_common(1)[0][0], means[name]) for name in order)
+    return Guesses(tuple(words), percent=True)
 
 
 @dataclass(frozen=True)
 class Standing:
     """Class against model over the sentences that have both losses."""
 
-    sentences: int
+    losses: tuple[RoundLosses, ...]  # of each
     people_nats: float  # mean loss
     student_nats: float
     model_nats: float
@@ -194,4 +180,4 @@ def standing(rounds: Iterable[ClassRound]) -> Standing | None:
     table = np.array([(own.people, own.student, own.model) for own in losses], np.float64)  # [N, 3]
     people, student, model = (math.fsum(column) / len(losses) for column in table.T.tolist())
     interval = ratio_interval(table[:, 0] - table[:, 2], np.ones(len(losses)))
-    return Standing(len(losses), people, student, model, interval)
+    return Standing(tuple(losses), people, student, model, interval)

@@ -176,19 +176,21 @@ def test_rooms_are_bounded_in_number_and_age(monkeypatch):
     clock = Clock()
     all_rooms = Rooms(clock)
 
-    def make(code):
-        return Room("", ClassRun({}, code, ""), clock)
+    def add():
+        room = Room("", ClassRun({}, "", ""))
+        all_rooms.add(room)
+        return room
 
-    first, second = all_rooms.add(make), all_rooms.add(make)
+    first, second = add(), add()
     with pytest.raises(DataError, match="all 2 classes"):
-        all_rooms.add(make)
+        add()
     clock.now += rooms.STALE_SECONDS + 1
     second.seen = clock.now
-    third = all_rooms.add(make)  # in the place of the one whose wall is gone
+    third = add()  # in the place of the one whose wall is gone
     assert all_rooms.get(first.run.code) is None
     assert all_rooms.get(second.run.code.lower()) is second
     clock.now += rooms.ROOM_SECONDS + 1
-    all_rooms.add(make)
+    add()
     assert all_rooms.get(third.run.code) is None
 
 

@@ -2,44 +2,34 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
-import segno
-
 from fillmask_ui.errors import OptionError
-from fillmask_ui.filling.guesses import Guess, Guesses
+from fillmask_ui.filling.guesses import Guesses
 from fillmask_ui.filling.prompt import normalise_masks
-from fillmask_ui.lessons.class_rounds import Sentence, Split, Standing, pool, standing
-from fillmask_ui.lessons.masked_position import find_masked_position
+from fillmask_ui.lessons.class_rounds import Sentence, Standing, pool, smoothed_nll, standing
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs.class_run import ClassRound, RoundLosses, WordShare
 from fillmask_ui.show.bars import Axis, Row
 from fillmask_ui.show.numbers import loss_number
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.classroom.room import Room
+from fillmask_ui.ui.classroom.room import Room, Round
 from fillmask_ui.ui.explore.guess_view import compare
-from fillmask_ui.ui.session import Session, check_text
+from fillmask_ui.ui.session import Session
 
 PUT_TO_MODEL = 12  # words of the class, the most frequent ones
 ROWS = 8  # on the wall
-_GAP = "____"
-
-
-def check_sentence(model: MaskedLM, text: str) -> None:
-    """A `FillmaskError` unless the model can be asked about the one gap of a sentence."""
-    check_text(text)
-    find_masked_position(model, text)
 
 
 def judge(
-    session: Session, model: MaskedLM, sentence: Sentence, splits: Sequence[Split]
+    session: Session, model: MaskedLM, sentence: Sentence, splits: Sequence[Guesses]
 ) -> ClassRound:
     """A closed round beside the model."""
     if not splits:
         raise OptionError("nobody has answered: open the sentence again, or go on to another")
     pooled, size = pool(splits), model.signature.vocabulary_size
-    asked = [*pooled.shares.values()][:PUT_TO_MODEL]
-    said = Guesses(tuple(Guess(word, 100 * share) for word, share in asked), percent=True)
+    said = replace(pooled, guesses=pooled.guesses[:PUT_TO_MODEL])
     found = compare(session, model, sentence.text, said, sentence.truth)
     *words, others = (
         WordShare(own.word, pooled.share(own.word), own.other_probability) for own in found.words
@@ -47,9 +37,8 @@ def judge(
     rest = max(0.0, 1.0 - math.fsum(own.people for own in words))
     losses = None
     if found.losses is not None:
-        each = [own.nll_nats(sentence.truth, size) for own in splits]
-        people, mean = pooled.nll_nats(sentence.truth, size), math.fsum(each) / len(each)
-        losses = RoundLosses(people, mean, found.losses.model)
+        people, *each = (smoothed_nll(own, sentence.truth, size) for own in (pooled, *splits))
+        losses = RoundLosses(people, math.fsum(each) / len(each), found.losses.model)
     known = (sentence.text, sentence.question, sentence.truth, len(splits))
     return ClassRound(*known, tuple(words), WordShare("", rest, others.model), losses)
 
@@ -57,63 +46,59 @@ def judge(
 # ---- What the wall shows
 
 
-def wall_html(room: Room) -> dict[str, str]:
-    """The pieces of the wall by the places where they go."""
-    now, rounds = room.round, room.run.rounds
-    sentence = now.sentence if now else None
-    before, _, after = (
-        normalise_masks(sentence.text, _GAP).partition(_GAP) if sentence else ("",) * 3
-    )
-    finished = now.finished if now and room.phase == "revealed" else None
-    shown: dict[str, Any] = {
-        "phase": room.phase,
-        "joined": len(room.students),
-        "answered": len(room.splits()),
-        "sentence": sentence,
-        "gap": (before, after),
+def wall(room: Room) -> dict[str, Any]:
+    """What the wall shows, as JSON; its `html` by the places where it goes."""
+    # The version first: what changes meanwhile is shown at the next look.
+    told: dict[str, Any] = {"version": room.version, "phase": room.phase}
+    now, splits, found = room.round, room.splits(), standing(room.run.rounds)
+    told |= {"joined": len(room.students), "answered": len(splits)}
+    told["text"] = now.sentence.text if now else ""
+    finished = now.finished if now and told["phase"] == "revealed" else None
+    losses = finished.losses if finished else None
+    shown = {
+        **told,
+        "sentence": now.sentence if now else None,
+        "gapped": normalise_masks(told["text"], "____"),
         "finished": finished,
+        "rows": _rows(now, splits) if now and (finished or splits) else [],
+        "axis": Axis.shares(),
+        "standing": found,
+        "rounds": room.run.rounds,
+        "verdict": verdict(found) if found else "",
     }
-    found, axis = standing(rounds), Axis.shares()
-    curve = [own.losses for own in rounds if own.losses and own.losses.model is not None]
-    shown |= {"rows": _rows(room, finished), "axis": axis, "standing": found, "rounds": rounds}
-    shown["curve"] = curve if len(curve) > 1 else None
-    shown["verdict"] = verdict(found) if found else ""
     pieces = ("sentence", "said", "main", "side")
-    return {name: render(f"page/class/{name}.html", **shown) for name in pieces}
+    html = {name: render(f"page/class/{name}.html", **shown) for name in pieces}
+    return told | {"html": html, "losses": asdict(losses) if losses else None}
 
 
-def _rows(room: Room, finished: ClassRound | None) -> list[Row]:
+def _rows(now: Round, splits: Sequence[Guesses]) -> list[Row]:
     """The words with the class's bars, and the model's once they are shown."""
-    axis, now, splits = Axis.shares(), room.round, room.splits()
-    if now is None or not (finished or splits):
-        return []
-    if finished is None:
+    axis, found = Axis.shares(), now.finished
+    if found is None:
         pooled = pool(splits)
-        words = tuple(WordShare(word, share, None) for word, share in pooled.shares.values())
-        shares = ClassRound("", "", "", 0, words, WordShare("", pooled.unplaced, None))
-        finished = shares.without(now.struck)
-    shown, rest = finished.longest(ROWS)
-    rows = []
-    for own in (*shown, rest):
-        marks = axis.pair((own.people, own.model), ("candidate", "reference"))
-        if own is rest:
-            notes = (f"{len(now.struck)} struck",) if now.struck else ()
-            rows.append(Row("other words, or none", marks, notes=notes))
-        else:
-            truth = bool(finished.truth) and own is shown[0]
-            title = "the key x takes it from the wall"
-            rows.append(Row(own.word, marks, key=own.word, title=title, truth=truth))
-    return rows
+        words = tuple(WordShare(own.word, own.amount / 100, None) for own in pooled.guesses)
+        found = ClassRound("", "", "", 0, words, WordShare("", pooled.no_guess, None))
+        found = found.without(now.struck)
+    shown, rest = found.longest(ROWS)
+    *marks, others = (
+        axis.pair((own.people, own.model), ("candidate", "reference")) for own in (*shown, rest)
+    )
+    title = "the key x takes it from the wall"
+    rows = [
+        Row(own.word, mark, key=own.word, title=title, truth=bool(found.truth) and own is shown[0])
+        for own, mark in zip(shown, marks, strict=True)
+    ]
+    notes = (f"{len(now.struck)} struck",) if now.struck else ()
+    return [*rows, Row("other words, or none", others, notes=notes)]
 
 
 def verdict(found: Standing) -> str:
     """Who was better and by how much, in a sentence."""
-    gap = found.people_nats - found.model_nats
-    who = "class" if gap < 0 else "model"
-    of = f"over {found.sentences} sentences" if found.sentences > 1 else "on the first sentence"
+    count, gap = len(found.losses), found.people_nats - found.model_nats
+    of = f"over {count} sentences" if count > 1 else "on the first sentence"
     if loss_number(found.people_nats, "nats") == loss_number(found.model_nats, "nats"):
         return f"Class and model are level {of}."
-    by = f"the {who} by {abs(gap):.2f} nats a sentence {of}"
+    by = f"the {'class' if gap < 0 else 'model'} by {abs(gap):.2f} nats a sentence {of}"
     if found.interval is None:
         return f"Ahead: {by}."
     low, high = found.interval.low, found.interval.high
@@ -123,9 +108,3 @@ def verdict(found: Standing) -> str:
     if low > 0:
         return f"Better: {by} ({between})."
     return f"Ahead: {by}, which is not settled ({between} holds zero)."
-
-
-def qr_rows(address: str) -> list[list[bool]]:
-    """The modules of a QR code, with its quiet zone; True is dark."""
-    code = segno.make(address, micro=False, error="m")
-    return [[bool(cell) for cell in row] for row in code.matrix_iter(border=2)]

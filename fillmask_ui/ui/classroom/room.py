@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fillmask_ui.errors import DataError, OptionError
-from fillmask_ui.filling.guesses import key
-from fillmask_ui.lessons.class_rounds import Sentence, Split, checked_word
+from fillmask_ui.filling.guesses import Guesses, key
+from fillmask_ui.lessons.class_rounds import Sentence, checked_word, smoothed_nll
 from fillmask_ui.runs.class_run import ClassRound, ClassRun
 
 MOST_STUDENTS = 1000
@@ -52,7 +52,7 @@ class Throttle:
 class Student:
     """One phone, by the random id that it keeps."""
 
-    split: Split | None = None  # in the round that is on
+    split: Guesses | None = None  # in the round that is on
     losses: dict[str, float] = field(default_factory=dict)  # of finished sentences, in nats
 
 
@@ -70,11 +70,9 @@ class Round:
 class Room:
     """One class against the model of a reference; `run` is what was finished so far."""
 
-    def __init__(
-        self, model: str, run: ClassRun, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.model, self.run, self._clock = model, run, clock
-        self.seen = clock()  # when the wall asked last
+    def __init__(self, model: str, run: ClassRun) -> None:
+        self.model, self.run = model, run
+        self.seen = 0.0  # when the wall asked last, by the clock of the rooms
         self.version = 0  # of what the wall shows
         self.phase_version = secrets.randbelow(2**31)  # of what phones show; new in a new process
         self.round: Round | None = None
@@ -93,13 +91,13 @@ class Room:
             self.students[student] = Student()
             self.version += 1
 
-    def answer(self, student: str, number: int, split: Split) -> bool:
+    def answer(self, student: str, number: int, split: Guesses) -> bool:
         """Take what a student says in place of what he said before; False if it comes too late."""
         with self._lock:
             own, now = self.students[student], self.round
             if now is None or now.number != number or now.phase != "open":
                 return False
-            own.split = split if split.shares else None  # none at all is taken back
+            own.split = split if split.guesses else None  # none at all is taken back
             self.version += 1
             return True
 
@@ -112,7 +110,7 @@ class Room:
                 return told
             told |= {"round": now.number, **vars(now.sentence), "truth": ""}
             if own.split:
-                told["sent"] = [[word, 100 * share] for word, share in own.split.shares.values()]
+                told["sent"] = [(said.word, said.amount) for said in own.split.guesses]
             if now.finished is not None and now.phase == "revealed":
                 told["truth"], losses = now.finished.truth, now.finished.losses
                 told["own"] = own.losses.get(now.sentence.text)
@@ -174,25 +172,24 @@ class Room:
                 self.run = replace(self.run, rounds=tuple(rounds))
             self.version += 1
 
-    def splits(self) -> list[Split]:
+    def splits(self) -> list[Guesses]:
         """What those say who answered in the round that is on."""
         with self._lock:
             return [own.split for own in self.students.values() if own.split]
 
-    def reveal(self, number: int, finished: ClassRound, vocabulary_size: int) -> bool:
-        """Finish the closed round of this number; False if another one is on by now."""
+    def reveal(self, number: int, finished: ClassRound, vocabulary_size: int) -> None:
+        """Finish the closed round of this number, unless another one is on by now."""
         with self._lock:
             now = self.round
             if now is None or now.number != number or now.phase != "closed":
-                return False
+                return
             finished = finished.without(now.struck)
             now.phase, now.finished = "revealed", finished
             self.run = replace(self.run, rounds=(*self.run.rounds, finished))
             for own in self.students.values():
                 if own.split and (truth := finished.truth):
-                    own.losses[finished.text] = own.split.nll_nats(truth, vocabulary_size)
+                    own.losses[finished.text] = smoothed_nll(own.split, truth, vocabulary_size)
             self._changed()
-            return True
 
     def end(self) -> None:
         """Show who was better; a sentence asked later goes on."""
@@ -220,24 +217,19 @@ class Rooms:
     def get(self, code: str) -> Room | None:
         return self._rooms.get(code.upper())
 
-    def add(self, make: Callable[[str], Room], code: str = "") -> Room:
-        """Open a room under a free code, or under that of one which was lost.
-
-        A `DataError` if there are as many as the page takes.
-        """
+    def add(self, room: Room) -> None:
+        """Open a room under a free code, or its own; a `DataError` if the page takes no more."""
         with self._lock:
-            now = self._clock()
-            gone = {name for name, own in self._rooms.items() if now - own.seen > ROOM_SECONDS}
-            if len(self._rooms) - len(gone) >= MOST_ROOMS:
-                oldest = min(self._rooms, key=lambda name: self._rooms[name].seen)
-                if now - self._rooms[oldest].seen < STALE_SECONDS:
+            room.seen = now = self._clock()
+            kept = [own for own in self._rooms.values() if now - own.seen <= ROOM_SECONDS]
+            if len(kept) >= MOST_ROOMS:
+                kept.remove(oldest := min(kept, key=lambda own: own.seen))
+                if now - oldest.seen < STALE_SECONDS:
                     raise DataError(
                         f"all {MOST_ROOMS} classes of this page are on: try again later"
                     )
-                gone.add(oldest)
-            for name in gone:
-                del self._rooms[name]
-            while not code or code in self._rooms:
+            self._rooms = {own.run.code: own for own in kept}
+            while not room.run.code or room.run.code in self._rooms:
                 code = "".join(secrets.choice(LETTERS) for _ in range(CODE_LETTERS))
-            self._rooms[code] = made = make(code)
-            return made
+                room.run = replace(room.run, code=code)
+            self._rooms[room.run.code] = room

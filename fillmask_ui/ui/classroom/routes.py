@@ -17,11 +17,12 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeVar
-from urllib.parse import urlsplit
+from typing import Any, Literal
 
+import segno
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -30,22 +31,17 @@ from starlette.routing import Mount, Route
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.files import user_folder
 from fillmask_ui.filling.guesses import Guess
-from fillmask_ui.lessons.class_rounds import (
-    MOST_CHARACTERS,
-    MOST_SENTENCE_CHARACTERS,
-    Sentence,
-    Split,
-    parse_sentence,
-)
+from fillmask_ui.lessons.class_rounds import MOST_CHARACTERS, Sentence, parse_sentence, split_of
+from fillmask_ui.lessons.masked_position import find_masked_position
 from fillmask_ui.runs.class_run import ClassRun, ClassStore, write_csv
 from fillmask_ui.schema import from_json
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.classroom.judge import check_sentence, judge, qr_rows, wall_html
+from fillmask_ui.ui.classroom.judge import judge, wall
 from fillmask_ui.ui.classroom.room import Room, Rooms, Throttle, hashed
 from fillmask_ui.ui.components import error_message
 from fillmask_ui.ui.session import Session
 
-MOST_BODY = 4096  # bytes of a request
+MOST_BODY = 8192  # bytes of a request: the longest sentence and its question
 _STUDENT = re.compile(r"[0-9a-f]{32}")
 # Requests of one phone, of one wall, of one address, behind which a whole hall can be, and rooms
 # opened from it: rate a second, burst.
@@ -53,36 +49,26 @@ PHONE_RATE, WALL_RATE, ADDRESS_RATE = (2.0, 20.0), (8.0, 40.0), (500.0, 3000.0)
 OPEN_RATE = (0.2, 20.0)
 _LOCAL = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # noqa: S104 - addresses no phone reaches
 
-T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
-class Opening:
-    """What the wall asks for."""
+class Sent:
+    """What walls and phones send; each names what it needs."""
 
-    base: str = ""  # address of these routes, as its browser sees it
+    # To open a room, or to come back to one:
+    base: str = ""  # address of these routes, as the wall's browser sees it
     model: str = ""
-    code: str = ""  # of a room that it had before
+    code: str = ""
     secret: str = ""
-
-
-@dataclass(frozen=True)
-class Lead:
-    """What the lecturer does."""
-
-    do: Literal["ask", "close", "reveal", "strike", "truth", "end"]
+    # What the lecturer does:
+    do: Literal["", "ask", "close", "reveal", "strike", "truth", "end"] = ""
     text: str = ""  # a sentence, or a word
     truth: str = ""
     question: str = ""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a student says."""
-
-    round: int
-    guesses: tuple[Guess, ...]
+    # What a student says:
+    round: int = 0
+    guesses: tuple[Guess, ...] = ()
 
 
 class Classroom:
@@ -108,21 +94,23 @@ class Classroom:
         self.rooms = Rooms(clock)
         self._clock = clock
         self._phones, self._walls = Throttle(*PHONE_RATE), Throttle(*WALL_RATE)
-        self._addresses, self._opened = Throttle(*ADDRESS_RATE), Throttle(*OPEN_RATE)
+        self._addresses, self._openings = Throttle(*ADDRESS_RATE), Throttle(*OPEN_RATE)
 
     def app(self) -> Starlette:
         """The routes, to be mounted at `/class`."""
-        routes = [Route("/", self._page), Route("/{code}", self._page)]
-        for path, method, handler in (
-            ("/", "POST", self._open),
-            ("/{code}/phone", "GET POST", self._phone),
-            ("/{code}/answer", "POST", self._answer),
-            ("/{code}/wall", "GET", self._wall),
-            ("/{code}/lead", "POST", self._lead),
-            ("/{code}/rounds.csv", "GET", self._csv),
-        ):
-            routes.append(Route(path, self._answered(handler), methods=method.split()))
-        return Starlette(routes=routes)
+        answered = self._answered
+        return Starlette(
+            routes=[
+                Route("/", answered(self._page)),
+                Route("/{code}", answered(self._page)),
+                Route("/", answered(self._open), methods=["POST"]),
+                Route("/{code}/phone", answered(self._phone), methods=["GET", "POST"]),
+                Route("/{code}/answer", answered(self._answer), methods=["POST"]),
+                Route("/{code}/wall", answered(self._wall)),
+                Route("/{code}/lead", answered(self._lead), methods=["POST"]),
+                Route("/{code}/rounds.csv", answered(self._csv)),
+            ]
+        )
 
     # ---- What all requests share
 
@@ -131,19 +119,22 @@ class Classroom:
 
         async def handle(request: Request) -> Response:
             try:
-                if not self._addresses.admit(_address_of(request), self._clock()):
-                    raise HTTPException(429, "too many requests from this address: wait a little")
+                self._limit(
+                    self._addresses, _address_of(request), "too many requests from this address"
+                )
                 answer = await handler(request)
             except FillmaskError as error:
                 answer = JSONResponse({"error": error_message(error)}, 400)
             except HTTPException as error:
-                answer = JSONResponse({"error": error.detail}, error.status_code)
-            if answer.status_code == 429:
-                answer.headers["retry-after"] = "3"
+                answer = JSONResponse({"error": error.detail}, error.status_code, error.headers)
             answer.headers["cache-control"] = "no-store"
             return answer
 
         return handle
+
+    def _limit(self, throttle: Throttle, name: str, what: str) -> None:
+        if not throttle.admit(name, self._clock()):
+            raise HTTPException(429, f"{what}: wait a little", {"retry-after": "3"})
 
     def _room(self, request: Request) -> Room:
         room = self.rooms.get(request.path_params["code"])
@@ -157,26 +148,24 @@ class Classroom:
         student = request.headers.get("x-student", "")
         if not _STUDENT.fullmatch(student):
             raise HTTPException(400, "a phone names itself by 32 hexadecimal digits")
-        if not self._phones.admit(f"{room.run.code} {student}", self._clock()):
-            raise HTTPException(429, "too many requests: wait a little")
+        self._limit(self._phones, f"{room.run.code} {student}", "too many requests")
         return room, student
 
     def _lecturer(self, request: Request) -> Room:
         room = self._room(request)
         if not room.is_lecturer(request.headers.get("x-class-secret", "")):
             raise HTTPException(403, "only the browser that opened this class leads it")
-        if not self._walls.admit(room.run.code, self._clock()):
-            raise HTTPException(429, "too many requests of this wall: wait a little")
+        self._limit(self._walls, room.run.code, "too many requests of this wall")
         return room
 
     # ---- Phones
 
     async def _page(self, request: Request) -> Response:
         code = request.path_params.get("code", "")
-        room = self.rooms.get(code)
-        values = {"code": room.run.code if room else "", "asked": code if room is None else ""}
-        html = render("page/class/phone.html", most=MOST_CHARACTERS, **values)
-        return HTMLResponse(html, 200 if room or not code else 404, {"cache-control": "no-store"})
+        found = self.rooms.get(code)
+        values = {"code": found.run.code if found else "", "asked": code, "most": MOST_CHARACTERS}
+        status = 404 if code and not found else 200
+        return HTMLResponse(render("page/class/phone.html", **values), status)
 
     async def _phone(self, request: Request) -> Response:
         room, student = self._student(request)
@@ -190,92 +179,102 @@ class Classroom:
 
     async def _answer(self, request: Request) -> Response:
         room, student = self._student(request)
-        said = await _body(request, Answer)
-        split = Split.of(said.guesses)
+        sent = await _sent(request)
+        split = split_of(sent.guesses)
         room.join(student)
-        if not room.answer(student, said.round, split):
+        if not room.answer(student, sent.round, split):
             raise HTTPException(409, "this round is closed: look at the wall")
         return JSONResponse(room.for_phone(student))
 
     # ---- The wall
 
     async def _open(self, request: Request) -> Response:
-        asked = await _body(request, Opening)
-        self._address(asked.base, "")  # before a room is opened
-        secret, room = asked.secret, self.rooms.get(asked.code)
-        if room is None or not room.is_lecturer(secret):
-            if not self._opened.admit(_address_of(request), self._clock()):
-                raise HTTPException(429, "many classes were opened just now: wait a minute")
-            model = await run_in_threadpool(self.session.model, asked.model)
-            lost = await run_in_threadpool(self._stored, asked.code, secret)
-            secret = secret if lost else secrets.token_urlsafe(24)
+        sent = await _sent(request)
+        self._address(sent.base, "")  # before a room is opened
+        room, secret = await run_in_threadpool(self._opened, sent, _address_of(request))
+        where = self._address(sent.base, room.run.code)
+        told = {name: render(f"page/class/{name}.html", **where) for name in ("join", "about")}
+        slides = [asdict(own) for own in self.sentences]
+        return JSONResponse({"code": room.run.code, "secret": secret, "slides": slides, **told})
 
-            def make(code: str) -> Room:
-                fresh = ClassRun(model.signature.to_dict(), code, hashed(secret))
-                return Room(asked.model, lost or fresh, self._clock)
+    def _opened(self, sent: Sent, address: str) -> tuple[Room, str]:
+        """The room of a lecturer's browser, on or stored, else a new one; and its secret."""
+        room = self.rooms.get(sent.code)
+        if room and room.is_lecturer(sent.secret):
+            return room, sent.secret
+        self._limit(self._openings, address, "many classes were opened just now")
+        model = self.session.model(sent.model)
+        run, secret = self._stored(sent), sent.secret
+        if run is None:
+            secret = secrets.token_urlsafe(24)
+            run = ClassRun(model.signature.to_dict(), "", hashed(secret))
+        room = Room(sent.model, run)
+        self.rooms.add(room)
+        return room, secret
 
-            room = self.rooms.add(make, lost.code if lost else "")
-        told: dict[str, Any] = {"code": room.run.code, "secret": secret}
-        where = self._address(asked.base, room.run.code)
-        told["slides"] = [asdict(own) for own in self.sentences]
-        told["join"] = render("page/class/join.html", **where)
-        told["about"] = render("page/class/about.html", **where)
-        return JSONResponse(told)
-
-    def _stored(self, code: str, secret: str) -> ClassRun | None:
-        """The stored class that a lecturer's browser had before this process began."""
-        if self.store is None or not re.fullmatch(r"\w{4}", code) or self.rooms.get(code):
+    def _stored(self, sent: Sent) -> ClassRun | None:
+        """The class that a lecturer's browser had before this process began."""
+        if self.store is None or self.rooms.get(sent.code):
             return None
         for name in reversed(self.store.names()):
-            if f"-{code}-class" in name:
+            if name.endswith(f"-{sent.code}-class"):
                 with suppress(DataError):
                     run = self.store.read(name)
-                    if run.secret_sha256 == hashed(secret):
+                    if run.secret_sha256 == hashed(sent.secret):
                         return run
         return None
 
     def _address(self, base: str, code: str) -> dict[str, Any]:
         """The address for phones and whether they can reach it, as the wall says it."""
         try:
-            own, bound = urlsplit(base), self.listens()
-            host, port = own.hostname or "", own.port
-            reached = not (host in _LOCAL or host.startswith("127."))
-            if not reached and bound in ("0.0.0.0", "::") and (lan := lan_address()):  # noqa: S104
-                host, reached = lan, True
-            place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
-            address = f"{own.scheme}://{place}{own.path.rstrip('/')}/{code}"
-            shown = {"address": address, "reached": reached, "qr": qr_rows(address)}
+            own, reached = URL(base), True
+            if own.hostname in _LOCAL or str(own.hostname).startswith("127."):
+                bound_to_all = self.listens() in ("0.0.0.0", "::")  # noqa: S104
+                lan = lan_address() if bound_to_all else None
+                own, reached = own.replace(hostname=lan), lan is not None
+            path = f"{own.path.rstrip('/')}/{code}"
+            address = str(own.replace(username=None, path=path, query="", fragment=""))
+            qr = [*segno.make(address, micro=False, error="m").matrix_iter(border=2)]
         except ValueError as error:  # not of a browser; or too long for a code
             raise HTTPException(400, f"this is no address: {base[:60]}") from error
-        return {**shown, "opens": reached and not self.session.public}
+        opens = reached and not self.session.public
+        return {"address": address, "reached": reached, "qr": qr, "opens": opens}
 
     async def _wall(self, request: Request) -> Response:
         room = self._lecturer(request)
         room.seen = self._clock()
         if request.query_params.get("v") == str(room.version):
             return Response(status_code=204)
-        return JSONResponse(_shown(room))
+        return JSONResponse(wall(room))
 
     async def _lead(self, request: Request) -> Response:
         room = self._lecturer(request)
-        lead = await _body(request, Lead)
-        if lead.do == "ask":
-            sentence = parse_sentence(lead.text)
-            if lead.truth or lead.question:
-                truth = lead.truth[:MOST_CHARACTERS]
-                sentence = replace(sentence, truth=truth or sentence.truth, question=lead.question)
-            model = await run_in_threadpool(self.session.model, room.model)
-            await run_in_threadpool(check_sentence, model, sentence.text)
-            room.ask(sentence)
-        elif lead.do == "reveal":
-            await run_in_threadpool(self._reveal, room)
-        elif lead.do in ("strike", "truth"):
-            (room.strike if lead.do == "strike" else room.tell)(lead.text)
-            if room.phase == "revealed":
-                await run_in_threadpool(self._save, room)
-        else:
-            (room.close if lead.do == "close" else room.end)()
-        return JSONResponse(_shown(room))
+        await run_in_threadpool(self._do, room, await _sent(request))
+        return JSONResponse(wall(room))
+
+    def _do(self, room: Room, sent: Sent) -> None:
+        """What the lecturer does, and what it changes of the finished rounds stored."""
+        before = room.run
+        match sent.do:
+            case "ask":
+                sentence = parse_sentence(sent.text)
+                truth = sent.truth[:MOST_CHARACTERS] or sentence.truth
+                question = sent.question or sentence.question
+                find_masked_position(self.session.model(room.model), sentence.text)
+                room.ask(Sentence(sentence.text, truth, question))
+            case "close":
+                room.close()
+            case "reveal":
+                self._reveal(room)
+            case "strike":
+                room.strike(sent.text)
+            case "truth":
+                room.tell(sent.text)
+            case "end":
+                room.end()
+        if self.store and room.run is not before:
+            saved = self.store.save(room.run)
+            room.run = replace(room.run, name=saved.name, created=saved.created)
 
     def _reveal(self, room: Room) -> None:
         room.close()
@@ -284,13 +283,7 @@ class Classroom:
             raise OptionError("no round is on: ask a sentence first")
         model = self.session.model(room.model)
         finished = judge(self.session, model, now.sentence, room.splits())
-        if room.reveal(now.number, finished, model.signature.vocabulary_size):
-            self._save(room)
-
-    def _save(self, room: Room) -> None:
-        if self.store is not None:
-            saved = self.store.save(room.run)
-            room.run = replace(room.run, name=saved.name, created=saved.created)
+        room.reveal(now.number, finished, model.signature.vocabulary_size)
 
     async def _csv(self, request: Request) -> Response:
         room, target = self._lecturer(request), io.StringIO()
@@ -302,24 +295,14 @@ def _address_of(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-def _shown(room: Room) -> dict[str, Any]:
-    """What the wall shows, as JSON."""
-    version, now = room.version, room.round
-    told: dict[str, Any] = {"version": version, "phase": room.phase}
-    told |= {"joined": len(room.students), "answered": len(room.splits())}
-    told |= {"text": now.sentence.text if now else "", "html": wall_html(room)}
-    losses = now.finished.losses if now and now.finished else None
-    return told | {"losses": asdict(losses) if losses else None}
-
-
-async def _body(request: Request, kind: type[T]) -> T:
+async def _sent(request: Request) -> Sent:
     """A small body of JSON."""
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
-        if len(content) > MOST_BODY + 4 * MOST_SENTENCE_CHARACTERS:
+        if len(content) > MOST_BODY:
             raise HTTPException(413, "the request is too long")
-    return from_json(kind, bytes(content))
+    return from_json(Sent, bytes(content))
 
 
 def lan_address() -> str | None:
