@@ -15,6 +15,7 @@ addEventListener("install", (event) => event.waitUntil(keep().then(() => skipWai
 addEventListener("activate", (event) => event.waitUntil(leave()));
 addEventListener("fetch", (event) => {
   if (event.request.method !== "GET") return;
-  const kept = caches.open(NAME).then((cache) => cache.match(event.request, { ignoreSearch: true }));
+  const wanted = event.request.mode === "navigate" ? "./" : event.request; // index.html is the same page
+  const kept = caches.open(NAME).then((cache) => cache.match(wanted));
   event.respondWith(kept.then((found) => found ?? fetch(event.request)));
 });
