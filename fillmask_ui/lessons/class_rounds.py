@@ -48,8 +48,8 @@ class Sentence:
 def parse_sentence(line: str) -> Sentence:
     """A sentence whose hidden word stands in square brackets, or `[MASK]` if it is unknown.
 
-    A question to the class may follow after a tab. A `TextError` if several words are marked, or
-    the word or the sentence is too long.
+    A question to the class may follow after a tab. A `TextError` if no word or several are hidden,
+    or the word or the sentence is too long.
 
     >>> parse_sentence("The opposite of hot is [cold].")
     Sentence(text='The opposite of hot is [MASK].', truth='cold', question='')
@@ -63,6 +63,11 @@ def parse_sentence(line: str) -> Sentence:
             f"{MOST_SENTENCE_CHARACTERS:,}: shorten it"
         )
     marked = [own for own in _MARKED.finditer(text) if own[1].strip().lower() != "mask"]
+    if not marked and normalise_masks(text, "") == text:
+        raise TextError(
+            "no word is hidden; write the hidden word in square brackets, as in: The opposite of "
+            "hot is [cold]."
+        )
     if not marked:
         return Sentence(text, "", question)
     if len(marked) > 1:
@@ -82,15 +87,9 @@ def read_sentences(path: Path) -> tuple[Sentence, ...]:
         if not line.strip():
             continue
         try:
-            sentence = parse_sentence(line)
+            found.append(parse_sentence(line))
         except (TextError, OptionError) as error:
             raise TextError(f"{path}, line {number}: {error}") from error
-        if normalise_masks(sentence.text, "") == sentence.text:
-            raise TextError(
-                f"{path}, line {number}: no word is hidden; write the hidden word in square "
-                "brackets, as in: The opposite of hot is [cold]."
-            )
-        found.append(sentence)
     if not 0 < len(found) <= MOST_SENTENCES:
         raise TextError(f"{path} has {len(found):,} sentences; wanted are 1 to {MOST_SENTENCES}")
     return tuple(found)

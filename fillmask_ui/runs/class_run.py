@@ -7,7 +7,7 @@ import csv
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, TextIO
 
 from fillmask_ui.errors import DataError, opening
@@ -124,13 +124,11 @@ def write_csv(rounds: Iterable[ClassRound], target: TextIO) -> None:
     rows = csv.writer(target, lineterminator="\n")
     rows.writerow(COLUMNS)
     for number, own in enumerate(rounds, start=1):
-        losses = own.losses
-        numbers = (losses.people, losses.student, losses.model) if losses else ("", "", "")
+        numbers = astuple(own.losses) if own.losses else ("", "", "")
         head = (number, _plain(own.text), _plain(own.truth), own.answers)
-        for word in own.words:
+        for word in (*own.words, own.rest):
             is_truth = int(bool(own.truth) and word is own.words[0])
             rows.writerow((*head, _plain(word.word), is_truth, word.people, word.model, *numbers))
-        rows.writerow((*head, "", 0, own.rest.people, own.rest.model, *numbers))
 
 
 def _plain(text: str) -> str:

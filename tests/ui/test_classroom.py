@@ -230,7 +230,11 @@ def test_a_hidden_word_that_is_told_later_or_never(hall):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("the cat", "no mask"), ("a [MASK] and a [MASK]", "2 masks"), ("[a] or [b]", "2 words")],
+    [
+        ("the cat", "No word is hidden"),
+        ("a [MASK] and a [MASK]", "2 masks"),
+        ("[a] or [b]", "2 words"),
+    ],
 )
 def test_a_sentence_that_is_no_round(hall, text, said):
     answer = hall.lead("ask", text=text)

@@ -8,8 +8,7 @@ from typing import Any
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.guesses import Guesses
 from fillmask_ui.filling.prompt import normalise_masks
-from fillmask_ui.lessons.class_rounds import Sentence, Standing, pool, smoothed_nll, standing
-from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.lessons.class_rounds import Standing, pool, smoothed_nll, standing
 from fillmask_ui.runs.class_run import ClassRound, RoundLosses, WordShare
 from fillmask_ui.show.bars import Axis, Row
 from fillmask_ui.show.numbers import loss_number
@@ -22,25 +21,27 @@ PUT_TO_MODEL = 12  # words of the class, the most frequent ones
 ROWS = 8  # on the wall
 
 
-def judge(
-    session: Session, model: MaskedLM, sentence: Sentence, splits: Sequence[Guesses]
-) -> ClassRound:
-    """A closed round beside the model."""
+def reveal(session: Session, room: Room) -> None:
+    """Close the round that is on, and finish it beside the model."""
+    room.close()
+    now, splits = room.round, room.splits()
+    if now is None or now.phase != "closed":
+        raise OptionError("no round is on: ask a sentence first")
     if not splits:
         raise OptionError("nobody has answered: open the sentence again, or go on to another")
-    pooled, size = pool(splits), model.signature.vocabulary_size
+    model, sentence, pooled = session.model(room.model), now.sentence, pool(splits)
     said = replace(pooled, guesses=pooled.guesses[:PUT_TO_MODEL])
     found = compare(session, model, sentence.text, said, sentence.truth)
     *words, others = (
         WordShare(own.word, pooled.share(own.word), own.other_probability) for own in found.words
     )
-    rest = max(0.0, 1.0 - math.fsum(own.people for own in words))
-    losses = None
+    rest = WordShare("", max(0.0, 1.0 - math.fsum(own.people for own in words)), others.model)
+    losses, size = None, model.signature.vocabulary_size
     if found.losses is not None:
         people, *each = (smoothed_nll(own, sentence.truth, size) for own in (pooled, *splits))
         losses = RoundLosses(people, math.fsum(each) / len(each), found.losses.model)
     known = (sentence.text, sentence.question, sentence.truth, len(splits))
-    return ClassRound(*known, tuple(words), WordShare("", rest, others.model), losses)
+    room.reveal(now.number, ClassRound(*known, tuple(words), rest, losses), size)
 
 
 # ---- What the wall shows

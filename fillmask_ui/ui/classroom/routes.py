@@ -28,7 +28,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
-from fillmask_ui.errors import DataError, FillmaskError, OptionError
+from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.files import user_folder
 from fillmask_ui.filling.guesses import Guess
 from fillmask_ui.lessons.class_rounds import MOST_CHARACTERS, Sentence, parse_sentence, split_of
@@ -36,7 +36,7 @@ from fillmask_ui.lessons.masked_position import find_masked_position
 from fillmask_ui.runs.class_run import ClassRun, ClassStore, write_csv
 from fillmask_ui.schema import from_json
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.classroom.judge import judge, wall
+from fillmask_ui.ui.classroom.judge import reveal, wall
 from fillmask_ui.ui.classroom.room import Room, Rooms, Throttle, hashed
 from fillmask_ui.ui.components import error_message
 from fillmask_ui.ui.session import Session
@@ -119,9 +119,7 @@ class Classroom:
 
         async def handle(request: Request) -> Response:
             try:
-                self._limit(
-                    self._addresses, _address_of(request), "too many requests from this address"
-                )
+                self._limit(self._addresses, _host(request), "too many requests from this address")
                 answer = await handler(request)
             except FillmaskError as error:
                 answer = JSONResponse({"error": error_message(error)}, 400)
@@ -191,7 +189,7 @@ class Classroom:
     async def _open(self, request: Request) -> Response:
         sent = await _sent(request)
         self._address(sent.base, "")  # before a room is opened
-        room, secret = await run_in_threadpool(self._opened, sent, _address_of(request))
+        room, secret = await run_in_threadpool(self._opened, sent, _host(request))
         where = self._address(sent.base, room.run.code)
         told = {name: render(f"page/class/{name}.html", **where) for name in ("join", "about")}
         slides = [asdict(own) for own in self.sentences]
@@ -265,7 +263,7 @@ class Classroom:
             case "close":
                 room.close()
             case "reveal":
-                self._reveal(room)
+                reveal(self.session, room)
             case "strike":
                 room.strike(sent.text)
             case "truth":
@@ -276,22 +274,13 @@ class Classroom:
             saved = self.store.save(room.run)
             room.run = replace(room.run, name=saved.name, created=saved.created)
 
-    def _reveal(self, room: Room) -> None:
-        room.close()
-        now = room.round
-        if now is None or now.phase != "closed":
-            raise OptionError("no round is on: ask a sentence first")
-        model = self.session.model(room.model)
-        finished = judge(self.session, model, now.sentence, room.splits())
-        room.reveal(now.number, finished, model.signature.vocabulary_size)
-
     async def _csv(self, request: Request) -> Response:
         room, target = self._lecturer(request), io.StringIO()
         write_csv(room.run.rounds, target)
         return Response(target.getvalue(), media_type="text/csv; charset=utf-8")
 
 
-def _address_of(request: Request) -> str:
+def _host(request: Request) -> str:
     return request.client.host if request.client else ""
 
 

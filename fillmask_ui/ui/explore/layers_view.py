@@ -29,16 +29,14 @@ def guess_layers(session: Session, values: Mapping[str, Any]) -> Json:
         ),
         lambda own: BARS * sum(len(token.layers) for token in own.positions),
     )
-    vocabulary = asked.model.vocabulary
-    left_out = 0 if masked else len(found.encoding) - len(found.positions)
-    shown = {"grid": LayerGrid.of(found, vocabulary), "hidden": word, "left_out": left_out}
-    shown |= {"number": asked.mask + 1 if asked.several else 0}
-    listed = {"found": found, "vocabulary": vocabulary}
-    return {
-        "version": version_of(asked.text),
-        "next": None,
-        "html": {
-            "story": render("page/explore/layers.html", **shown),
-            "table": render("page/explore/layers_table.html", **listed),
-        },
+    shown = {
+        "found": found,
+        "vocabulary": asked.model.vocabulary,
+        "grid": LayerGrid.of(found, asked.model.vocabulary),
+        "hidden": word,
+        "left_out": 0 if masked else len(found.encoding) - len(found.positions),
+        "number": asked.mask + 1 if asked.several else 0,
     }
+    pieces = {"story": "layers", "table": "layers_table"}
+    html = {place: render(f"page/explore/{name}.html", **shown) for place, name in pieces.items()}
+    return {"version": version_of(asked.text), "next": None, "html": html}
