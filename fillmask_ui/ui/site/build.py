@@ -140,7 +140,6 @@ def _spelling(model: OnnxMaskedLM, tokenizer: dict[str, Any]) -> dict[str, Any]:
     words = {own: vocabulary.word(own) for own in ids}
     return {
         "tokenizer": tokenizer,
-        "options": {},
         "sources": sources(*(f"page/{name}.html" for name in _TEMPLATES)),
         "words": {own: word for own, word in words.items() if word != vocabulary.token(own)},
         "endings": [own for own in ids if vocabulary.is_continuation(own)],

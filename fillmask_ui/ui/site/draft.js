@@ -13,8 +13,7 @@ const common = (left, right) => [...left, null].findIndex((own, at) => own !== r
 // The draft of an edited text: masks outside the one stretch that was edited keep their words. If it
 // replaces words by a mask, that hides those words.
 export function carried(draft, typed, vocabulary) {
-  const mask = vocabulary.mask_token;
-  const text = vocabulary.withMasks(typed);
+  const [mask, text] = [vocabulary.mask_token, vocabulary.withMasks(typed)];
   const pieces = (own) => own.match(new RegExp(`${escaped(mask)}|[\\p{L}\\p{N}_]+|\\s+|[^]`, "gu")) ?? [];
   const [old, fresh] = [pieces(vocabulary.withMasks(draft.text)), pieces(text)];
   const start = common(old, fresh);

@@ -74,15 +74,14 @@ export async function compared({ unit, ...question }, { draft, mask, filling, vi
   const own = truth ? scores[0] : null;
   const one_more = Math.log((said.people + (said.percent ? 0 : 1)) / (share(truth) * said.people + 1));
   const losses = truth ? { word: truth, people: Math.log(1 / share(truth)), one_more, model: own?.nll_nats ?? null } : null;
-  const html = views.render("guess_result", {
-    ...{ rows, axis: along, losses, said, left_out: words.filter((_, at) => !scores[at]), unit, infinite: Infinity, several },
-    verdict: losses ? verdict(losses, unit) : "",
-    point: own && JSON.stringify([{ ...views.point(found, mask, own, unit), mask: 0 }]),
-  });
-  return { error: "", html };
+  const left_out = words.filter((_, at) => !scores[at]);
+  const verdict = losses ? verdict_of(losses, unit) : "";
+  const point = own && JSON.stringify([{ ...views.point(found, mask, own, unit), mask: 0 }]);
+  const shown = { rows, axis: along, losses, said, left_out, unit, infinite: Infinity, several, verdict, point };
+  return { error: "", html: views.render("guess_result", shown) };
 }
 
-function verdict({ word, people, model }, unit) {
+function verdict_of({ word, people, model }, unit) {
   if (model === null) return `The model cannot spell “${word}”, so only the class has a loss.`;
   if (loss(people, unit) === loss(model, unit)) return `Equally surprised: ${loss(people, unit)} each.`;
   const [low, high] = [Math.min(people, model), Math.max(people, model)];

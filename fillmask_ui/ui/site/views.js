@@ -9,7 +9,7 @@ const MAX_COLUMNS = 100;
 
 const single = (word) => (word?.parts.length === 1 ? word.parts[0].token_id : null);
 
-function bars(mask, number, vocabulary, size, hidden) {
+function bars(mask, number, vocabulary, hidden) {
   const bar = ({ word, probability, nll_nats }, id, kind, note) => (
     { word, probability, nll_nats, kind, note, key: id === null ? "" : `${number}:${id}` });
   const shown = mask.candidates.slice(0, MAX_BARS);
@@ -28,7 +28,7 @@ function bars(mask, number, vocabulary, size, hidden) {
     all.push(bar(word, single(word), kind, note));
   }
   const tokens = all.filter(({ key }) => key);
-  const left = size - tokens.length;
+  const left = vocabulary.vocabulary_size - tokens.length;
   const probability = left ? Math.max(0, 1 - sum(tokens, (own) => own.probability)) : 0;
   const note = `in ${grouped(left)} words`;
   return [...all, bar({ word: "all other words", probability, nll_nats: null }, null, "rest", note)];
@@ -85,12 +85,11 @@ export class Views {
 
   mask(filling, selected, { unit, zoom }, hidden) {
     const own = filling.masks[selected];
-    const { name, vocabulary_size } = this.config;
     const values = {
-      filling: { masks: filling.masks, signature: { name } },
+      filling: { masks: filling.masks, signature: { name: this.config.name } },
       mask: { ...own, perplexity: Math.exp(own.entropy_nats) },
       ...{ selected, unit, zoom, hidden, hidden_id: single(hidden) },
-      bars: bars(own, selected, this.vocabulary, vocabulary_size, hidden),
+      bars: bars(own, selected, this.vocabulary, hidden),
       left_out: Math.max(0, own.candidates.length - MAX_BARS),
       endings: own.candidates.map(({ token_id }) => token_id).filter(this.vocabulary.isEnding),
       version: version(filling.encoding.text),

@@ -17,9 +17,9 @@ const folded = (text) =>
 export class Vocabulary {
   #groups = []; // number of the word of each token that the model of the tokenizer made
 
-  constructor(json, options, config) {
-    Object.assign(this, config); // mask_token, mask_id, pad_id, unk_id, special_ids, words, endings
-    this.tokenizer = new Tokenizer(json, options);
+  constructor(json, config) {
+    Object.assign(this, config); // as `build.py` writes it: mask_token, words, max_tokens and others
+    this.tokenizer = new Tokenizer(json, {});
     this.endings = new Set(config.endings);
     this.tokenizer.model = new Proxy(this.tokenizer.model, {
       apply: (model, _, [words]) => words.flatMap((word) => {

@@ -30,10 +30,10 @@ async function start() {
   });
   const files = ["model.onnx.gz", "ort.wasm.gz", "data.json.gz", "minijinja.wasm.gz"].map(load);
   const [graph, runtime, data, templates] = await Promise.all(files);
-  const { tokenizer, options, sources, ...spelling } = JSON.parse(new TextDecoder().decode(data));
+  const { tokenizer, sources, ...spelling } = JSON.parse(new TextDecoder().decode(data));
   await startTemplates({ module_or_path: templates });
   Object.assign(config, spelling);
-  const vocabulary = new Vocabulary(tokenizer, options, config);
+  const vocabulary = new Vocabulary(tokenizer, config);
   const environment = Object.assign(new Environment(), { trimBlocks: true, lstripBlocks: true });
   addFilters(environment, vocabulary);
   environment.addGlobal("live", true);
