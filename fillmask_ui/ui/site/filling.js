@@ -16,8 +16,13 @@ const rank = (log, id) => 1 + sum(log, (value, own) => value > log[id] || (own <
 
 // The ids of some tokens, best first.
 function best(log, count) {
-  const least = log.toSorted().at(-count) ?? -Infinity;
-  return [...log.keys()].filter((id) => log[id] >= least).sort((a, b) => log[b] - log[a]).slice(0, count);
+  const found = [];
+  log.forEach((value, id) => {
+    if (value <= log[found[count - 1]]) return;
+    found.splice(found.findLastIndex((own) => log[own] >= value) + 1, 0, id);
+    found.splice(count);
+  });
+  return found;
 }
 
 // Of a `model` and its `vocabulary`.
@@ -79,13 +84,7 @@ export class Filling {
     return { nll_nats, probability: Math.exp(-nll_nats), rank: ids.length > 1 ? null : rank(logs[0], ids[0]), parts };
   }
 
-  // The words of a text without a mask.
-  words(text) {
-    const encoding = this.vocabulary.check(this.vocabulary.encode(text));
-    return { encoding, words: this.vocabulary.textWords(encoding) };
-  }
-
-  // The loss of one of them, hidden alone; of several sub-tokens one more view has one mask in its place.
+  // The loss of a word of a text, hidden alone; of several sub-tokens one more view has one mask in its place.
   async surprisal({ ids }, word) {
     const { mask_id, special_ids } = this.vocabulary;
     const [first, end] = [word.tokens[0], word.tokens.at(-1) + 1];

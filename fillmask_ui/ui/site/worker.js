@@ -105,8 +105,9 @@ async function losses(question) {
 }
 
 async function surprise({ start, unit, ...question }) {
-  const { draft: { text }, version, filling, views } = await asked(question);
-  const { encoding, words } = filling.words(text);
+  const { draft: { text }, version, vocabulary, filling, views } = await asked(question);
+  const encoding = vocabulary.check(vocabulary.encode(text));
+  const words = vocabulary.textWords(encoding);
   if (known.text !== text) Object.assign(known, { text, found: [] });
   for (const word of words.slice(known.found.length, start + WINDOW)) known.found.push(await filling.surprisal(encoding, word));
   return { version, ...views.surprise(known.found, start, words.length, unit) };
@@ -120,10 +121,10 @@ async function predict({ text, top_k = 5, candidates = [] }) {
 }
 
 async function surprisal({ text }) {
-  const { filling, config } = await ready;
-  const { encoding, words } = filling.words(text);
+  const { vocabulary, filling, config } = await ready;
+  const encoding = vocabulary.check(vocabulary.encode(text));
   const place = (end) => [...text.slice(0, end)].length; // in characters, as in Python
-  const found = await Array.fromAsync(words, async (own) => (
+  const found = await Array.fromAsync(vocabulary.textWords(encoding), async (own) => (
     { ...(await filling.surprisal(encoding, own)), word: own.text, start: place(own.start), end: place(own.end) }));
   return { text, model: config.name, signature: config.signature, words: found };
 }
