@@ -16,6 +16,5 @@ addEventListener("activate", (event) => event.waitUntil(leave()));
 addEventListener("fetch", (event) => {
   if (event.request.method !== "GET") return;
   const wanted = event.request.mode === "navigate" ? "./" : event.request; // index.html is the same page
-  const kept = caches.open(NAME).then((cache) => cache.match(wanted));
-  event.respondWith(kept.then((found) => found ?? fetch(event.request)));
+  event.respondWith(caches.match(wanted, { cacheName: NAME }).then((found) => found ?? fetch(event.request)));
 });
