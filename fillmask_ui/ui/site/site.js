@@ -19,7 +19,7 @@
     // Once it runs, the files are kept for the next visit; not from a file or a strange host.
     if (news.ready) navigator.serviceWorker?.register("sw.js").catch(() => null);
   }
-  worker.onmessage = ({ data }) => tell(data);
+  worker.onmessage = ({ data }) => news.kind !== "error" && tell(data); // other files may still come after a failure
   worker.onerror = (event) => {
     event.preventDefault();
     tell({ kind: "error", notice: "This browser cannot run the page's worker: use a newer one.", html: {}, losses: [] });
