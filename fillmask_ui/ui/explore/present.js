@@ -13,6 +13,7 @@
   const foot = () => by_id("fm-present-foot");
 
   let active = false;
+  let filled = false; // whether it has the whole screen
   let panel = null; // `.fm-present`
   let examples = []; // of the page: { state, question }
   let own = []; // sentences of the reader's own
@@ -57,6 +58,7 @@
 
   function start() {
     active = true;
+    filled = false; // the end of a full screen before this one may still be told
     end = page.alone(stage());
     stage().prepend(document.querySelector(".fm-question"));
     stage().append(by_id("fm-present-wait"), foot());
@@ -292,7 +294,10 @@
   document.addEventListener("fillmask:answer", () => active && shown());
   window.addEventListener("resize", () => active && fit());
   // Escape leaves the full screen without telling the page of the key.
-  document.addEventListener("fullscreenchange", () => !document.fullscreenElement && leave());
+  document.addEventListener("fullscreenchange", () => {
+    if (!document.fullscreenElement && filled) leave();
+    filled = Boolean(document.fullscreenElement);
+  });
   document.addEventListener("change", (event) => {
     if (event.target.id === "fm-own-file") take_file(event.target);
     if (event.target.id === "fm-own-hide") set_hiding(event.target.checked);

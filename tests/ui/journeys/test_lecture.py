@@ -345,6 +345,7 @@ def test_a_lecturers_own_sentences(visit, tmp_path):
     lecture = Lecture(page := visit(width=390, height=844, has_touch=True))
     examples = [example.text for example in EXAMPLES]
     # Without a list the examples are shown.
+    lecture.see(examples[0])
     page.locator("body").press("p")
     lecture.presents()
     expect(lecture.count).to_have_text(re.compile(r"^1 / \d+$"))
