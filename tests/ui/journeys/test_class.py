@@ -78,7 +78,7 @@ def phones(browser):
 
 def test_three_rounds_with_a_phone_that_loses_its_network(visit, phones, served, tmp_path):
     wall = Wall(page := visit({"present": "1", "list": OWN}))
-    expect(page.locator("#strip")).to_be_visible()
+    expect(page.locator(".fm-present-count")).to_have_text("2 / 3")
     page.keyboard.press("ArrowLeft")  # the page opens at the second of them
     expect(page.locator("#strip")).to_contain_text("opposite")
     expect(page.locator(".fm-mask-word").first).to_contain_text("cold")  # what brackets hide
