@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from fillmask_ui.cli.options import Force
-from fillmask_ui.cli.terminal import print_line
+from fillmask_ui.cli.terminal import folder_to_write, print_line
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.files import asset, expanded, write_text, writing
 
@@ -46,20 +46,12 @@ def space(
 
     It holds the package, the embedded model and texts, and what the Space reads first.
     """
-    target, package = expanded(directory), Path(__file__).parent.parent
-    if not directory.strip():
-        raise OptionError("DIR is empty: name a folder to write, such as ./space")
-    if target.exists() and not target.is_dir():
-        raise OptionError(f"{directory} is a file: name a folder to write")
+    package, within = Path(__file__).parent.parent, expanded(directory).resolve()
     sources = {package.name: package} | {f"assets/{name}": asset(name) for name in _ASSETS}
-    within = target.resolve()
-    if within == package.parent or not {within, *within.parents}.isdisjoint(sources.values()):
+    inside = within == package.parent or not {within, *within.parents}.isdisjoint(sources.values())
+    if inside and directory.strip():
         raise OptionError(f"{directory} is part of this installation: name another folder")
-    if not force and target.is_dir() and (others := sorted(path.name for path in target.iterdir())):
-        raise OptionError(
-            f"{directory} exists and holds {', '.join(others[:3])}: name another folder, or use "
-            "--force to write into this one"
-        )
+    target = folder_to_write(directory, force=force)
     copied = {
         target / name / path.relative_to(source): path
         for name, source in sources.items()

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, TextError
-from fillmask_ui.files import visible
+from fillmask_ui.files import expanded, visible
 from fillmask_ui.records import finite
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from fillmask_ui.models import LoadProgress
@@ -88,6 +90,21 @@ def fits(table: Table) -> bool:
     console = wide_console()
     unbounded = console.options.update(width=10_000)
     return Measurement.get(console, unbounded, table.to_rich()).maximum <= console.width
+
+
+def folder_to_write(directory: str, *, force: bool) -> Path:
+    """The folder of a command that writes many files; an `OptionError` if it must not."""
+    target = expanded(directory)
+    if not directory.strip():
+        raise OptionError("DIR is empty: name a folder to write, such as ./page")
+    if target.exists() and not target.is_dir():
+        raise OptionError(f"{directory} is a file: name a folder to write")
+    if not force and target.is_dir() and (others := sorted(own.name for own in target.iterdir())):
+        raise OptionError(
+            f"{directory} exists and holds {', '.join(others[:3])}: name another folder, or use "
+            "--force to write into this one"
+        )
+    return target
 
 
 def given_texts(

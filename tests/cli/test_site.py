@@ -29,9 +29,9 @@ def test_a_frozen_page_is_one_file(site, tmp_path):
     [
         ([" "], "DIR is empty"),
         (["file"], "is a file: name a folder"),
-        (["full"], "exists and holds files: name another folder, or use --force"),
+        (["full"], "exists and holds kept: name another folder, or use --force"),
         (["out", "--frozen", "none.txt"], "none.txt"),
-        (["out", "--frozen", "blank.txt"], "has no sentence: write one per line"),
+        (["out", "--frozen", "blank.txt"], "has no text: one sentence a line is wanted"),
         (["out", "--frozen", "long.txt"], "this model takes at most 512"),
         (["out", "-m", "nowhere"], "nowhere"),
     ],

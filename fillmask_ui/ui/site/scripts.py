@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -43,8 +44,9 @@ def read_pack(cache: Path) -> dict[str, bytes]:
         if path.is_file() and (found := _unpacked(path.read_bytes())) is not None:
             return found
     made = make_pack()
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_bytes(made)
+    with suppress(OSError):  # a cache that cannot be written is none
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(made)
     return _unpacked(made) or {}
 
 
@@ -108,7 +110,3 @@ def ensure_packed() -> None:
     """Put the files where a wheel has them, unless they are there."""
     if not PACKED.is_file() or _unpacked(PACKED.read_bytes()) is None:
         PACKED.write_bytes(make_pack())
-
-
-if __name__ == "__main__":
-    ensure_packed()
