@@ -214,7 +214,8 @@ def test_uploads_end_with_the_session_that_named_them_last(http, public):
         asked = {"data": [file_of(path)], "fn_index": 0, "session_hash": session}
         assert http.post(f"{public}gradio_api/queue/join", json=asked).status_code == 200
     with http.stream("GET", f"{public}gradio_api/heartbeat/first") as alive:
-        next(alive.iter_lines())
+        beats = alive.iter_lines()  # kept: once it is collected, the connection closes
+        next(beats)
         assert all(Path(path).exists() for path in paths)
     assert soon(lambda: not Path(paths[0]).exists())
     assert Path(paths[1]).exists()

@@ -288,6 +288,7 @@ def test_the_sentences_on_which_two_models_differ_most(visit, served):
     panel.get_by_role("radio", name="Rank of the word").click()
     expect(panel.get_by_role("radio", name="Rank of the word")).to_be_checked()
     panel.get_by_role("radio", name="KL").click()
+    expect(panel.get_by_role("radio", name="KL")).to_be_checked()
     expect(found.first).to_contain_text(expected[0].sentence.text)
     found.first.click()
     explore.see(expected[0].masked)
