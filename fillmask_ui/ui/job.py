@@ -31,9 +31,10 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from types import GeneratorType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from fillmask_ui.errors import FillmaskError, explain
+from fillmask_ui.models import LoadProgress
 
 # Slower answers show their progress.
 PATIENCE_SECONDS = 0.4
@@ -47,19 +48,6 @@ _NEWS_SECONDS = 10.0
 STOP_SECONDS = 0.4
 
 
-class News(Protocol):
-    """A step of some work, as `Waiting` and `LoadProgress` hold it."""
-
-    @property
-    def message(self) -> str: ...
-
-    @property
-    def fraction(self) -> float | None: ...
-
-
-Report = Callable[[News], None]
-
-
 @dataclass(frozen=True)
 class Waiting:
     """The work goes on."""
@@ -67,6 +55,9 @@ class Waiting:
     message: str = ""  # what it does; empty where it has not said so
     fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
     so_far: Any = None  # what is known of the result by then; None for nothing
+
+
+Report = Callable[[Waiting | LoadProgress], None]
 
 
 class Unfinished(Exception):  # noqa: N818 - no error: the browser asks again
@@ -150,7 +141,7 @@ class Job:
         if self.cancelled:
             act()
 
-    def report(self, step: News) -> None:
+    def report(self, step: Waiting | LoadProgress) -> None:
         """Show a step, such as that of a model being loaded.
 
         Raises:
@@ -158,10 +149,9 @@ class Job:
         """
         if self.cancelled or self.abandoned:
             raise UnwantedError
-        so_far = getattr(step, "so_far", None)
-        if so_far is None:
-            so_far = self.status.so_far
-        self.status = Status(step.message, step.fraction, so_far)
+        so_far = step.so_far if isinstance(step, Waiting) else None
+        known = self.status.so_far if so_far is None else so_far
+        self.status = Status(step.message, step.fraction, known)
 
     def poll(self) -> Status:
         """How it stands, for a page that follows it; a cancelled job has stopped at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace
 from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS
 
 if TYPE_CHECKING:
-    from fillmask_ui.models.loading_progress import ProgressCallback
+    from fillmask_ui.models.model_choice import ModelChoice
     from fillmask_ui.ui.session import Session
 
 
@@ -46,17 +47,18 @@ def replayed(
     token: MeasuredToken,
     *,
     top_k: int,
-    on_progress: ProgressCallback | None = None,
+    load: Callable[[ModelChoice], MaskedLM] | None = None,
 ) -> Replayed:
-    """Ask the model of a run about one of its tokens again.
+    """Ask the model of a run, loaded by `load` or `Session.model`, about one of its tokens again.
 
     Raises:
         FillmaskError: if the run does not name its model, or that is gone or replaced.
     """
     try:
-        model = session.model(token.choice, on_progress)
+        model = (load or session.model)(token.choice)
     except FillmaskError as error:
-        raise cannot_be_had(token, error) from error
+        measured = f"run {token.info.name} measured {token.signature['name']}"
+        raise ModelError(f"{measured}, which cannot be had now: {error}") from error
     metric = token.info.config.metric
     reading = replay(token.row, metric, model.vocabulary, token.entry, token.scores)
     ids = tuple(reading.ids.tolist())
@@ -69,12 +71,6 @@ def replayed(
             "or what runs it has changed since. The candidates are those of today."
         )
     return Replayed(token, model, reading, with_stored(found, token.scores, token.entry), changed)
-
-
-def cannot_be_had(token: MeasuredToken, error: FillmaskError) -> ModelError:
-    """The error for a run whose model is gone."""
-    measured = f"run {token.info.name} measured {token.signature['name']}"
-    return ModelError(f"{measured}, which cannot be had now: {error}")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -33,16 +33,6 @@ MAX_WORDS = 100
 MAX_WORK = 200_000
 
 Kept = TypeVar("Kept")
-
-
-class HasWords(Protocol):
-    """An answer that grows in windows of words."""
-
-    @property
-    def words(self) -> Sequence[Any]: ...
-
-
-Growing = TypeVar("Growing", bound=HasWords)
 
 
 class Session:
@@ -147,9 +137,9 @@ class Session:
         model: MaskedLM,
         question: tuple,
         start: int,
-        grow: Callable[[MaskedLM, Growing | None], Growing],
-    ) -> Growing:
-        """Extend a cached answer that grows in windows of words.
+        grow: Callable[[MaskedLM, Any], Kept],
+    ) -> Kept:
+        """Extend a cached answer that grows in windows of words, its `words`.
 
         Args:
             model: as `model` gives it.
@@ -158,7 +148,7 @@ class Session:
             grow: model, answer so far (None at first) -> the answer with more words.
         """
         key = self._key((model,), question)
-        known = self._answers.get(key)
+        known: Any = self._answers.get(key)
         if known is None or len(known.words) <= start:
             known = grow(self._sharing(model), known)
             # Each word comes with the model's five best.

@@ -23,9 +23,9 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     text = "the [MASK] sat on the [MASK]."
     question = Question(text, draft=Draft(text, ("cat", "mat")), words="dog")
     pieces = answer(session, question).html
-    own = guess(session, {"text": "a [MASK]", "guesses": "cat", "truth": "cat"})["html"]
-    together = joint(session, {"text": question.text})["html"]
-    both = contrast_models(session, {"text": question.text, "compare": "table"})["html"]
+    own = guess(session, Question("a [MASK]", guesses="cat", truth="cat"))["html"]
+    together = joint(session, Question(question.text))["html"]
+    both = contrast_models(session, Question(question.text, compare="table"))["html"]
     nothing = {name: [] for name in ("lines", "stamps", "alarms", "recipes")}
     variants = render("page/quantize/rows.html", texts=0, **nothing)
     restored = Restored(0.1, None, 1)

@@ -20,7 +20,7 @@ from fillmask_ui.show.render import _ENVIRONMENT
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.explore import explore_modes, prediction_view, sentence_strip
-from fillmask_ui.ui.explore.explore_modes import whole_vocabulary
+from fillmask_ui.ui.explore.explore_modes import ALL_TOKENS, download
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.prediction_view import answer
 from fillmask_ui.ui.explore.sentence_strip import Draft
@@ -108,11 +108,11 @@ def test_a_file_of_all_tokens_has_fewer_masks_on_a_public_page(monkeypatch):
     public = Session(store, "table", public=True)
     size = TableModel().signature.vocabulary_size
     monkeypatch.setattr(explore_modes, "PUBLIC_LINES", 2 * size + 1)
-    assert len(whole_vocabulary(public, Question(TWO)).masks) == 2
+    assert download(public, Question(TWO, label=ALL_TOKENS))["text"].count("\n") == 2 * size + 1
     with pytest.raises(FillmaskError, match="has at most 2 on this page"):
-        whole_vocabulary(public, Question(f"{TWO} {TWO}"))
+        download(public, Question(f"{TWO} {TWO}", label=ALL_TOKENS))
     monkeypatch.setattr(explore_modes, "PUBLIC_LINES", 1)
-    assert whole_vocabulary(public, Question(TEXT)).masks
+    assert download(public, Question(TEXT, label=ALL_TOKENS))["text"]
 
 
 EVIL = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>${alert(3)}{{value}}'&amp;"

@@ -10,7 +10,7 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
 from fillmask_ui.ui.evaluate.result_view import side_by_side_html
-from fillmask_ui.ui.explore import explore_modes
+from fillmask_ui.ui.explore.explore_modes import SERVED
 from fillmask_ui.ui.run_tokens import (
     compared_readings,
     reading_values,
@@ -19,7 +19,7 @@ from fillmask_ui.ui.run_tokens import (
 
 
 def answer(session, state):
-    return asked(explore_modes.answer, session, state)
+    return asked(SERVED["answer"], session, state)
 
 
 WITHIN = EvaluationConfig("pseudo-perplexity", within_word=True)

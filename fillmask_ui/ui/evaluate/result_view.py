@@ -235,7 +235,9 @@ def side_by_side_html(
     panels: list[dict[str, Any]] = []
     roles = ROLES if len(tokens) > 1 else ("model",)
     for role, token in zip(roles, reversed(tokens), strict=True):
-        again = replayed(session, token, top_k=TOP_K, on_progress=on_progress)
+        again = replayed(
+            session, token, top_k=TOP_K, load=lambda own: session.model(own, on_progress)
+        )
         true, names = (
             again.mask.scored[0],
             candidate_names(again.mask.candidates, again.model.vocabulary),

@@ -3,7 +3,7 @@
 The tints do not depend on the sentence, so that two sentences can be compared.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from fillmask_ui.show.answers import (
 from fillmask_ui.show.bars import Axis, Cell, Row
 from fillmask_ui.show.numbers import in_unit, percent
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.explore.explore_state import Asked, Json
+from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.prediction_view import model_name
 from fillmask_ui.ui.explore.sentence_strip import version_of
 from fillmask_ui.ui.session import MAX_WORK, Session
@@ -83,9 +83,9 @@ def _shown(
     }
 
 
-def occlusion(session: Session, values: Mapping[str, Any]) -> Json:
+def occlusion(session: Session, question: Question) -> Json:
     """What the guess at a mask loses without each other word, some words at a time."""
-    asked = Asked.read(session, values)
+    asked = Asked.read(session, question)
     text, mask, unit = asked.text, asked.mask, asked.question.unit
     word = asked.draft.word(mask) or ""
 
@@ -120,9 +120,9 @@ def occlusion(session: Session, values: Mapping[str, Any]) -> Json:
     )
 
 
-def surprisal(session: Session, values: Mapping[str, Any]) -> Json:
+def surprisal(session: Session, question: Question) -> Json:
     """How surprising each word of a sentence is, some words at a time."""
-    asked = Asked.read(session, values)
+    asked = Asked.read(session, question)
     unit, vocabulary = asked.question.unit, asked.model.vocabulary
     words = measured_words(session, asked.model, asked.text, asked.question.start)
     return _shown(
@@ -148,9 +148,9 @@ def measured_words(
     return session.further(model, (surprisal_windows, text), start, longer).words
 
 
-def contrast_words(session: Session, values: Mapping[str, Any]) -> Json:
+def contrast_words(session: Session, question: Question) -> Json:
     """A sentence without a mask under two models, some words at a time."""
-    asked = Asked.read(session, values)
+    asked = Asked.read(session, question)
     models = asked.model, session.model_soon(asked.question.compare)
     unit, tint = asked.question.unit, asked.question.tint
     alignment = align_text(*models, asked.text)

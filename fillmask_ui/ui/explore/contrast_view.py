@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ class Pair(NamedTuple):
     notes: tuple[str, ...]  # why the others cannot be compared
 
     @classmethod
-    def read(cls, session: Session, question: Question | Mapping[str, Any]) -> Pair:
+    def read(cls, session: Session, question: Question) -> Pair:
         """Load both models and prepare the comparison; a `FillmaskError` if impossible."""
         asked = Asked.read(session, question)
         models = asked.model, session.model(asked.question.compare)
@@ -59,13 +59,12 @@ class Pair(NamedTuple):
         return session.ask(self.models, compare, self.asked.text, **choices)
 
 
-def contrast_models(session: Session, values: Mapping[str, Any]) -> Json:
+def contrast_models(session: Session, question: Question) -> Json:
     """The chosen mask under both models as `html`; `Unfinished` while the candidate loads."""
-    session.model_soon(Question.read(values).compare)
-    pair = Pair.read(session, values)
+    session.model_soon(question.compare)
+    pair = Pair.read(session, question)
     words = dict.fromkeys([*([pair.hidden] if pair.hidden else []), *pair.words])
-    top_k = pair.asked.question.top_k
-    found = pair.compare(session, top_k=top_k, candidates=tuple(words), joint=0)
+    found = pair.compare(session, top_k=question.top_k, candidates=tuple(words), joint=0)
     return shown(pair, found.masks[pair.asked.mask], found.notes)
 
 
@@ -104,26 +103,26 @@ def joint_html(session: Session, question: Question) -> str:
     )
 
 
-def contrast_sentences(session: Session, values: Mapping[str, Any]) -> Json:
+def contrast_sentences(session: Session, question: Question) -> Json:
     """The sentence beside the second one, `other`: `html`, or a hint at what is missing."""
-    asked = Asked.read(session, values)
-    check_text(asked.question.other)
+    asked = Asked.read(session, question)
+    check_text(question.other)
     mask_token = asked.model.vocabulary.mask_token
-    other = normalise_masks(asked.question.other, mask_token)
+    other = normalise_masks(question.other, mask_token)
     whole = asked.text.strip() and other.strip() and mask_token not in asked.text + other
     if whole and asked.text.split() != other.split():
         return {"kind": "none", "html": _whole_pair(session, asked, other)}
     if hint := _missing(asked.text, other, mask_token):
         return {"kind": "hint", "notice": hint, "html": ""}
-    words = split_words(asked.question.words)
+    words = split_words(question.words)
     for text in (asked.text, other):
         bad = unscorable(asked.model, text, words)
         words = tuple(word for word in words if word not in bad)
-    choices = {"masks": (asked.mask, asked.mask), "top_k": asked.question.top_k, "words": words}
+    choices = {"masks": (asked.mask, asked.mask), "top_k": question.top_k, "words": words}
     html = contrast_html(
         session.ask(asked.model, pair_masks, asked.text, other, **choices),
         (asked.model.vocabulary, asked.model.vocabulary),
-        **_look(asked.question),
+        **_look(question),
         of="sentences",
         names=differing_words(asked.text, other),
         titles=(asked.text, other),

@@ -6,11 +6,10 @@ The browser asks for one window after another; what was found is remembered for 
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
-from typing import Any
 
 from fillmask_ui.comparing.divergence_search import (
     WORDS,
@@ -51,13 +50,8 @@ class Searched:
         return tuple(own for looked in self.words for own in looked.hidden)
 
 
-def divergent(session: Session, values: Mapping[str, Any]) -> Json:
-    """Two models on some sentences, sentence `start` included, in the form of `surprisal`.
-
-    `values` are those of a question, whose `sentences` are the visitor's; without them the embedded
-    texts are searched.
-    """
-    question = Question.read(values)
+def divergent(session: Session, question: Question) -> Json:
+    """Two models on some sentences, sentence `start` included, in the form of `surprisal`."""
     if not question.compare:
         raise OptionError("there is one model: pick a second one to compare it with")
     names = (question.model, question.compare)

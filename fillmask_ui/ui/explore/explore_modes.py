@@ -5,16 +5,16 @@ the browser ignores answers that come too late.
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fillmask_ui.comparing import Comparison
 from fillmask_ui.errors import FillmaskError, OptionError, unknown
 from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
-from fillmask_ui.ui.components import error_message
+from fillmask_ui.schema import from_values
+from fillmask_ui.ui.components import Served, error_message
 from fillmask_ui.ui.explore import contrast_view, guess_view, prediction_view, replay_view
 from fillmask_ui.ui.explore import sentence_strip as strip
 from fillmask_ui.ui.explore.attribution_view import contrast_words, occlusion, surprisal
@@ -64,13 +64,11 @@ MODES = (
 )
 
 
-def answer(session: Session, values: Mapping[str, Any]) -> Json:
+def answer(session: Session, question: Question) -> Json:
     """The contents of the tab for its state: `prediction_view.Answer` as JSON.
 
-    A click in `action` is carried out first; the answer has the new `text`. While a model loads the
-    kind is `busy`, with the progress, and the browser asks again.
+    A click in `action` is carried out first; the answer has the new `text`.
     """
-    question = Question.read(values)
     if question.run is not None and question.action is None:
         return replay_view.answer(session, question, question.run)
     if question.text.strip():
@@ -117,47 +115,55 @@ def _filled(draft: strip.Draft, model: MaskedLM, key: str) -> strip.Draft:
     return draft
 
 
-def compared(session: Session, values: Mapping[str, Any]) -> Json:
+def compared(session: Session, question: Question) -> Json:
     """The chosen mask under both models, or a token of a run as both models saw it."""
-    question = Question.read(values)
     if question.run is not None and not question.alone:
         return replay_view.compared(session, question, question.run)
-    return contrast_view.contrast_models(session, values)
+    return contrast_view.contrast_models(session, question)
 
 
-def download(session: Session, values: Mapping[str, Any]) -> Json:
+def download(session: Session, question: Question) -> Json:
     """One of `DOWNLOADS`, by its `label`: its `name`, `type` and `text`."""
-    question = Question.read(values)
-    label = question.label
-    if label not in DOWNLOADS:
-        raise OptionError(unknown("file", label, DOWNLOADS))
-    found = _downloaded(session, question, whole=label == ALL_TOKENS)
-    name, kind = DOWNLOADS[label]
-    text = found.to_json(indent=2) if label == "JSON" else prediction_view.masks_csv(found)
+    if question.label not in DOWNLOADS:
+        raise OptionError(unknown("file", question.label, DOWNLOADS))
+    found = _downloaded(session, question, whole=question.label == ALL_TOKENS)
+    name, kind = DOWNLOADS[question.label]
+    as_json = question.label == "JSON"
+    text = found.to_json(indent=2) if as_json else prediction_view.masks_csv(found)
     return {"name": name, "type": kind, "text": text}
 
 
 def _downloaded(session: Session, question: Question, *, whole: bool) -> Filling | Comparison:
     """What a file holds, as `fillmask-ui predict --json` prints it."""
-    if question.compare:
-        if whole:
-            _check_whole(session, question)
-        pair = contrast_view.Pair.read(session, question)
-        top_k = None if whole else question.top_k
-        return pair.compare(session, top_k=top_k, candidates=pair.words)
+    asked, top_k = Asked.read(session, question), question.top_k
     if whole:
-        return whole_vocabulary(session, question)
+        _check_whole(session, asked)
+    if question.compare:
+        pair = contrast_view.Pair.read(session, question)
+        return pair.compare(session, top_k=None if whole else top_k, candidates=pair.words)
+    if whole:
+        return session.ask(asked.model, fill, asked.text, top_k=None)
     shown = prediction_view.answer(session, question).filling
     if shown is None:
         raise OptionError("nothing is predicted yet: hide a word first")
     words = tuple(word.word for word in shown.masks[0].scored)
-    model, text = session.model(question.model), shown.encoding.text
-    return session.ask(model, fill, text, top_k=question.top_k, candidates=words)
+    return session.ask(asked.model, fill, asked.text, top_k=top_k, candidates=words)
 
 
-def joint(session: Session, values: Mapping[str, Any]) -> Json:
+def _check_whole(session: Session, asked: Asked) -> None:
+    """Refuse a file of all tokens of too many masks."""
+    most = MAX_WHOLE_MASKS
+    if session.public:
+        most = max(1, PUBLIC_LINES // asked.model.signature.vocabulary_size)
+    if len(asked.draft.hidden) > most:
+        raise OptionError(
+            f"the text has {len(asked.draft.hidden)} masks, and a file of all tokens has at most "
+            f"{most} on this page: leave some masks out, or download what is shown"
+        )
+
+
+def joint(session: Session, question: Question) -> Json:
     """The best joint fillings of all masks as `html`; they take many more passes than an answer."""
-    question = Question.read(values)
     if question.compare:
         with contextlib.suppress(FillmaskError):
             return {"html": contrast_view.joint_html(session, question)}
@@ -169,27 +175,8 @@ def joint(session: Session, values: Mapping[str, Any]) -> Json:
     return {"html": prediction_view.joint_html(filling, question.unit)}
 
 
-def whole_vocabulary(session: Session, question: Question) -> Filling:
-    """All tokens at each mask of the text; refused if the file would be too large."""
-    asked = _check_whole(session, question)
-    return session.ask(asked.model, fill, asked.text, top_k=None)
-
-
-def _check_whole(session: Session, question: Question) -> Asked:
-    """The text, if its masks are few enough for a file of all tokens."""
-    asked, most = Asked.read(session, question), MAX_WHOLE_MASKS
-    if session.public:
-        most = max(1, PUBLIC_LINES // asked.model.signature.vocabulary_size)
-    if len(asked.draft.hidden) > most:
-        raise OptionError(
-            f"the text has {len(asked.draft.hidden)} masks, and a file of all tokens has at most "
-            f"{most} on this page: leave some masks out, or download what is shown"
-        )
-    return asked
-
-
-# Name in the browser -> function of the session and JSON values.
-SERVED = {
+# Name in the browser -> function of the session and the state.
+_SERVED: dict[str, Callable[[Session, Question], Json]] = {
     "answer": answer,
     "download": download,
     "joint": joint,
@@ -204,3 +191,11 @@ SERVED = {
     "guess": guess_view.guess,
     "guesses": guess_view.guesses,
 }
+
+
+def _read(function: Callable[[Session, Question], Json]) -> Served:
+    """A function of the state as JSON; a `FillmaskError` for a value that is none."""
+    return lambda session, values: function(session, from_values(Question, values))
+
+
+SERVED = {name: _read(function) for name, function in _SERVED.items()}

@@ -1,6 +1,5 @@
 """The state of the Explore tab, as the browser sends it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -8,7 +7,6 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.filling import MAX_TOP_K
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs.tokens import TokenPlace
-from fillmask_ui.schema import from_values
 from fillmask_ui.ui.explore.sentence_strip import Draft, carried
 from fillmask_ui.ui.session import Session, check_text
 
@@ -63,22 +61,6 @@ class Question:
         if self.selected < 0 or self.start < 0:
             raise OptionError("numbers of masks and words begin at 0")
 
-    @classmethod
-    def read(cls, values: Mapping[str, Any]) -> "Question":
-        """The question in a browser's values.
-
-        Raises:
-            DataError: for a value of the wrong type or an unknown choice.
-            OptionError: for a number out of range.
-
-        >>> Question.read({"text": "a [MASK]", "top_k": 7}).top_k
-        7
-        >>> Question.read({"unit": "pints"})
-        Traceback (most recent call last):
-        fillmask_ui.errors.DataError: unit: input should be 'nats' or 'bits'; it was "pints"
-        """
-        return from_values(cls, values)
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -89,10 +71,8 @@ class Asked:
     draft: Draft  # of the sentence box, with the words known behind its masks
 
     @classmethod
-    def read(cls, session: Session, question: Question | Mapping[str, Any]) -> "Asked":
+    def read(cls, session: Session, question: Question) -> "Asked":
         """Load the model of a question; a `FillmaskError` if it or the text is refused."""
-        if not isinstance(question, Question):
-            question = Question.read(question)
         check_text(question.text)
         model = session.model(question.model)
         text, mask_token = question.text, model.vocabulary.mask_token

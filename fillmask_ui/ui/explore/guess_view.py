@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from fillmask_ui.comparing import ContrastedWord
 from fillmask_ui.comparing.contrast import Said
@@ -25,9 +24,9 @@ from fillmask_ui.ui.session import Session, check_text
 MAX_CHARACTERS = 100  # of the true word
 
 
-def guesses(_: Session, values: Mapping[str, Any]) -> Json:
-    """The typed `guesses` as a list of words with amounts, and as chips; or an error."""
-    found = _typed(Question.read(values))
+def guesses(_: Session, question: Question) -> Json:
+    """The typed `guesses` as a list of words with amounts, and as chips."""
+    found = _typed(question)
     total, counted = sum(own.amount for own in found.guesses), ""
     if total and found.percent:
         counted = f"{general(max(0.0, 100.0 - total))}% of the class made no guess."
@@ -38,13 +37,8 @@ def guesses(_: Session, values: Mapping[str, Any]) -> Json:
     return {"error": "", **asdict(found), **told, "html": html}
 
 
-def guess(session: Session, values: Mapping[str, Any]) -> Json:
-    """The comparison as HTML, or an error.
-
-    `values` are those of a question, the typed `guesses` and, if the draft lacks the hidden word,
-    `truth`, which may be blank.
-    """
-    question = Question.read(values)
+def guess(session: Session, question: Question) -> Json:
+    """The comparison as HTML."""
     asked, mask = Asked.read(session, question), question.selected
     truth = (asked.draft.word(mask) or question.truth.strip())[:MAX_CHARACTERS]
     found = compare(session, asked.model, asked.text, _typed(question), truth, mask=mask)

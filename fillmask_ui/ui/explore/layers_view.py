@@ -1,12 +1,9 @@
 """How the guess forms: what the model's head says to the state of each layer."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from fillmask_ui.filling import layers
 from fillmask_ui.show.layer_grid import LayerGrid
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.explore.explore_state import Asked, Json
+from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.sentence_strip import version_of
 from fillmask_ui.ui.session import Session
 
@@ -14,9 +11,9 @@ MAX_TOKENS = 42  # columns of the grid, and of what is computed for it
 BARS = 5
 
 
-def guess_layers(session: Session, values: Mapping[str, Any]) -> Json:
+def guess_layers(session: Session, question: Question) -> Json:
     """The chosen mask layer by layer, or the first tokens of a sentence without a mask."""
-    asked = Asked.read(session, values)
+    asked = Asked.read(session, question)
     masked = bool(asked.draft.hidden)
     word = (asked.draft.word(asked.mask) or "") if masked else ""
     mask = asked.mask if masked else None

@@ -257,9 +257,8 @@ def loss_point(filling: Filling, mask: int, hidden: ScoredWord | None, unit: str
     )
 
 
-def losses(session: Session, values: Mapping[str, Any]) -> Json:
+def losses(session: Session, question: Question) -> Json:
     """The points of the first masks on the loss curve; `answer` has only the selected one."""
-    question = Question.read(values)
     filling = answer(session, question).filling
     if filling is None:
         return {"points": []}

@@ -15,9 +15,7 @@ import numpy as np
 from fillmask_ui.comparing import same_tokenizer
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.filling import fill_at
-from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
-from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace, measured_tokens
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import error_message
@@ -30,7 +28,6 @@ from fillmask_ui.ui.run_tokens import (
     BY_NAME,
     Replayed,
     alone,
-    cannot_be_had,
     compared_readings,
     reading_values,
     replayed,
@@ -48,15 +45,15 @@ def answer(session: Session, question: Question, place: TokenPlace) -> Json:
     the sentence, with an error.
     """
     try:
-        met = measured_tokens(_runs_of(session, question.visitor), place)
+        met = _met(session, question, place)
         token = met[place.side]
         if token is None:
             raise DataError(f"run {place.run} has no such token")
-        _loaded(session, token)
-        reference = token.choice.reference.strip() or session.default_model
+        again = replayed(session, token, top_k=question.top_k, load=session.model_soon)
+        reference = _reference_of(session, token)
         if question.alone:
             session.model_soon(reference)
-        found = _answer(session, replace(question, model=reference), met, place.side, token)
+        found = _answer(session, replace(question, model=reference), met, place.side, again)
     except FillmaskError as error:
         plain = prediction_view.answer(session, replace(question, run=None)).to_dict()
         text = prediction_view.sendable(question.text)
@@ -65,11 +62,11 @@ def answer(session: Session, question: Question, place: TokenPlace) -> Json:
     return {**found.to_dict(), "text": text, "set": {"text": text, "model": reference}}
 
 
-def _runs_of(session: Session, visitor: str) -> RunStore:
-    """The stored runs that a visitor may see; a `DataError` if the page keeps none."""
+def _met(session: Session, question: Question, place: TokenPlace) -> Sequence[MeasuredToken | None]:
+    """The token as each model of its run met it, in one of the runs that the visitor may see."""
     if session.stored_runs is None:
         raise DataError("this page keeps no runs")
-    return session.stored_runs(visitor)
+    return measured_tokens(session.stored_runs(question.visitor), place)
 
 
 def _answer(
@@ -77,10 +74,9 @@ def _answer(
     question: Question,
     met: Sequence[MeasuredToken | None],
     side: int,
-    token: MeasuredToken,
+    again: Replayed,
 ) -> Answer:
-    again = replayed(session, token, top_k=question.top_k)
-    model, reading = again.model, again.reading
+    token, model, reading = again.token, again.model, again.reading
     asked = _sole(question, again)
     around = None if question.alone or len(reading.ids) <= MAX_STRIP_TOKENS else _AROUND
     found = (
@@ -182,22 +178,15 @@ def compared(session: Session, question: Question, place: TokenPlace) -> Json:
 
     The figures of the hidden token are those stored in the run.
     """
-    met = measured_tokens(_runs_of(session, question.visitor), place)
+    met = _met(session, question, place)
     token, other = met[place.side], met[1 - place.side] if len(met) > 1 else None
     if token is None or other is None or _reference_of(session, other) != question.compare:
         return {"kind": "hint", "notice": _NOT_COMPARED.format(question.compare)}
-    for own in (token, other):
-        _loaded(session, own)
-    first, second = (replayed(session, own, top_k=question.top_k) for own in (token, other))
+    first, second = (
+        replayed(session, own, top_k=question.top_k, load=session.model_soon)
+        for own in (token, other)
+    )
     models = first.model, second.model
     pair = Pair(_sole(question, first), models, first.mask.scored[0].word, (), ())
     alike = same_tokenizer(*(model.vocabulary for model in models))
     return shown(pair, compared_readings(session, first, second), () if alike else (BY_NAME,))
-
-
-def _loaded(session: Session, token: MeasuredToken) -> MaskedLM:
-    """The model of its run; `Unfinished` while it loads."""
-    try:
-        return session.model_soon(token.choice)
-    except FillmaskError as error:
-        raise cannot_be_had(token, error) from error

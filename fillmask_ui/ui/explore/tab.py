@@ -18,6 +18,7 @@ from fillmask_ui.ui import components
 from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS, QUIET
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 from fillmask_ui.ui.explore.explore_modes import DOWNLOADS, MODES, SERVED, answer
+from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.job import Unfinished
 from fillmask_ui.ui.session import Session
 
@@ -80,7 +81,7 @@ def build(session: Session) -> None:
         # The first visitor to use the model sees the error.
         with contextlib.suppress(FillmaskError, Unfinished):
             session.model("")
-            first = answer(session, plain)
+            first = answer(session, Question(**plain))
             found = next(part for part in page.config["components"] if part["id"] == shown._id)
             found["props"]["value"] = render("page/explore/stage.html", first=first, **stage)
 

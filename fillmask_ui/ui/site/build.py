@@ -92,7 +92,7 @@ def build(reference: str, title: str) -> dict[str, bytes]:
     }
     plain = {"text": EXAMPLES[0].text, "model": reference, "compare": "", "top_k": 10}
     plain |= {"words": "", "unit": "nats"}
-    first = answer(session, Question.read(plain)).to_dict() | {"text": plain["text"]}
+    first = answer(session, Question(**plain)).to_dict() | {"text": plain["text"]}
     files["page.css"] = "".join(page_sources(("explore", "site"), "css")).encode()
     page = render(
         "page/site.html",
