@@ -74,13 +74,9 @@ def build(session: Session, visibility: Any = "public") -> None:
             top_k: candidates listed for each mask, 1 to 100.
             candidates: words to score at each mask, separated by commas.
         """
-        with errors_in_words():
-            _check_strings(text=text, model=model, candidates=candidates)
-            check_top_k(top_k)
-            words = split_words(candidates)
-            return session.ask(
-                session.model(model), filling.fill, text, top_k=top_k, candidates=words
-            ).to_dict()
+        _check_strings(text=text, model=model, candidates=candidates)
+        asked = listed(top_k, candidates)
+        return session.ask(session.model(model), filling.fill, text, **asked).to_dict()
 
     def score_candidates(text: str, candidates: str, model: str = "") -> Any:
         """Probability and NLL of given words: one list per mask, one entry per word.
@@ -90,12 +86,10 @@ def build(session: Session, visibility: Any = "public") -> None:
             candidates: words of any number of tokens, separated by commas.
             model: a model's reference; empty for the page's default model.
         """
-        with errors_in_words():
-            _check_strings(text=text, candidates=candidates, model=model)
-            scores = session.ask(
-                session.model(model), filling.score_candidates, text, words=split_words(candidates)
-            )
-            return [[dataclasses.asdict(word) for word in mask] for mask in scores]
+        _check_strings(text=text, candidates=candidates, model=model)
+        words = split_words(candidates)
+        scores = session.ask(session.model(model), filling.score_candidates, text, words=words)
+        return [[dataclasses.asdict(word) for word in mask] for mask in scores]
 
     def compare(
         text: str, model: str = "", other: str = "", top_k: int = 5, candidates: str = ""
@@ -109,18 +103,14 @@ def build(session: Session, visibility: Any = "public") -> None:
             top_k: words that each lists for each mask, 1 to 100.
             candidates: words to score at each mask, separated by commas.
         """
-        with errors_in_words():
-            _check_strings(text=text, model=model, other=other, candidates=candidates)
-            check_top_k(top_k)
-            both = session.model(model), session.model(other)
-            return session.ask(
-                both, comparing.compare, text, top_k=top_k, candidates=split_words(candidates)
-            ).to_dict()
+        _check_strings(text=text, model=model, other=other, candidates=candidates)
+        asked = listed(top_k, candidates)
+        both = session.model(model), session.model(other)
+        return session.ask(both, comparing.compare, text, **asked).to_dict()
 
     def models() -> Any:
         """Models at hand without a network; the other endpoints take a `reference` as `model`."""
-        with errors_in_words():
-            return [dataclasses.asdict(model) for model in available_models()]
+        return [dataclasses.asdict(model) for model in available_models()]
 
     for endpoint, returned in (
         (predict, FillingJson),
@@ -131,7 +121,8 @@ def build(session: Session, visibility: Any = "public") -> None:
         # Gradio documents the type that it finds here.
         endpoint.__annotations__["return"] = returned
         name = endpoint.__name__
-        gr.api(endpoint, api_name=name, api_visibility=visibility, concurrency_limit=4)
+        called = errors_in_words()(endpoint)
+        gr.api(called, api_name=name, api_visibility=visibility, concurrency_limit=4)
 
 
 def _check_strings(**values: object) -> None:
@@ -141,11 +132,17 @@ def _check_strings(**values: object) -> None:
             raise OptionError(f"{name} must be a string; it was {json.dumps(value)[:100]}")
 
 
-def check_top_k(top_k: object, most: int = MAX_TOP_K) -> None:
-    """An `OptionError` unless it is a number of words that may be listed."""
+def check_top_k(top_k: Any, most: int = MAX_TOP_K) -> int:
+    """A number of words that may be listed, or an `OptionError`."""
     if type(top_k) is not int or not 1 <= top_k <= most:
         shown = json.dumps(top_k)[:100]
         raise OptionError(f"top_k was {shown}: give a whole number from 1 to {most}")
+    return top_k
+
+
+def listed(top_k: Any, candidates: str, most: int = MAX_TOP_K) -> dict[str, Any]:
+    """The options of what lists `top_k` words and scores others, separated by commas."""
+    return {"top_k": check_top_k(top_k, most), "candidates": split_words(candidates)}
 
 
 @contextlib.contextmanager

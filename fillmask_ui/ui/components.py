@@ -101,15 +101,9 @@ def clickable_table(**options: Any) -> gr.HTML:
     return html_block(js_on_load=static("table.js"), **options)
 
 
-def bridge(script: str, **names: str) -> gr.HTML:
-    """An invisible script from `static/on_load/`, whose triggers become events of the component.
-
-    `names` replace the words in capitals in the script.
-    """
-    source = static(script)
-    for name, meant in names.items():
-        source = source.replace(name, meant)
-    return html_block(js_on_load=source, visible="hidden")
+def bridge(script: str) -> gr.HTML:
+    """An invisible script from `static/on_load/`, whose triggers become events of the component."""
+    return html_block(js_on_load=static(script), visible="hidden")
 
 
 def answered(function: Served, session: Session, values: Any) -> dict[str, Any]:
@@ -139,16 +133,6 @@ def served(session: Session, name: str, function: Served) -> Any:
     return serve
 
 
-def made_here(store: VariantStore) -> dict[str, str]:
-    """References and names of the variants made in the Quantize tab so far."""
-    return {
-        str(own.path): f"{own.scheme} of {home.reference} · made here"
-        + (f", without {parts_text(own.exclude)}" if own.exclude else "")
-        for home in store.homes()
-        for own in home.variants()
-    }
-
-
 def model_choices(session: Session) -> list[tuple[str, str]]:
     """Names and references of the models at hand, the default one first."""
     labels = {
@@ -156,7 +140,10 @@ def model_choices(session: Session) -> list[tuple[str, str]]:
         for model in available_models()
     }
     if not session.public:  # its visitors must not see this machine's files
-        labels |= made_here(VariantStore(user_folder("variants")))
+        for home in VariantStore(user_folder("variants")).homes():
+            for own in home.variants():
+                without = f", without {parts_text(own.exclude)}" if own.exclude else ""
+                labels[str(own.path)] = f"{own.scheme} of {home.reference} · made here{without}"
     first = {session.default_model: labels.get(session.default_model, session.default_model)}
     return [(label, reference) for reference, label in (first | labels).items()]
 
@@ -212,11 +199,7 @@ MAX_TEXT_CHARACTERS = 2_000
 
 
 def link_to(tab: str, **state: str) -> str:
-    """A link to a tab with a state.
-
-    >>> link_to("explore", text="a [MASK]", words="")
-    'tab=explore&text=a+%5BMASK%5D&words='
-    """
+    """A link to a tab with a state, for the browser (`page.follow`)."""
     return urlencode({"tab": tab, **state})
 
 
@@ -225,20 +208,10 @@ def link() -> gr.HTML:
     return bridge("link.js")
 
 
-def on_link(
-    tab: str,
-    take: Callable[[Mapping[str, str]], Any],
-    outputs: Sequence[gr.components.Component | gr.blocks.BlockContext],
-) -> Dependency:
-    """Handle links: the page's address when it opens, later those from other tabs.
+def on_link(take: Callable[[Mapping[str, str]], Any], outputs: Sequence[Any]) -> None:
+    """Handle links to Evaluate: the page's address when it opens, later those from other tabs.
 
-    Args:
-        tab: its name in links.
-        take: parameters of a link -> updates of the outputs.
-        outputs: components that a link sets.
-
-    Returns:
-        The event of the page's opening, for handlers that must follow it.
+    `take` makes updates of the outputs from the parameters of a link.
     """
 
     def follow(event: gr.EventData) -> Any:
@@ -247,9 +220,8 @@ def on_link(
     def load(request: gr.Request) -> Any:
         return take(request.query_params)
 
-    target = bridge("link_target.js", TAB=tab)
-    target.follow(follow, None, outputs, **QUIET)
-    return page().load(load, None, outputs, **QUIET)
+    bridge("link_target.js").follow(follow, None, outputs, **QUIET)
+    page().load(load, None, outputs, **QUIET)
 
 
 _POLL_SECONDS = 0.4
@@ -274,13 +246,13 @@ def wire(
 
     Args:
         jobs: of the tab.
-        starts: events that start a job, each with its inputs by name and a function of the page and
-            their values that calls `Page.start`; it may return updates of its own.
-        show: the updates for a page and the new status of its job.
-        failed: the updates that show the notice of an error.
-        outputs: that all of these may update.
+        starts: events that start a job, each with a function of the page and of the inputs by name
+            that calls `Page.start`; it may return updates of its own.
+        show: a page and the new status of its job -> updates.
+        failed: the notice of an error -> updates.
+        outputs: that these may update.
         cancel: stops the page's job.
-        arrived: the updates for a page that opens, beside those of its job.
+        arrived: a page that opens -> updates beside those of its job.
         listed: that `arrived` may update. Few: Gradio rebuilds each, and every visitor waits.
     """
     timer = gr.Timer(_POLL_SECONDS, active=False)

@@ -15,6 +15,7 @@ from fillmask_ui.ui.session import Session
 Result = TypeVar("Result")
 
 MOST_SEED = 9_999  # of a dial without bounds
+MOST_CHARACTERS = 2_000  # of what a control holds
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,6 @@ class Control:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Of its macro."""
         given = {name: own() if callable(own) else own for name, own in self.given.items()}
         return {"name": self.name, "label": self.label, **given}
 
@@ -103,9 +103,9 @@ class Asked:
         read = self.integer if isinstance(given.get("step", 1), int) else self.number
         return read(name, given.get("low", 0), given.get("high", MOST_SEED), given["value"])
 
-    def text(self, name: str, plain: str = "", most_characters: int = 2_000) -> str:
+    def text(self, name: str, plain: str = "") -> str:
         """What a control holds, else `plain`; longer texts are cut."""
-        return self.values.get(name, plain)[:most_characters]
+        return self.values.get(name, plain)[:MOST_CHARACTERS]
 
     def number(self, name: str, low: float, high: float, plain: float) -> float:
         """A number within bounds; else `plain`.
@@ -185,11 +185,7 @@ def figure(
 def answer(
     session: Session, show: Callable[[Asked], Shown], request: Request, needs_model: bool = True
 ) -> dict[str, Any]:
-    """The JSON answer for a figure.
-
-    Its kind is `shown`, with `pieces` and `set`, or `busy`, with a `notice`, perhaps a `fraction`
-    and the `pieces` known so far: then the browser asks again.
-    """
+    """The JSON answer for a figure: `shown`, or `busy`, with which the browser asks again."""
     asked, plain = Asked(session, request.values), "Loading the model…"
     try:
         if needs_model:

@@ -20,7 +20,7 @@ import gradio as gr
 from fillmask_ui import comparing, evaluation, filling
 from fillmask_ui.evaluation import METRICS, EvaluationConfig, Heartbeat
 from fillmask_ui.evaluation.catalogue import SPLITS
-from fillmask_ui.filling.prompt import encode_unmasked, split_words
+from fillmask_ui.filling.prompt import encode_unmasked
 from fillmask_ui.filling.word_surprisal import WANTED, SentenceSurprisal
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example
@@ -80,8 +80,7 @@ class Tools:
         (probability from 0 to 1, nll_nats = -ln probability), best first; `scored` has the words
         asked for in `candidates`; `joint` the best fillings of several masks together.
         """
-        api.check_top_k(top_k, MOST_LISTED)
-        asked = {"top_k": top_k, "candidates": split_words(candidates)}
+        asked = api.listed(top_k, candidates, MOST_LISTED)
         return self._session.ask(self._model(model), filling.fill, text, **asked).to_dict()
 
     def surprise(self, text: str, model: str = "", top_k: int = 1) -> Json:
@@ -111,8 +110,7 @@ class Tools:
         answers; `masks` with the divergences `kl_nats` and `js_nats` (0: equal; null: other
         tokenizers), whether the best word `flipped`, and both probabilities of each word.
         """
-        api.check_top_k(top_k, MOST_LISTED)
-        asked = {"top_k": top_k, "candidates": split_words(candidates)}
+        asked = api.listed(top_k, candidates, MOST_LISTED)
         both = self._model(baseline), self._model(model)
         return self._session.ask(both, comparing.compare, text, **asked).to_dict()
 

@@ -149,17 +149,10 @@ def launch_options(
 
 
 def launch(demo: gr.Blocks, **options: Any) -> str:
-    """Start the page on a thread of its own, and wait until it answers.
+    """Start the page on a thread of its own; its address on this machine, once it answers.
 
     Gradio gives up a page that has started but does not answer once within 3 s, as on a busy
     machine. It is asked again instead.
-
-    Args:
-        demo: as of `build_app`.
-        options: `launch_options`, and others of `demo.launch`.
-
-    Returns:
-        The page's address on this machine.
 
     Raises:
         NetworkError: if it has started, but does not answer.

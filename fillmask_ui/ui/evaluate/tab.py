@@ -204,7 +204,7 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
     parts["link"].click(None, js=_COPY)
     # An address names a stored run, perhaps a second one, or the models of a new run.
     linked = gr.State(Selection())
-    on_link("evaluate", take, [linked, inputs["model"], inputs["baseline"]])
+    on_link(take, [linked, inputs["model"], inputs["baseline"]])
     linked.change(follow, linked, every, **QUIET)
 
 

@@ -1,2 +1,2 @@
-// Hears of links to one tab, or to any where none is named.
-window.fillmask.take_links("TAB", (parameters) => trigger("follow", { parameters }));
+// Hears of links to Evaluate.
+window.fillmask.take_links("evaluate", (parameters) => trigger("follow", { parameters }));
