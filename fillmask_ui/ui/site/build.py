@@ -24,7 +24,7 @@ from fillmask_ui.show.displays import DISPLAYS
 from fillmask_ui.show.render import render, sources
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 from fillmask_ui.ui.explore.explore_modes import MODES
-from fillmask_ui.ui.explore.explore_state import Question
+from fillmask_ui.ui.explore.explore_state import Json, Question
 from fillmask_ui.ui.explore.prediction_view import answer, model_name
 from fillmask_ui.ui.page_files import sources as page_sources
 from fillmask_ui.ui.session import Session
@@ -90,7 +90,7 @@ def build(reference: str, title: str) -> dict[str, bytes]:
         "labels": {unit: LOSSES.labels(unit) for unit in ("nats", "bits")},
         "bytes": sum(len(files[name]) for name in files if name.endswith(".gz")),
     }
-    plain = {"text": EXAMPLES[0].text, "model": reference, "compare": "", "top_k": 10}
+    plain: Json = {"text": EXAMPLES[0].text, "model": reference, "compare": "", "top_k": 10}
     plain |= {"words": "", "unit": "nats"}
     first = answer(session, Question(**plain)).to_dict() | {"text": plain["text"]}
     files["page.css"] = "".join(page_sources(("explore", "site"), "css")).encode()
