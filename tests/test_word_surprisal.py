@@ -128,13 +128,9 @@ def test_impossible_words_are_null_in_json():
 
 
 @pytest.mark.parametrize(
-    ("module", "old", "new"),
-    [
-        (fillmask_ui, "sentence_surprise", "surprisal"),
-        (fillmask_ui, "where_they_part", "divergent_sentences"),
-        (filling, "surprise_windows", "surprisal_windows"),
-    ],
+    ("old", "new"),
+    [("sentence_surprise", "surprisal"), ("where_they_part", "divergent_sentences")],
 )
-def test_earlier_names_warn(module, old, new):
+def test_earlier_names_warn(old, new):
     with pytest.warns(DeprecationWarning, match=new):
-        assert getattr(module, old) is getattr(module, new)
+        assert getattr(fillmask_ui, old) is getattr(fillmask_ui, new)

@@ -132,10 +132,6 @@ class Contrast(Displayed):
     candidates: tuple[ContrastedWord, ...]
 
 
-def _larger(own: ContrastedWord) -> float:
-    return max(own.probability or 0.0, own.other_probability or 0.0)
-
-
 def contrast(
     one: Distribution,
     two: Distribution,
@@ -143,7 +139,7 @@ def contrast(
     asked: Collection[Pair] = (),
     *,
     alike: bool = True,
-    size: Callable[[ContrastedWord], float] = _larger,
+    size: Callable[[ContrastedWord], float] = lambda own: max(p or 0.0 for p in own.probabilities),
 ) -> Contrast:
     """Two distributions at some words, the largest `size` first; `alike` if of one tokenizer."""
     rows = [
@@ -240,8 +236,7 @@ class Comparison(Displayed):
 
     def to_json(self, indent: int | None = None) -> str:
         """`to_dict` as JSON; infinite losses become null."""
-        values = finite(self.to_dict())
-        return json.dumps(values, ensure_ascii=False, allow_nan=False, indent=indent)
+        return json.dumps(finite(self.to_dict()), ensure_ascii=False, indent=indent)
 
 
 def compare(

@@ -30,15 +30,13 @@ import numpy as np
 import fillmask_ui.filling.prompt as prompts
 from fillmask_ui.comparing.contrast import compare
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.filling.words import split_into_tokens, text_words
+from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Example, by_role, finite
 
 WORDS = 6  # hidden in a sentence
 LEAST_WORDS = 3  # of a sentence: fewer tell a model nothing
 MASK = "[MASK]"
-
-Models = tuple[MaskedLM, MaskedLM]  # reference and candidate
 
 _END = re.compile(r"""[.!?…]["'”’»)\]]*\s+|[。！？][」』”’]*|\n+""")
 _NO_END = re.compile(r"(?:^|\W)(?:\w|Mr|Mrs|Ms|Dr|Prof|St)\.\s+$")
@@ -209,58 +207,46 @@ def look(
     seed: int = 0,
 ) -> Looked:
     """One sentence under both models; arguments as of `divergent_sentences`."""
-    models = (reference, candidate)
     text = sentence.text
-    for model in models:
+    for model in (reference, candidate):
         text = text.replace(model.vocabulary.mask_token, MASK)
     sentence = replace(sentence, text=prompts.normalise_masks(text, MASK))
     rng = np.random.default_rng([seed, sentence.example, sentence.number])
+    hidden = []
     try:
-        places = _places(models, sentence.text, words, rng)
-    except TextError as error:
+        for place in _places(reference, sentence.text, words, rng):
+            with suppress(OptionError):  # a vocabulary cannot spell the word, so it has no loss
+                hidden.append(_divergence(reference, candidate, sentence, place))
+    except TextError as error:  # too long
         return Looked(sentence, left_out=str(error))
-    if not places:
-        why = f"fewer than {LEAST_WORDS} words that both can spell"
-        return Looked(sentence, left_out=why)
-    return Looked(sentence, tuple(_divergence(models, sentence, place) for place in places))
+    why = "" if hidden else f"fewer than {LEAST_WORDS} words that both can spell"
+    return Looked(sentence, tuple(hidden), why)
 
 
-def _places(models: Models, text: str, most: int, rng: np.random.Generator) -> list[Place]:
-    """At most so many places of a sentence; a `TextError` if it is too long."""
+def _places(model: MaskedLM, text: str, most: int, rng: np.random.Generator) -> list[Place]:
+    """At most so many places of a sentence, whose words are those of the model."""
     own = [match.span() for match in re.finditer(re.escape(MASK), text)]
     if own:
-        places = [Place(None, *span, text, mask) for mask, span in enumerate(own[:most])]
-        _check(models, places[0])
-        return places
+        return [Place(None, *span, text, mask) for mask, span in enumerate(own[:most])]
     words = [
         word
-        for word in text_words(prompts.encode_unmasked(models[0], text), models[0].vocabulary)
+        for word in text_words(prompts.encode_unmasked(model, text), model.vocabulary)
         if any(character.isalnum() for character in word.text)
     ]
     if len(words) < LEAST_WORDS:
         return []
-    places = []
-    for word in (words[index] for index in sorted(rng.permutation(len(words))[:most].tolist())):
-        masked = text[: word.start] + MASK + text[word.end :]
-        place = Place(word.text, word.start, word.end, masked, 0)
-        # A word that a vocabulary cannot spell has no loss there.
-        with suppress(OptionError):
-            _check(models, place)
-            places.append(place)
-    return places
+    drawn = (words[index] for index in sorted(rng.permutation(len(words))[:most].tolist()))
+    return [
+        Place(own.text, own.start, own.end, text[: own.start] + MASK + text[own.end :], 0)
+        for own in drawn
+    ]
 
 
-def _check(models: Models, place: Place) -> None:
-    """An `OptionError` if a model cannot spell the word, a `TextError` for too long a text."""
-    for model in models:
-        encoding = prompts.encode_masked(model, place.masked)
-        position = prompts.mask_position(encoding, model.vocabulary, place.mask)
-        split_into_tokens(model, encoding, position, [place.word] if place.word else [])
-
-
-def _divergence(models: Models, sentence: Sentence, place: Place) -> Divergence:
+def _divergence(
+    reference: MaskedLM, candidate: MaskedLM, sentence: Sentence, place: Place
+) -> Divergence:
     words = [] if place.word is None else [place.word]
-    compared = compare(*models, place.masked, top_k=1, candidates=words, joint=0)
+    compared = compare(reference, candidate, place.masked, top_k=1, candidates=words, joint=0)
     mask = compared.masks[place.mask]
     first, second = (side.masks[place.mask] for side in (compared.first, compared.second))
     own = next((row for row in mask.candidates if row.asked), None)

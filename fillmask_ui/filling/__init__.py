@@ -1,8 +1,5 @@
 """What a model puts at the masks of one text; each module starts with its definitions."""
 
-import warnings
-from typing import Any
-
 from fillmask_ui.filling.candidates import (
     MAX_TOP_K,
     fill,
@@ -28,10 +25,3 @@ __all__ = [
     "surprisal_windows",
     "unscorable",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name != "surprise_windows":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn("surprise_windows is now surprisal_windows", DeprecationWarning, stacklevel=2)
-    return surprisal_windows

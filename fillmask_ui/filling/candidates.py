@@ -29,8 +29,8 @@ from fillmask_ui.filling.prompt import encode_masked, filled_text, mask_position
 from fillmask_ui.filling.words import (
     ROWS_PER_CALL,
     TokenizedWord,
-    exponentials_at,
     log_probabilities_at,
+    raw_logits_at,
     split_into_tokens,
     tokens_read,
     view_nlls,
@@ -189,7 +189,8 @@ def distributions(
     """One for each position of some texts, a call of the model at a time."""
     for start in range(0, len(spots), ROWS_PER_CALL):
         part = spots[start : start + ROWS_PER_CALL]
-        values = exponentials_at(model, [ids for ids, _, _ in part], [at for _, at, _ in part])
+        texts, positions, _ = zip(*part, strict=True)
+        values = scoring.exponentials(raw_logits_at(model, texts, positions))
         log_probs = values.log_probabilities  # [M, V]
         top, entropies = scoring.top_k(log_probs, top_k), values.entropy_nats.tolist()
         for row, (ids, position, words) in enumerate(part):
@@ -235,6 +236,13 @@ def candidates_of(
         Candidate(rank, token_id, vocabulary.token(token_id), vocabulary.word(token_id), *numbers)
         for rank, (token_id, *numbers) in enumerate(columns, start=1)
     )
+
+
+def candidate_at(vocabulary: Vocabulary, log_probs: np.ndarray, token_id: int) -> Candidate:
+    """A token by log-probabilities [1, V]."""
+    (rank,), nll = scoring.ranks(log_probs, np.array([token_id])), -log_probs[0, token_id] + 0.0
+    names = vocabulary.token(token_id), vocabulary.word(token_id)
+    return Candidate(int(rank), token_id, *names, float(np.exp(-nll)), float(nll))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,6 @@ Source:
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,8 +24,8 @@ import numpy as np
 
 from fillmask_ui import scoring
 from fillmask_ui.batching import pad
-from fillmask_ui.errors import ModelError, OptionError, TextError
-from fillmask_ui.filling.candidates import candidates_of, check_choices
+from fillmask_ui.errors import ModelError
+from fillmask_ui.filling.candidates import candidate_at, candidates_of, check_choices
 from fillmask_ui.filling.prompt import (
     encode_masked,
     encode_text,
@@ -34,7 +33,7 @@ from fillmask_ui.filling.prompt import (
     mask_position,
     mask_positions,
 )
-from fillmask_ui.filling.words import ROWS_PER_CALL, split_into_tokens
+from fillmask_ui.filling.words import ROWS_PER_CALL, sole_token
 from fillmask_ui.protocol import LayerStates, MaskedLM
 from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature, finite
 
@@ -135,7 +134,7 @@ def layers(
     positions = positions[:most_tokens]
     true = [None if masked else encoding.ids[position] for position in positions]
     if masked and word:
-        true = [_sole_token(model, encoding, position, word) for position in positions]
+        true = [sole_token(model, encoding, position, word) for position in positions]
     guesses: list[list[LayerGuess]] = [[] for _ in positions]
     for layer, start, logits in _logits(model, encoding, positions):
         values = scoring.exponentials(logits)
@@ -143,31 +142,14 @@ def layers(
         top = scoring.top_k(log_probs, top_k)
         for row, entropy in enumerate(entropies):
             best = candidates_of(vocabulary, top.token_ids[row], top.nll_nats[row])
-            own = _followed(model, log_probs[row : row + 1], true[start + row])
-            guesses[start + row].append(LayerGuess(layer, entropy, best, own))
+            token_id, own = true[start + row], log_probs[row : row + 1]
+            followed = None if token_id is None else candidate_at(vocabulary, own, token_id)
+            guesses[start + row].append(LayerGuess(layer, entropy, best, followed))
     shown = tuple(
         TokenLayers(position, encoding.tokens[position], tuple(own))
         for position, own in zip(positions, guesses, strict=True)
     )
     return LogitLens(encoding, model.signature, shown)
-
-
-def _sole_token(model: MaskedLM, encoding: Encoding, position: int, word: str) -> int | None:
-    """The token that a word is at a mask; None if it is none or several."""
-    with suppress(OptionError, TextError):  # it cannot be spelled, or is too long
-        (split,) = split_into_tokens(model, encoding, position, [word])
-        if len(split.ids) == 1:
-            return split.ids[0]
-    return None
-
-
-def _followed(model: MaskedLM, log_probs: np.ndarray, token_id: int | None) -> Candidate | None:
-    """A token among log-probabilities [1, V]."""
-    if token_id is None:
-        return None
-    (rank,), nll = scoring.ranks(log_probs, np.array([token_id])), -log_probs[0, token_id] + 0.0
-    names = model.vocabulary.token(token_id), model.vocabulary.word(token_id)
-    return Candidate(int(rank), token_id, *names, float(np.exp(-nll)), float(nll))
 
 
 def _logits(

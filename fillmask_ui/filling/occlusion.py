@@ -14,18 +14,22 @@ Source:
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-import fillmask_ui.filling.words as word_tokens
 from fillmask_ui import scoring
 from fillmask_ui.batching import windows
-from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.filling.candidates import distributions
+from fillmask_ui.filling.candidates import candidate_at, distributions
 from fillmask_ui.filling.prompt import encode_masked, mask_position
 from fillmask_ui.filling.word_surprisal import WINDOW_TOKENS
+from fillmask_ui.filling.words import (
+    ROWS_PER_CALL,
+    TextWord,
+    log_probabilities_at,
+    sole_token,
+    text_words,
+)
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate
 
@@ -34,7 +38,7 @@ from fillmask_ui.records import Candidate
 class OccludedWord:
     """The prediction at a mask without one other word."""
 
-    word: word_tokens.TextWord
+    word: TextWord
     kl_nats: float  # KL(P of the whole text || P with this word hidden)
     change_nats: float  # log-probability of the target without the word, less with it
     probability: float  # of the target without the word
@@ -77,36 +81,25 @@ def occlusion_windows(
 ) -> Iterator[Occlusion]:
     """`occlude` in windows, as `surprisal_windows`; at least one."""
     encoding = encode_masked(model, text)
-    position = mask_position(encoding, model.vocabulary, mask)
-    true: tuple[word_tokens.TokenizedWord, ...] = ()
-    if word:
-        with suppress(OptionError, TextError):  # it cannot be spelled, or is too long
-            true = word_tokens.split_into_tokens(model, encoding, position, [word])
-    single = [own for own in true if len(own.ids) == 1]
-    whole = next(distributions(model, [(encoding.ids, position, single)], 1))
-    target = whole.mask.candidates[0]
-    for scored in whole.mask.scored:
-        (part,) = scored.parts
-        name = model.vocabulary.word(part.token_id)
-        target = Candidate(
-            scored.rank or 1, part.token_id, part.token, name, scored.probability, scored.nll_nats
-        )
-    words = word_tokens.text_words(encoding, model.vocabulary)[start:]
+    vocabulary, mask_id = model.vocabulary, model.vocabulary.mask_id
+    position = mask_position(encoding, vocabulary, mask)
+    true = sole_token(model, encoding, position, word)
+    said = next(distributions(model, [(encoding.ids, position, ())], 1))
+    whole, target = said.values.log_probabilities, said.mask.candidates[0]
+    if true is not None:
+        target = candidate_at(vocabulary, whole, true)
+    words, cost = text_words(encoding, vocabulary)[start:], len(encoding)
     if not words:
-        yield Occlusion(position, target, bool(single), ())
-    for window in windows(
-        words, lambda _: len(encoding), max_size=window_tokens, max_items=word_tokens.ROWS_PER_CALL
-    ):
-        mask_id = model.vocabulary.mask_id
+        yield Occlusion(position, target, true is not None, ())
+    cut = windows(words, lambda _: cost, max_size=window_tokens, max_items=ROWS_PER_CALL)
+    for window in cut:
         hidden = [
             [mask_id if i in own.tokens else token_id for i, token_id in enumerate(encoding.ids)]
             for own in window
         ]
-        log_probs = word_tokens.log_probabilities_at(
-            model, hidden, [position] * len(window)
-        )  # [M, V]
-        kls = scoring.kl_nats(whole.values.log_probabilities, log_probs).tolist()
+        log_probs = log_probabilities_at(model, hidden, [position] * len(window))  # [M, V]
+        kls = scoring.kl_nats(whole, log_probs).tolist()
         own = log_probs[:, target.token_id]  # [M]
         rows = zip(window, kls, (own + target.nll_nats).tolist(), np.exp(own).tolist(), strict=True)
         lost = tuple(OccludedWord(*row) for row in rows)
-        yield Occlusion(position, target, bool(single), lost)
+        yield Occlusion(position, target, true is not None, lost)

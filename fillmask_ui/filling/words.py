@@ -5,6 +5,7 @@ counts to one word, cut where letters meet punctuation.
 """
 
 from collections.abc import Iterator, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -80,15 +81,9 @@ def log_probabilities_at(
 ) -> np.ndarray:
     """Log-probabilities at one position of each of M texts, float64 [M, V]."""
     cuts = [slice(i, i + ROWS_PER_CALL) for i in range(0, len(texts), ROWS_PER_CALL)]
-    found = [exponentials_at(model, texts[cut], positions[cut]).log_probabilities for cut in cuts]
+    parts = (raw_logits_at(model, texts[cut], positions[cut]) for cut in cuts)
+    found = [scoring.exponentials(logits).log_probabilities for logits in parts]
     return found[0] if len(found) == 1 else np.concatenate(found)
-
-
-def exponentials_at(
-    model: MaskedLM, texts: Sequence[Sequence[int]], positions: Sequence[int]
-) -> scoring.Exponentials:
-    """The distributions at one position of each of at most `ROWS_PER_CALL` texts."""
-    return scoring.exponentials(raw_logits_at(model, texts, positions))
 
 
 def raw_logits_at(
@@ -144,6 +139,15 @@ def split_into_tokens(
     return tuple(tokenized)
 
 
+def sole_token(model: MaskedLM, encoding: Encoding, position: int, word: str) -> int | None:
+    """The token that a word is at a mask; None if it is none or several."""
+    with suppress(OptionError, TextError):  # it cannot be spelled, or is too long
+        (split,) = split_into_tokens(model, encoding, position, [word])
+        if len(split.ids) == 1:
+            return split.ids[0]
+    return None
+
+
 def word_scores(
     model: MaskedLM,
     ids: Sequence[int],
@@ -187,7 +191,7 @@ def scored_views(model: MaskedLM, views: Sequence[View]) -> Iterator[tuple[np.nd
     """
     for start in range(0, len(views), ROWS_PER_CALL):
         texts, positions, tokens = zip(*views[start : start + ROWS_PER_CALL], strict=True)
-        yield np.array(tokens), exponentials_at(model, texts, positions).log_probabilities
+        yield np.array(tokens), log_probabilities_at(model, texts, positions)
 
 
 def view_nlls(model: MaskedLM, views: Sequence[View]) -> np.ndarray:
