@@ -59,6 +59,7 @@ _DTYPES: dict[str, Any] = {
 # A model may be wider than its tokenizer, rounded up for speed (DeBERTa-v3: 128,001 tokens in
 # 128,100 columns). A wider output that config.json does not confirm has no logits.
 _ROUNDED_UP = 128
+_LAYERS_END = "its layers end, so there is no guess behind each of them"
 
 
 @dataclass(frozen=True)
@@ -239,46 +240,36 @@ class OnnxMaskedLM(RuntimeModel):
         feeds = self._feed(batch, rows, cols, cut=True)
         return self._call(self._states, feeds, [name])[name]
 
-    # Both have their own copy of the weights, as few lessons need them.
+    # Each part has its own copy of the weights, as few lessons need them.
+    def _part(self, part: GraphSource | None, hidden: str) -> ort.InferenceSession:
+        """A part of the graph; a ModelError if the graph hides where it ends."""
+        if part is None:
+            raise ModelError(
+                f"the ONNX graph of {self._name} does not show where {hidden}: choose the embedded "
+                "model, or one that runs on PyTorch"
+            )
+        return self._open(part)
+
     @cached_property
     def _states(self) -> ort.InferenceSession:
         """The encoder."""
-        ending = self._graph().states(self._source)
-        if ending is None:
-            raise ModelError(
-                f"the ONNX graph of {self._name} does not show where its encoder ends and its head "
-                "begins, so there are no vectors of words to look at: choose the embedded model, "
-                "or one that runs on PyTorch"
-            )
-        return self._open(ending)
+        why = "its encoder ends and its head begins, so there are no vectors of words to look at"
+        return self._part(self._graph().states(self._source), why)
 
     @cached_property
     def _layers(self) -> ort.InferenceSession:
         """The encoder, with the states of each layer as its outputs."""
         (ids,) = (name for name, (role, _) in self._inputs.items() if role == "input_ids")
-        own = self._graph().layers(self._source, ids)
-        if own is None:
-            raise self._shows_no_layers()
-        session = self._open(own)
+        session = self._part(self._graph().layers(self._source, ids), _LAYERS_END)
         depth = len(session.get_outputs()) - 1
-        if depth != (self._config.layers or depth):
-            raise self._shows_no_layers()
-        return session
+        return session if depth == (self._config.layers or depth) else self._part(None, _LAYERS_END)
 
     @cached_property
     def _head(self) -> ort.InferenceSession:
         """From the states of the last layer to logits at asked positions."""
         *_, last = self._layers.get_outputs()
         own = self._graph().head(self._source, last.name, np.dtype(_DTYPES[last.type]))
-        if own is None:
-            raise self._shows_no_layers()
-        return self._open(own)
-
-    def _shows_no_layers(self) -> ModelError:
-        return ModelError(
-            f"the ONNX graph of {self._name} does not show where its layers end, so there is no "
-            "guess behind each of them: choose the embedded model, or one that runs on PyTorch"
-        )
+        return self._part(own, _LAYERS_END)
 
     def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
         batch = np.asarray(input_ids)[None]

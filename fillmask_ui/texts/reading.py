@@ -54,13 +54,6 @@ class SourceReport:
         named: dict[str, Any] = dict(zip(("text", "worse"), texts, strict=False))
         return replace(example, **named)
 
-    def check(self, where: str) -> None:
-        """A `DataError` if data read to its end holds no text."""
-        if not self.given:
-            raise DataError(f"{where} is empty: it has no texts; give data with at least one")
-        if self.blank == self.given:
-            raise DataError(f"{where}: all {self.given:,} texts that were read are blank")
-
 
 @final
 class Texts(ExitStack, Iterator[Example]):
@@ -82,10 +75,13 @@ class Texts(ExitStack, Iterator[Example]):
     def _counted(self, examples: Iterator[Example]) -> Generator[Example]:
         for example in examples:
             yield self.report.counted(example)
-        report = self.report
+        report, where = self.report, self.source.where or self.source.kind
         if report.samples is None or report.given < report.samples:
             report.available = report.given
-        report.check(self.source.where or self.source.kind)
+        if not report.given:
+            raise DataError(f"{where} is empty: it has no texts; give data with at least one")
+        if report.blank == report.given:
+            raise DataError(f"{where}: all {report.given:,} texts that were read are blank")
 
     def __next__(self) -> Example:
         return next(self._examples)

@@ -153,17 +153,12 @@ def choose_columns(columns: Collection[str], source: TextSource, place: str) -> 
 
 
 def cells_of(record: Any, columns: Cells, place: str) -> Cells:
-    """The texts of some columns of a record; the third, a group, may be a number."""
-    texts = [as_text(record[name], name, place) for name in columns[:2]]
-    return (*texts, *("" if record[name] is None else str(record[name]) for name in columns[2:]))
-
-
-def as_text(value: object, column: str, place: str) -> str:
-    """A value as a text; null is empty, other types are a `DataError`."""
-    if isinstance(value, str) or value is None:
-        return value or ""
-    kind = type(value).__name__
-    raise DataError(f"{place}: column {column!r} holds {kind}, text was wanted (--column)")
+    """The texts of some columns of a record, null as empty; the third, a group, may be a number."""
+    for name in columns[:2]:
+        if not isinstance(record[name], str | None):
+            kind = type(record[name]).__name__
+            raise DataError(f"{place}: column {name!r} holds {kind}, text was wanted (--column)")
+    return tuple("" if record[name] is None else str(record[name]) for name in columns)
 
 
 def ordered(source: TextSource, texts: Callable[[], Iterator[Cells]]) -> OrderedRows:

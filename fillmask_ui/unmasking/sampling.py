@@ -117,9 +117,10 @@ class Pieces:
         self._known[: vocabulary.size] = True
         self._known[[token_id for token_id in never if token_id is not None]] = False
         if self._fitting:
-            pieces = [i for i in np.flatnonzero(self._known).tolist() if self._continues(i)]
-            self._pieces = np.zeros_like(self._known)
-            self._pieces[pieces] = True
+            self._pieces = np.zeros_like(self._known)  # [V], those that continue a word
+            for token_id in np.flatnonzero(self._known).tolist():
+                begins = vocabulary.word(token_id)[:1].isalnum()
+                self._pieces[token_id] = begins and vocabulary.is_continuation(token_id)
             # Byte-level vocabularies write the first word of a text without the mark of a blank.
             first = vocabulary.encode_word("a", "")[:1]
             self._bare_start = any(map(vocabulary.is_continuation, first))
@@ -130,10 +131,6 @@ class Pieces:
             return np.broadcast_to(self._known, (len(hidden), len(self._known)))
         fits = np.array([self._has_word_before(encoding, ids, position) for position in hidden])
         return self._known & (fits[:, None] | ~self._pieces)
-
-    def _continues(self, token_id: int) -> bool:
-        word = self._vocabulary.word(token_id)
-        return word[:1].isalnum() and self._vocabulary.is_continuation(token_id)
 
     def _has_word_before(self, encoding: Encoding, ids: Sequence[int], position: int) -> bool:
         before = position - 1

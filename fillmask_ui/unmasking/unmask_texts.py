@@ -14,6 +14,7 @@ Source:
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,42 +100,27 @@ def unmask_all(
             yield one if isinstance(one, FillmaskError) else _result(model, one)
 
 
+@dataclass(eq=False)
 class Decoding:
     """One text from masks to words, a call of the model at a time.
 
     What it draws comes from the seed and the text, so that a batch changes nothing.
-
-    Args:
-        encoding: with at least one mask.
-        vocabulary: of the model.
-        config: how it is unmasked.
-        pieces: which tokens may be written where.
-        positions: the masks that are filled, from left to right; by default all of the text.
-        keep_hidden: whether steps keep what they saw at each hidden position, `Step.hidden`.
     """
 
-    def __init__(
-        self,
-        encoding: Encoding,
-        vocabulary: Vocabulary,
-        config: UnmaskingConfig,
-        pieces: Pieces,
-        positions: Sequence[int] | None = None,
-        *,
-        keep_hidden: bool = True,
-    ) -> None:
-        self.encoding = encoding
-        self.config = config
-        self.initial = tuple(
-            mask_positions(encoding, vocabulary) if positions is None else positions
-        )
-        self.ids = list(encoding.ids)
+    encoding: Encoding  # with at least one mask
+    vocabulary: Vocabulary  # of the model
+    config: UnmaskingConfig
+    pieces: Pieces  # which tokens may be written where
+    positions: Sequence[int] | None = None  # of the masks to fill, ascending; None for all
+    keep_hidden: bool = True  # whether steps have `Step.hidden`
+
+    def __post_init__(self) -> None:
+        masks = mask_positions(self.encoding, self.vocabulary)
+        self.initial = masks if self.positions is None else tuple(self.positions)
+        self.ids = list(self.encoding.ids)
         self.steps: list[Step] = []
-        self._vocabulary = vocabulary
-        self._pieces = pieces
-        self._keep_hidden = keep_hidden
         self._filled: dict[int, FilledToken] = {}
-        self._rng = np.random.default_rng([config.seed, *encoding.ids])
+        self._rng = np.random.default_rng([self.config.seed, *self.encoding.ids])
 
     @property
     def hidden(self) -> tuple[int, ...]:
@@ -143,12 +129,12 @@ class Decoding:
     @property
     def text(self) -> str:
         ids = {position: token.token_id for position, token in self._filled.items()}
-        return filled_text(self.encoding, self._vocabulary, ids)
+        return filled_text(self.encoding, self.vocabulary, ids)
 
     def advance(self, logits: np.ndarray, seconds: float) -> Step:
         """Make a step by the logits at the hidden positions, float32 [M, V]."""
         hidden, values = self.hidden, scoring.exponentials(logits)
-        allowed = self._pieces.allowed(self.encoding, self.ids, hidden)
+        allowed = self.pieces.allowed(self.encoding, self.ids, hidden)
         log_probs = values.log_probabilities
         writable = np.where(allowed, log_probs, -np.inf)
         found = Distributions(log_probs, values.entropy_nats, writable)
@@ -159,11 +145,11 @@ class Decoding:
             self._token(hidden[index], token_id, float(log_probs[index, token_id]))
             for index, token_id in zip(chosen.tolist(), tokens.tolist(), strict=True)
         ]
-        states = self._states(found, hidden) if self._keep_hidden else ()
+        states = self._states(found, hidden) if self.keep_hidden else ()
         remasked = self._remasked() if left > 1 else ()
         for token in remasked:
             del self._filled[token.position]
-            self.ids[token.position] = self._vocabulary.mask_id
+            self.ids[token.position] = self.vocabulary.mask_id
         for token in filled:
             self._filled[token.position] = token
             self.ids[token.position] = token.token_id
@@ -188,12 +174,12 @@ class Decoding:
         sure = confidences(found, self.config.order).tolist()
         shown = zip(hidden, sure, top.token_ids, top.nll_nats, strict=True)
         return tuple(
-            HiddenPosition(position, own, candidates_of(self._vocabulary, ids, nlls))
+            HiddenPosition(position, own, candidates_of(self.vocabulary, ids, nlls))
             for position, own, ids, nlls in shown
         )
 
     def _token(self, position: int, token_id: int, log_probability: float) -> FilledToken:
-        token = self._vocabulary.token(token_id)
+        token = self.vocabulary.token(token_id)
         return FilledToken(position, token_id, token, math.exp(log_probability))
 
     def _remasked(self) -> tuple[FilledToken, ...]:
