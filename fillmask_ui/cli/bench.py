@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 from fillmask_ui.bench.contenders import DEFAULT_MODELS, BenchConfig
 from fillmask_ui.bench.rounds import Report, run_bench
-from fillmask_ui.cli.options import OneJson, file_option, option, with_options
+from fillmask_ui.cli.options import ONE_JSON, file_option, option, with_options
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, results, say, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.show.bench import bench_tables, machine_line, markdown, write_bench_page
@@ -17,21 +16,17 @@ from fillmask_ui.show.bench import bench_tables, machine_line, markdown, write_b
 @with_options
 def bench(
     *,
-    model: Annotated[
-        list[str] | None,
-        option(
-            "A model to measure; repeat for several. embedded and embedded:int8 by default.",
-            "--model",
-            "-m",
-            metavar="REF",
-        ),
-    ] = None,
+    model: list[str] | None = option(
+        None,
+        "A model to measure; repeat for several. embedded and embedded:int8 by default.",
+        "--model",
+        "-m",
+        metavar="REF",
+    ),
     config: BenchConfig,
-    plot: Annotated[
-        Path | None, file_option("Write charts as an HTML page.", metavar="FILE.html")
-    ] = None,
-    as_markdown: Annotated[bool, option("Print Markdown tables.", "--markdown")] = False,
-    as_json: OneJson = False,
+    plot: Path | None = file_option(None, "Write charts as an HTML page.", metavar="FILE.html"),
+    as_markdown: bool = option(False, "Print Markdown tables.", "--markdown"),
+    as_json: bool = ONE_JSON,
 ) -> None:
     """Measure this machine's speed, also of what is usually used instead."""
     if as_json and as_markdown:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
-from fillmask_ui.cli.options import FAILING, FailOn, OneJson, check_fail_on, option, with_options
+from fillmask_ui.cli.options import (
+    FAIL_ON,
+    FAILING,
+    ONE_JSON,
+    argument,
+    check_fail_on,
+    option,
+    with_options,
+)
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
@@ -30,25 +39,21 @@ SAMPLES, CHECKED_SAMPLES = 60, 100  # where --samples is not given
 @with_options
 def diagnose(
     *,
-    reference: Annotated[
-        str, typer.Argument(metavar="REF", help="The quantized model, an ONNX file or its folder.")
-    ],
-    baseline: Annotated[
-        str, option("The model that it was made from, in full precision.", metavar="REF")
-    ],
+    reference: str = argument(..., "REF", "The quantized model, an ONNX file or its folder."),
+    baseline: str = option(
+        ..., "The model that it was made from, in full precision.", metavar="REF"
+    ),
     choice: Annotated[ModelChoice, ("onnx_file", "tokenizer", "threads", "graph_optimization")],
     texts: TextChoice,
     config: EvaluationConfig,
-    budget: Annotated[
-        str,
-        option("Relative change of the loss that may stay, as 0.5% or 0.005.", metavar="X"),
-    ] = "0.5%",
+    budget: str = option(
+        "0.5%", "Relative change of the loss that may stay, as 0.5% or 0.005.", metavar="X"
+    ),
     options: DiagnoseOptions,
-    apply: Annotated[
-        Path | None,
-        option("Write the model with the listed parts in full precision.", metavar="FILE.onnx"),
-    ] = None,
-    as_json: OneJson = False,
+    apply: Path | None = option(
+        None, "Write the model with the listed parts in full precision.", metavar="FILE.onnx"
+    ),
+    as_json: bool = ONE_JSON,
 ) -> None:
     """Find the parts of a quantized model that cost its loss.
 
@@ -60,11 +65,12 @@ def diagnose(
     if not baseline.endswith(".onnx"):
         other = replace(other, tokenizer=None)
     options = replace(options, budget=_share(budget))
-    if apply is not None and not options.most:
-        raise OptionError("--apply writes the parts that --most measures: it must not be 0")
-    if apply is not None and apply.exists():
-        raise OptionError(f"{apply} exists: name another file")
-    if apply is not None:  # its folder is made, in the first one above that is there
+    if apply is not None:
+        if not options.most:
+            raise OptionError("--apply writes the parts that --most measures: it must not be 0")
+        if apply.exists():
+            raise OptionError(f"{apply} exists: name another file")
+        # Its folder is made, in the first one above that is there.
         there = next(folder for folder in apply.absolute().parents if folder.exists())
         check_target(there / apply.name)
     source = replace(texts, samples=texts.samples or SAMPLES).source()
@@ -72,14 +78,11 @@ def diagnose(
         read = list(examples)
     known: Diagnosis | None = None
     steps = diagnoses(choice, other, read, config, options, load=load)
-    try:
+    with suppress(KeyboardInterrupt):  # what was known by then is printed
         for step in results(steps, Diagnosis):
             known = step
-    except KeyboardInterrupt:
-        if known is None:
-            raise
     if known is None:
-        raise RuntimeError("a diagnosis has ended without a result")
+        raise KeyboardInterrupt
     if as_json:
         print_json(known.to_dict())
     else:
@@ -131,22 +134,20 @@ def _write(known: Diagnosis, choice: ModelChoice, baseline: ModelChoice, path: P
 @with_options
 def check(
     *,
-    reference: Annotated[
-        str, typer.Argument(metavar="FILE", help="The ONNX file, or a model that has one.")
-    ],
-    baseline: Annotated[
-        str | None, option("Compared with; the file on CPU without optimization.", metavar="REF")
-    ] = None,
+    reference: str = argument(..., "FILE", "The ONNX file, or a model that has one."),
+    baseline: str | None = option(
+        None, "Compared with; the file on CPU without optimization.", metavar="REF"
+    ),
     choice: Annotated[ModelChoice, ("onnx_file", "tokenizer", "threads", "x64_quant_precision")],
-    provider: Annotated[
-        list[str] | None, option("One of all that are here, or WebAssembly; repeatable.")
-    ] = None,
-    onnxruntime_web: Annotated[
-        Path | None, option("Where npm installed it; else as NODE_PATH says.", metavar="DIR")
-    ] = None,
+    provider: list[str] | None = option(
+        None, "One of all that are here, or WebAssembly; repeatable."
+    ),
+    onnxruntime_web: Path | None = option(
+        None, "Where npm installed it; else as NODE_PATH says.", metavar="DIR"
+    ),
     texts: TextChoice,
-    fail_on: FailOn = None,
-    as_json: OneJson = False,
+    fail_on: str | None = FAIL_ON,
+    as_json: bool = ONE_JSON,
 ) -> None:
     """Run an ONNX file on all providers and levels here, and compare the logits.
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Annotated
 
-from fillmask_ui.cli.options import Baseline, Compare, InBits, Json, compared, option, with_options
+from fillmask_ui.cli.options import BASELINE, COMPARE, IN_BITS, JSON, compared, option, with_options
 from fillmask_ui.cli.printed import print_search
 from fillmask_ui.cli.terminal import count_bar, load, print_json, tell
 from fillmask_ui.comparing.divergence_search import WORDS, Search, divergent_sentences
@@ -19,16 +18,14 @@ from fillmask_ui.texts import TextChoice, open_texts
 def differ(
     *,
     model: ModelChoice,
-    baseline: Baseline = None,
-    compare: Compare = None,
+    baseline: str | None = BASELINE,
+    compare: str | None = COMPARE,
     texts: TextChoice,
-    sentences: Annotated[int, option("Sentences looked at.", min=1, metavar="N")] = 200,
-    words: Annotated[
-        int, option("Words hidden in each sentence, one at a time.", min=1, metavar="N")
-    ] = WORDS,
-    most: Annotated[int, option("Sentences shown.", min=1, metavar="N")] = 20,
-    bits: InBits = False,
-    as_json: Json = False,
+    sentences: int = option(200, "Sentences looked at.", min=1, metavar="N"),
+    words: int = option(WORDS, "Words hidden in each sentence, one at a time.", min=1, metavar="N"),
+    most: int = option(20, "Sentences shown.", min=1, metavar="N"),
+    bits: bool = IN_BITS,
+    as_json: bool = JSON,
 ) -> None:
     """Find the sentences of texts on which two models differ most."""
     choices = compared(model, baseline, compare)

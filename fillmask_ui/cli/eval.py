@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -34,22 +34,18 @@ def evaluate(
     context: typer.Context,
     *,
     model: ModelChoice,
-    baseline: Annotated[
-        str | None, options.option("A second model: paired difference and verdict.", metavar="REF")
-    ] = None,
-    task: Annotated[str, options.option("Always fill-mask.")] = "fill-mask",
+    baseline: str | None = options.option(
+        None, "A second model: paired difference and verdict.", metavar="REF"
+    ),
+    task: str = options.option("fill-mask", "Always fill-mask."),
     texts: TextChoice,
     config: EvaluationConfig,
     limits: Limits,
-    fail_on: options.FailOn = None,
+    fail_on: str | None = options.FAIL_ON,
     where: EngineChoice,
-    resume: Annotated[
-        str | None, options.option("Go on with a stopped run.", metavar="RUN")
-    ] = None,
-    output: Annotated[
-        Path | None, options.file_option("Write the JSON there.", "--output", "-o")
-    ] = None,
-    as_json: options.OneJson = False,
+    resume: str | None = options.option(None, "Go on with a stopped run.", metavar="RUN"),
+    output: Path | None = options.file_option(None, "Write the JSON there.", "--output", "-o"),
+    as_json: bool = options.ONE_JSON,
 ) -> None:
     """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""
     if task != "fill-mask":

@@ -54,6 +54,7 @@ _HOMES = {
     "report": "runs",
     "export": "quantize",
     "package": "train",
+    "space": "site",
 }
 # Done when their reader leaves (`| head`).
 _PRINTING = ("predict", "surprise", "layers", "differ", "unmask", "models", "runs")

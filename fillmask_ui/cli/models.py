@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from fillmask_ui.cli.options import Json
+from fillmask_ui.cli.options import JSON
 from fillmask_ui.cli.terminal import print_json, print_table
 from fillmask_ui.models import available_models
 from fillmask_ui.show.table import Column, Table
 
 
-def models(as_json: Json = False) -> None:
+def models(as_json: bool = JSON) -> None:
     """List the models at hand: the embedded ones and those in the local cache."""
     available = available_models()
     if as_json:

@@ -10,7 +10,7 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Any, get_args
 
 import typer
 
@@ -21,14 +21,19 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import Option, configured, options_of, own_options
 
 
-def option(help: str, *flags: str, **shown: Any) -> Any:
-    """An option outside of configurations, for `Annotated`."""
-    return typer.Option(*flags, help=help, **shown)
+def option(default: Any, help: str, *flags: str, **shown: Any) -> Any:
+    """An option outside of configurations, as the default of a parameter; `...` must be given."""
+    return typer.Option(default, *flags, help=help, **shown)
 
 
-def file_option(help: str, *flags: str, metavar: str = "FILE") -> Any:
+def argument(default: Any, metavar: str | None, help: str) -> Any:
+    """As `option`, for what is given by its place."""
+    return typer.Argument(default, metavar=metavar, help=help)
+
+
+def file_option(default: Any, help: str, *flags: str, metavar: str = "FILE") -> Any:
     """An `option` that names a file to write; `with_options` checks it before anything is done."""
-    return option(help, *flags, metavar=metavar, parser=_file)
+    return option(default, help, *flags, metavar=metavar, parser=_file)
 
 
 def _file(given: str | Path) -> Path:
@@ -38,53 +43,38 @@ def _file(given: str | Path) -> Path:
     return Path(text)
 
 
-def typer_option(own: Option, *, on: bool = False) -> Any:
-    """An `Option` for typer; `--no-...` turns off a switch that is `on`."""
+def typer_option(own: Option) -> Any:
+    """An `Option` for typer; `--no-...` turns off a switch that is on by default."""
+    default = ... if own.default is MISSING else own.default
     if not own.flags[0].startswith("-"):
-        return typer.Argument(help=own.help, metavar=own.flags[0])
-    flags = [f"{flag}/--no-{flag.removeprefix('--')}" if on else flag for flag in own.flags]
-    return typer.Option(*flags, help=own.help, metavar=own.metavar, min=own.least, max=own.most)
+        return argument(default, own.flags[0], own.help)
+    off = own.default is True
+    flags = [f"{flag}/--no-{flag.removeprefix('--')}" if off else flag for flag in own.flags]
+    return option(default, own.help, *flags, metavar=own.metavar, min=own.least, max=own.most)
 
 
 # What several commands have beside configurations.
-MaskedTexts = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="TEXT...", help="Sentences with [MASK], <mask> or ___."),
-]
-TextFile = Annotated[
-    str | None, option("Read texts from a file, one per line; - for standard input.", metavar="F|-")
-]
-InBits = Annotated[bool, option("Losses, entropies and divergences in bits.", "--bits")]
-Json = Annotated[bool, option("Print JSON, one object a line.", "--json")]
-OneJson = Annotated[bool, option("Print one JSON object.", "--json")]
-Source = Annotated[
-    str, typer.Argument(metavar="REF", help="The model, as of --model of other commands.")
-]
-Folder = Annotated[Path, option("Folder to write.", "--output", "-o", metavar="DIR")]
-Force = Annotated[
-    bool, option("Overwrite files of the same name, and write beside other things.", "--force")
-]
-PickedModel = Annotated[str, typer_option(options_of(ModelChoice)["reference"])]
-Host = Annotated[
-    str | None,
-    option("Address to listen on, 127.0.0.1 if not given; 0.0.0.0 for all of this machine's."),
-]
-Port = Annotated[
-    int | None, option("Port; the first free one from 7860 if not given.", min=1, max=65535)
-]
-Public = Annotated[
-    bool, option("Hardened settings for a page that strangers can reach.", "--public")
-]
-Baseline = Annotated[
-    str | None, option("The reference, which --model is compared with.", metavar="REF")
-]
-Compare = Annotated[
-    str | None,
-    option("Earlier spelling, in which --model was the reference.", metavar="REF", hidden=True),
-]
-FailOn = Annotated[
-    str | None, option("Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
-]
+MASKED_TEXTS = argument(None, "TEXT...", "Sentences with [MASK], <mask> or ___.")
+TEXT_FILE = option(
+    None, "Read texts from a file, one per line; - for standard input.", metavar="F|-"
+)
+IN_BITS = option(False, "Losses, entropies and divergences in bits.", "--bits")
+JSON = option(False, "Print JSON, one object a line.", "--json")
+ONE_JSON = option(False, "Print one JSON object.", "--json")
+SOURCE = argument(..., "REF", "The model, as of --model of other commands.")
+FOLDER = option(..., "Folder to write.", "--output", "-o", metavar="DIR")
+FORCE = option(False, "Overwrite files of the same name, and write beside other things.", "--force")
+PICKED_MODEL = typer_option(options_of(ModelChoice)["reference"])
+HOST = option(
+    None, "Address to listen on, 127.0.0.1 if not given; 0.0.0.0 for all of this machine's."
+)
+PORT = option(None, "Port; the first free one from 7860 if not given.", min=1, max=65535)
+PUBLIC = option(False, "Hardened settings for a page that strangers can reach.", "--public")
+BASELINE = option(None, "The reference, which --model is compared with.", metavar="REF")
+COMPARE = option(
+    None, "Earlier spelling, in which --model was the reference.", metavar="REF", hidden=True
+)
+FAIL_ON = option(None, "Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
 # The verdicts that it turns into exit code 3.
 FAILING = {
     "regression": ("REGRESSION",),
@@ -134,6 +124,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     own = signature(command, eval_str=True).parameters
     parameters: list[Parameter] = []
     configurations: dict[str, Any] = {}
+    written: list[str] = []
     for name, parameter in own.items():
         kind, *only = get_args(parameter.annotation) or (parameter.annotation,)
         if derived := [own for own in _derived(kind) if not only or own.name in only[0]]:
@@ -141,12 +132,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             parameters += derived
         else:  # only by name, as an option without a default may stand behind one with it
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-    written = [
-        name
-        for name, parameter in own.items()
-        for shown in getattr(parameter.annotation, "__metadata__", ())
-        if getattr(shown, "parser", None) is _file
-    ]
+            if getattr(parameter.default, "parser", None) is _file:
+                written.append(name)
 
     @wraps(command)
     def call(**values: Any) -> None:
@@ -175,14 +162,10 @@ def _check_written(written: Collection[str], values: Mapping[str, Any]) -> None:
 def _derived(kind: Any) -> Iterator[Parameter]:
     """A parameter of typer per option of a configuration; nothing for any other type."""
     for own in own_options(kind):
-        default, choice = own.default, typer_option(own, on=own.default is True)
         kind = str if own.choices else own.kind
-        yield Parameter(
-            own.name,
-            Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if default is MISSING else default,
-            annotation=Annotated[kind | None if default is None else kind, choice],
-        )
+        kind = kind | None if own.default is None else kind
+        default = typer_option(own)
+        yield Parameter(own.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def given_options(context: typer.Context, *, beside: Collection[str] = ()) -> list[str]:

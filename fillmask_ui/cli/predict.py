@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import partial
 from importlib import import_module
 from threading import Thread
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from fillmask_ui.cli import options
 from fillmask_ui.cli.terminal import attempts, given_texts, load, show_each
@@ -17,28 +15,25 @@ from fillmask_ui.models.model_choice import ModelChoice
 _ADVICE = (
     ' in quotes, as in: fillmask-ui predict "The capital of France is [MASK]." or name a --file'
 )
+TOP_K = options.option("5", "1 to 100, or all.", "--top-k", "-k", metavar="K")
 
 
 @options.with_options
 def predict(
-    texts: options.MaskedTexts = None,
+    texts: list[str] | None = options.MASKED_TEXTS,
     *,
     model: ModelChoice,
-    top_k: Annotated[str, options.option("1 to 100, or all.", "--top-k", "-k", metavar="K")] = "5",
-    candidates: Annotated[
-        str | None, options.option("Words to score at each mask.", metavar='"A,B"')
-    ] = None,
-    joint: Annotated[
-        int, options.option("Joint fillings of several masks; 0 for none.", min=0, max=100)
-    ] = 5,
-    beam_width: Annotated[
-        int, options.option("Hypotheses kept while joint fillings are searched for.", metavar="N")
-    ] = 16,
-    file: options.TextFile = None,
-    baseline: options.Baseline = None,
-    compare: options.Compare = None,
-    bits: options.InBits = False,
-    as_json: options.Json = False,
+    top_k: str = TOP_K,
+    candidates: str | None = options.option(None, "Words to score at each mask.", metavar='"A,B"'),
+    joint: int = options.option(5, "Joint fillings of several masks; 0 for none.", min=0, max=100),
+    beam_width: int = options.option(
+        16, "Hypotheses kept while joint fillings are searched for.", metavar="N"
+    ),
+    file: str | None = options.TEXT_FILE,
+    baseline: str | None = options.BASELINE,
+    compare: str | None = options.COMPARE,
+    bits: bool = options.IN_BITS,
+    as_json: bool = options.JSON,
 ) -> None:
     """Show the most probable words at each mask, with probability and NLL."""
     from fillmask_ui.cli import printed
@@ -49,12 +44,8 @@ def predict(
     words = split_words(candidates or "")
     if candidates is not None and not words:
         raise OptionError(f"--candidates {candidates!r} has no word: write them as in: cat, dog")
-    asked = {
-        "top_k": parse_top_k(top_k),
-        "candidates": words,
-        "joint": joint,
-        "beam_width": beam_width,
-    }
+    asked = {"top_k": parse_top_k(top_k), "candidates": words}
+    asked |= {"joint": joint, "beam_width": beam_width}
     sentences, several = given_texts(texts, file, _ADVICE)
     if not as_json:  # what draws the tables is imported while the weights are read
         Thread(target=import_module, args=("rich.table",)).start()
@@ -64,7 +55,7 @@ def predict(
     if models[1:]:
         show = partial(printed.print_comparison, models=models)
     show = partial(show, unit="bits" if bits else "nats")
-    results = attempts(lambda text: look(*models, text, **asked), sentences)
+    results = attempts(partial(look, *models, **asked), sentences)
     show_each(results, show, as_json=as_json, several=several)
 
 
@@ -84,13 +75,11 @@ def parse_top_k(value: str) -> int | None:
 
 @options.with_options
 def layers(
-    texts: Annotated[
-        list[str], typer.Argument(metavar="TEXT...", help="Sentences with or without a mask.")
-    ],
+    texts: list[str] = options.argument(..., "TEXT...", "Sentences with or without a mask."),
     *,
     model: ModelChoice,
-    top_k: Annotated[str, options.option("1 to 100, or all.", "--top-k", "-k", metavar="K")] = "5",
-    as_json: options.Json = False,
+    top_k: str = TOP_K,
+    as_json: bool = options.JSON,
 ) -> None:
     """Show what each layer would say at each mask, with the model's own head."""
     from fillmask_ui.cli import printed
@@ -103,15 +92,13 @@ def layers(
 
 @options.with_options
 def surprise(
-    texts: Annotated[
-        list[str], typer.Argument(metavar="TEXT...", help="Sentences without a mask.")
-    ],
+    texts: list[str] = options.argument(..., "TEXT...", "Sentences without a mask."),
     *,
     model: ModelChoice,
-    baseline: options.Baseline = None,
-    compare: options.Compare = None,
-    bits: options.InBits = False,
-    as_json: options.Json = False,
+    baseline: str | None = options.BASELINE,
+    compare: str | None = options.COMPARE,
+    bits: bool = options.IN_BITS,
+    as_json: bool = options.JSON,
 ) -> None:
     """Show the loss of every word, each hidden in turn, and what the model wanted."""
     from fillmask_ui.cli import printed

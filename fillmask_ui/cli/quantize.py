@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
-from fillmask_ui.cli.options import Folder, Force, Json, Source, option, with_options
+from fillmask_ui.cli.options import FOLDER, FORCE, JSON, SOURCE, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models import ModelChoice
@@ -25,12 +26,12 @@ from fillmask_ui.texts.files import is_file
 
 @with_options
 def export(
-    reference: Source,
+    reference: str = SOURCE,
     *,
-    output: Folder,
-    force: Force = False,
+    output: Path = FOLDER,
+    force: bool = FORCE,
     choice: Annotated[ModelChoice, ("threads",)],
-    as_json: Json = False,
+    as_json: bool = JSON,
 ) -> None:
     """Write a PyTorch model as ONNX in float32, and compare it with PyTorch.
 
@@ -66,34 +67,29 @@ def _keeping(made: list[Variant], output: object) -> Iterator[None]:
 @with_options
 def quantize(
     *,
-    reference: Source,
-    output: Folder,
-    scheme: Annotated[
-        list[str] | None,
-        option(
-            "int8 (default), int8-channel, int8-tensor, qdq, int4, fp16, or all; repeatable.",
-            metavar="NAME",
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        option(
-            "Stays in full precision: a name, embedding, projection, or layer:N; repeatable.",
-            metavar="PART",
-        ),
-    ] = None,
-    calibration: Annotated[
-        str | None,
-        option("Texts that qdq is calibrated on; embedded ones by default.", metavar="FILE"),
-    ] = None,
-    measured: Annotated[
-        bool, option("Measure size, speed and loss of each.", "--measure/--no-measure")
-    ] = True,
+    reference: str = SOURCE,
+    output: Path = FOLDER,
+    scheme: list[str] | None = option(
+        None,
+        "int8 (default), int8-channel, int8-tensor, qdq, int4, fp16, or all; repeatable.",
+        metavar="NAME",
+    ),
+    exclude: list[str] | None = option(
+        None,
+        "Stays in full precision: a name, embedding, projection, or layer:N; repeatable.",
+        metavar="PART",
+    ),
+    calibration: str | None = option(
+        None, "Texts that qdq is calibrated on; embedded ones by default.", metavar="FILE"
+    ),
+    measured: bool = option(
+        True, "Measure size, speed and loss of each.", "--measure/--no-measure"
+    ),
     texts: TextChoice,
     target: HubTarget,
-    force: Force = False,
+    force: bool = FORCE,
     choice: Annotated[ModelChoice, ("runtime", "onnx_file", "tokenizer", "threads")],
-    as_json: Json = False,
+    as_json: bool = JSON,
 ) -> None:
     """Make quantized variants of a model in full precision, and measure them.
 
@@ -150,10 +146,8 @@ def _measured(
             if alone:
                 yield from measure_variants.measure_variant(base, None, texts)
                 alone = False
-            model = load(ModelChoice(step.reference))
-            for row in measure_variants.measure_variant(
-                base, Subject(step.scheme, model, step.reference), texts
-            ):
+            own = Subject(step.scheme, load(ModelChoice(step.reference)), step.reference)
+            for row in measure_variants.measure_variant(base, own, texts):
                 if isinstance(row, VariantFigures):
                     note_figures(step.path, row.to_dict())
                 yield row

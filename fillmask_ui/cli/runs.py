@@ -3,46 +3,43 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 
-from fillmask_ui.cli.options import Json, file_option, option, with_options
+from fillmask_ui.cli.options import JSON, argument, file_option, option, with_options
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, tell
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.files import user_folder, visible
+from fillmask_ui.evaluation import Summary
+from fillmask_ui.evaluation.catalogue import SPLITS
+from fillmask_ui.files import text_file, user_folder, visible
+from fillmask_ui.lessons.class_rounds import standing
 from fillmask_ui.records import ROLES
+from fillmask_ui.runs import RunInfo, RunStore, tokens
+from fillmask_ui.runs import compare as compare_runs
+from fillmask_ui.runs.class_run import ClassStore, write_csv
+from fillmask_ui.runs.push import push as push_run
+from fillmask_ui.show.figures import comparison_table, figures_table, groups_table, own_groups
+from fillmask_ui.show.sentences import comparison_lines, engine_names, engines_text
+from fillmask_ui.show.table import Table
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fillmask_ui.evaluation import Summary
-    from fillmask_ui.runs import RunInfo, RunStore
-    from fillmask_ui.runs.class_run import ClassStore
-
-RunName = Annotated[
-    str, typer.Argument(metavar="RUN", help="Name, the beginning of one, or latest.")
-]
+RUN_NAME = argument(..., "RUN", "Name, the beginning of one, or latest.")
 
 runs = typer.Typer(
     help="Evaluation runs: list, show, compare, delete, export, push.", rich_markup_mode=None
 )
 
 
-# What works on runs is imported by the commands: `--help` needs none of it.
 def store() -> RunStore:
     """Where runs are kept: `FILLMASK_UI_RUNS`, else the platform's place for user data."""
-    from fillmask_ui.runs import RunStore
-
     return RunStore(user_folder("runs"))
 
 
 def classes() -> ClassStore:
     """The classes among them."""
-    from fillmask_ui.runs.class_run import ClassStore
-
     return ClassStore(user_folder("runs"))
 
 
@@ -60,10 +57,6 @@ def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
 
 def print_figures(summary: Summary, info: RunInfo) -> None:
     """The tables of figures, the verdict, notes and the signature."""
-    from fillmask_ui.evaluation.catalogue import SPLITS
-    from fillmask_ui.show.figures import comparison_table, figures_table, groups_table, own_groups
-    from fillmask_ui.show.sentences import comparison_lines
-
     names = ROLES if summary.baseline is not None else ("Value",)
     print_table(figures_table(summary, names, summary.metric.figure_key).headed("Metric"))
     for table in own_groups(summary):
@@ -82,20 +75,14 @@ def print_figures(summary: Summary, info: RunInfo) -> None:
 
 
 @runs.command("list")
-def list_runs(as_json: Json = False) -> None:
+def list_runs(as_json: bool = JSON) -> None:
     """List all runs, oldest first."""
-    from fillmask_ui.show.sentences import engine_names
-    from fillmask_ui.show.table import Table
-
-    readers = dict.fromkeys(store().names(), _run_entry)
-    readers |= dict.fromkeys(classes().names(), _class_entry)
-    entries = [*filter(None, (_entry(name, readers[name]) for name in sorted(readers)))]
+    entries = [*_entries()]
     if as_json:
         for entry in entries:
             print_json(entry)
     elif not entries:
-        other = " that can be read" if readers else ""
-        say(f"no runs{other} in {store().root}: make one with fillmask-ui eval")
+        say(f"no runs that can be read in {store().root}: make one with fillmask-ui eval")
     else:
         columns = ["run", "state", "model", "metric", "value", "rows", "verdict"]
         for entry in entries:
@@ -105,13 +92,15 @@ def list_runs(as_json: Json = False) -> None:
         print_table(Table.of(columns, ([entry[key] for key in columns] for entry in entries)))
 
 
-def _entry(name: str, read: Callable[[str], dict[str, Any]]) -> dict[str, Any] | None:
-    """A run or a class for the list; None if it cannot be read, which must not hide the others."""
-    try:
-        return read(name)
-    except FillmaskError as error:
-        tell(visible(str(error) if name in str(error) else f"{name}: {error}"))
-        return None
+def _entries() -> Iterator[dict[str, Any]]:
+    """Runs and classes for the list; one that cannot be read is told, and hides no other."""
+    readers = dict.fromkeys(store().names(), _run_entry)
+    readers |= dict.fromkeys(classes().names(), _class_entry)
+    for name in sorted(readers):
+        try:
+            yield readers[name](name)
+        except FillmaskError as error:  # noqa: PERF203 - once a run
+            tell(visible(str(error) if name in str(error) else f"{name}: {error}"))
 
 
 def _run_entry(name: str) -> dict[str, Any]:
@@ -133,8 +122,6 @@ def _run_entry(name: str) -> dict[str, Any]:
 
 def _class_entry(name: str) -> dict[str, Any]:
     """A class for the list: the mean loss of the class over the sentences that have both."""
-    from fillmask_ui.lessons.class_rounds import standing
-
     run = classes().read(name)
     found = standing(run.rounds)
     own = {"run": name, "created": run.created, "state": "done", "model": run.model["name"]}
@@ -148,10 +135,8 @@ def _engines(info: RunInfo) -> dict[str, Any]:
 
 
 @runs.command()
-def show(run: RunName, as_json: Json = False) -> None:
+def show(run: str = RUN_NAME, as_json: bool = JSON) -> None:
     """Show the figures of a run, computed from its rows."""
-    from fillmask_ui.show.sentences import engines_text
-
     opened = store().open(run)
     summary, info = opened.summary(), opened.info
     if as_json:
@@ -166,13 +151,11 @@ def show(run: RunName, as_json: Json = False) -> None:
 
 @runs.command()
 def compare(
-    run: RunName,
-    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The run to measure it by.")],
-    as_json: Json = False,
+    run: str = RUN_NAME,
+    baseline: str = argument(..., "BASELINE", "The run to measure it by."),
+    as_json: bool = JSON,
 ) -> None:
     """Compare two runs over the same texts and masks: paired change and verdict."""
-    from fillmask_ui.runs import compare as compare_runs
-
     first, second = store().open(run), store().open(baseline)
     summary = compare_runs(first, second)
     if as_json:
@@ -185,8 +168,8 @@ def compare(
 
 @runs.command()
 def delete(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Names.")],
-    yes: Annotated[bool, option("Do not ask.", "--yes", "-y")] = False,
+    runs: list[str] = argument(..., "RUN...", "Names."),
+    yes: bool = option(False, "Do not ask.", "--yes", "-y"),
 ) -> None:
     """Delete runs."""
     found = store()
@@ -204,50 +187,41 @@ def delete(
 @runs.command()
 @with_options
 def export(
-    run: RunName,
+    run: str = RUN_NAME,
     *,
-    output: Annotated[
-        Path | None, file_option("Where to; standard output if not given.", "--output", "-o")
-    ] = None,
-    file_format: Annotated[
-        str | None,
-        option("csv or parquet (a token a row), jsonl (a text a line), json.", "--format"),
-    ] = None,
+    output: Path | None = file_option(
+        None, "Where to; standard output if not given.", "--output", "-o"
+    ),
+    file_format: str | None = option(
+        None, "csv or parquet (a token a row), jsonl (a text a line), json.", "--format"
+    ),
 ) -> None:
     """Export the rows of a run."""
-    from fillmask_ui.runs.tokens import FORMATS, write_text
-    from fillmask_ui.runs.tokens import export as export_rows
-
     if name := class_named(run):
-        from fillmask_ui.files import text_file
-        from fillmask_ui.runs.class_run import write_csv
-
         rounds = classes().read(name).rounds
         with text_file(output) if output else nullcontext(sys.stdout) as file:
             write_csv(rounds, file)
         return
     opened = store().open(run)
     if output is not None:
-        count = export_rows(opened, output, file_format)
+        count = tokens.export(opened, output, file_format)
         say(f"{output}: {count:,} records of run {opened.info.name}")
         return
     chosen = file_format or "csv"
-    if chosen == "parquet" or chosen not in FORMATS:
+    if chosen == "parquet" or chosen not in tokens.FORMATS:
         raise OptionError(f"format {chosen!r} needs a file: give one with --output FILE")
-    write_text(opened, sys.stdout, chosen)
+    tokens.write_text(opened, sys.stdout, chosen)
 
 
 @runs.command()
 def push(
-    run: RunName,
-    to: Annotated[str, option("The tracker: trackio, wandb or mlflow.", metavar="TRACKER")],
-    project: Annotated[
-        str, option("Project (mlflow: experiment) of the tracker.", metavar="NAME")
-    ] = "fillmask-ui",
+    run: str = RUN_NAME,
+    to: str = option(..., "The tracker: trackio, wandb or mlflow.", metavar="TRACKER"),
+    project: str = option(
+        "fillmask-ui", "Project (mlflow: experiment) of the tracker.", metavar="NAME"
+    ),
 ) -> None:
     """Write a run to an experiment tracker: figures, intervals, signature, a row per text."""
-    from fillmask_ui.runs.push import push as push_run
-
     pushed = push_run(store().open(run), to, project)
     say(
         f"run {pushed.name} is in {to}, project {project}: {len(pushed.figures):,} figures, "
@@ -257,11 +231,9 @@ def push(
 
 @with_options
 def report(
-    run: RunName,
+    run: str = RUN_NAME,
     *,
-    output: Annotated[Path, file_option("The page to write.", "--output", "-o")] = Path(
-        "report.html"
-    ),
+    output: Path = file_option(Path("report.html"), "The page to write.", "--output", "-o"),
 ) -> None:
     """Write a run as one HTML page: figures, charts with their tables, worst tokens."""
     from fillmask_ui.show.report import write_report

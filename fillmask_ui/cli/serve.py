@@ -7,12 +7,12 @@ import signal
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from fillmask_ui import __version__
-from fillmask_ui.cli.options import Host, PickedModel, Port, Public, given_options, option
+from fillmask_ui.cli import options
 from fillmask_ui.errors import OptionError, first_line
 
 if TYPE_CHECKING:
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 def serve(
     context: typer.Context,
-    host: Host = None,
-    port: Port = None,
-    model: PickedModel = "embedded",
-    public: Public = False,
-    mcp: Annotated[bool, option("With tools for language models (MCP).", "--mcp")] = False,
-    open_browser: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
-    version: Annotated[bool, option("Print the version.", "--version")] = False,
-    traceback: Annotated[  # noqa: ARG001 - `cli.main.run` heeds it, behind any command
-        bool, option("Show where an error arose; behind any command, too.", "--traceback")
-    ] = False,
+    host: str | None = options.HOST,
+    port: int | None = options.PORT,
+    model: str = options.PICKED_MODEL,
+    public: bool = options.PUBLIC,
+    mcp: bool = options.option(False, "With tools for language models (MCP).", "--mcp"),
+    open_browser: bool = options.option(False, "Open the page in the browser.", "--open"),
+    version: bool = options.option(False, "Print the version.", "--version"),
+    traceback: bool = options.option(  # noqa: ARG001 - `cli.main.run` heeds it, behind any command
+        False, "Show where an error arose; behind any command, too.", "--traceback"
+    ),
 ) -> None:
     """Look inside masked language models. Without a command: start the page."""
     if version:
         typer.echo(f"fillmask-ui {__version__}")
         raise typer.Exit
     if command := context.invoked_subcommand:
-        if given := given_options(context):
+        if given := options.given_options(context):
             raise OptionError(
                 f"{', '.join(given)} before {command!r} belongs to the page, which is not started: "
                 f"write it after {command!r}, or leave it out"
@@ -128,15 +128,13 @@ def _pass_proxies_by(host: str | None) -> None:
 
 
 def learn(
-    chapter: Annotated[
-        str, typer.Argument(help="Name or number of a chapter; the first if not given.")
-    ] = "1",
-    host: Host = None,
-    port: Port = None,
-    model: PickedModel = "embedded",
-    open_browser: Annotated[
-        bool, option("Open the page in the browser.", "--open/--no-open")
-    ] = True,
+    chapter: str = options.argument(
+        "1", None, "Name or number of a chapter; the first if not given."
+    ),
+    host: str | None = options.HOST,
+    port: int | None = options.PORT,
+    model: str = options.PICKED_MODEL,
+    open_browser: bool = options.option(True, "Open the page in the browser.", "--open/--no-open"),
 ) -> None:
     """Open the page at a chapter of the course on the masked-LM loss."""
     from urllib.parse import urlencode
@@ -155,20 +153,14 @@ def learn(
 
 
 def class_(
-    sentences: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE",
-            help="A sentence a line, its hidden word in brackets; the examples if not given.",
-        ),
-    ] = None,
-    host: Host = None,
-    port: Port = None,
-    model: PickedModel = "embedded",
-    public: Public = False,
-    open_browser: Annotated[
-        bool, option("Open the wall in the browser.", "--open/--no-open")
-    ] = True,
+    sentences: Path | None = options.argument(
+        None, "FILE", "A sentence a line, its hidden word in brackets; the examples if not given."
+    ),
+    host: str | None = options.HOST,
+    port: int | None = options.PORT,
+    model: str = options.PICKED_MODEL,
+    public: bool = options.PUBLIC,
+    open_browser: bool = options.option(True, "Open the wall in the browser.", "--open/--no-open"),
 ) -> None:
     """Open the wall of a class that guesses on its phones, against the model."""
     from fillmask_ui.lessons.class_rounds import read_sentences

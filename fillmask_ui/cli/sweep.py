@@ -7,7 +7,6 @@ import sys
 from contextlib import ExitStack, closing
 from itertools import product
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -27,19 +26,16 @@ from fillmask_ui.sweeps.sweep_table import SweepTable, sweep_table
 
 @options.with_options
 def sweep(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="SWEEP.toml", help="The models, data sets, metrics and seeds."),
-    ],
+    file: Path = options.argument(..., "SWEEP.toml", "The models, data sets, metrics and seeds."),
     *,
     engine: EngineChoice,
-    table_only: Annotated[
-        bool, options.option("Measure nothing: the table of what is there.", "--table-only")
-    ] = False,
-    fail_on: options.FailOn = None,
-    csv: Annotated[Path | None, options.file_option("Write a line per cell there.")] = None,
-    html: Annotated[Path | None, options.file_option("Write the heat map there.")] = None,
-    as_json: options.OneJson = False,
+    table_only: bool = options.option(
+        False, "Measure nothing: the table of what is there.", "--table-only"
+    ),
+    fail_on: str | None = options.FAIL_ON,
+    csv: Path | None = options.file_option(None, "Write a line per cell there."),
+    html: Path | None = options.file_option(None, "Write the heat map there."),
+    as_json: bool = options.ONE_JSON,
 ) -> None:
     """Measure models x data sets x metrics x seeds of a file, and print one table."""
     chosen = read_sweep(file)
@@ -124,9 +120,8 @@ def print_sweep(table: SweepTable) -> None:
 
 def _exit(table: SweepTable, fail_on: str | None) -> None:
     """Exit code 1 if a cell failed, 3 for a verdict that `fail_on` names."""
-    bad = [
-        entry for entry in table.entries if fail_on and entry.verdict in options.FAILING[fail_on]
-    ]
+    verdicts = options.FAILING[fail_on] if fail_on else ()
+    bad = [entry for entry in table.entries if entry.verdict in verdicts]
     for entry in bad:
         tell(f"{entry.cell.name}: {entry.verdict} (--fail-on {fail_on})")
     failed = sum(entry.state == FAILED for entry in table.entries)

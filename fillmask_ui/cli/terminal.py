@@ -163,14 +163,11 @@ def show_each(
 
 def attempts(look: Callable[[str], Any], texts: Iterable[str]) -> Iterator[Any]:
     """What `look` finds in each text, or the `TextError` that it raises."""
-
-    def attempt(text: str) -> Any:
+    for text in texts:
         try:
-            return look(text)
-        except TextError as error:
-            return error
-
-    return map(attempt, texts)
+            yield look(text)
+        except TextError as error:  # noqa: PERF203 - once a text
+            yield error
 
 
 @contextmanager

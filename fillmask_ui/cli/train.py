@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -120,9 +120,9 @@ def package(
     *,
     request: PackageRequest,
     target: HubTarget,
-    compare: Annotated[
-        str | None, option("Earlier spelling of --baseline.", metavar="REF", hidden=True)
-    ] = None,
+    compare: str | None = option(
+        None, "Earlier spelling of --baseline.", metavar="REF", hidden=True
+    ),
 ) -> None:
     """Make a folder to ship of a trained model.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
-from fillmask_ui.cli.options import Json, MaskedTexts, TextFile, file_option, option, with_options
+from fillmask_ui.cli.options import JSON, MASKED_TEXTS, TEXT_FILE, file_option, option, with_options
 from fillmask_ui.cli.printed import print_unmasked
 from fillmask_ui.cli.terminal import given_texts, load, show_each
 from fillmask_ui.errors import FillmaskError, OptionError
@@ -22,23 +21,22 @@ _MOST = 10_000  # tokens that are written for a prompt
 
 @with_options
 def unmask(
-    texts: MaskedTexts = None,
+    texts: list[str] | None = MASKED_TEXTS,
     *,
-    prefix: Annotated[str, option("What stands before the new tokens.")] = "",
-    suffix: Annotated[str, option("What stands after the new tokens.")] = "",
-    new_tokens: Annotated[
-        int | None, option("Tokens to be written behind the prefix, or before the suffix.")
-    ] = None,
-    length: Annotated[int | None, option("Tokens of a text with nothing given.")] = None,
-    file: TextFile = None,
+    prefix: str = option("", "What stands before the new tokens."),
+    suffix: str = option("", "What stands after the new tokens."),
+    new_tokens: int | None = option(
+        None, "Tokens to be written behind the prefix, or before the suffix."
+    ),
+    length: int | None = option(None, "Tokens of a text with nothing given."),
+    file: str | None = TEXT_FILE,
     model: ModelChoice,
     config: UnmaskingConfig,
-    steps: Annotated[bool, option("Print every step.", "--steps")] = False,
-    history: Annotated[
-        Path | None,
-        file_option("Write the whole history of a single text to a file.", metavar="F.jsonl"),
-    ] = None,
-    as_json: Json = False,
+    steps: bool = option(False, "Print every step.", "--steps"),
+    history: Path | None = file_option(
+        None, "Write the whole history of a single text to a file.", metavar="F.jsonl"
+    ),
+    as_json: bool = JSON,
 ) -> None:
     """Fill many masks step by step: which position first, and with what."""
     if bool(prefix.strip() or suffix.strip()) != (new_tokens is not None):

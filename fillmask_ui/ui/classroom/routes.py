@@ -1,12 +1,7 @@
 """The routes of classes, beside Gradio's: a small page for phones, and JSON for wall and phones.
 
-POST /class/                 open a room: its code, the lecturer's secret, what the wall needs
-GET  /class/, /class/CODE    the page of a phone
-GET  /class/CODE/phone?v=N   what it shows, or 204 while that is N; by POST it comes in
-POST /class/CODE/answer      what a student says
-GET  /class/CODE/wall?v=N    what the wall shows, or 204; POST .../lead: open, close, reveal, ...
-
-A phone names itself in the header `x-student`, the lecturer's browser has `x-class-secret`.
+A phone names itself in the header `x-student`, the lecturer's browser has `x-class-secret`. Both
+ask with `?v=` the version that they show, and get 204 while there is no other.
 """
 
 import io

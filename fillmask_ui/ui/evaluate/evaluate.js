@@ -21,11 +21,16 @@
   };
 
   document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("[data-fold], [data-toggle], [data-press]");
-    const { fold, toggle, press } = button?.dataset ?? {};
+    const button = event.target.closest?.("[data-fold], [data-toggle], [data-press], [data-follow]");
+    const { fold, toggle, press, follow } = button?.dataset ?? {};
     const tab = document.getElementById("evaluate");
     if (fold) page.unfold(fold);
     if (press) document.getElementById(press)?.click();
+    // With a key held the browser opens another window.
+    if (follow && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      event.preventDefault();
+      page.follow(follow);
+    }
     if (toggle) {
       const shown = tab.classList.toggle(toggle);
       if (button.ariaExpanded !== null) button.ariaExpanded = shown;
@@ -37,26 +42,14 @@
     }
   });
 
-  document.addEventListener("click", (event) => {
-    const pair = event.target.closest?.("#evaluate-worst [data-follow]");
-    if (!pair || event.ctrlKey || event.metaKey || event.shiftKey) return; // another window
-    event.preventDefault();
-    page.follow(pair.dataset.follow);
-  });
-
-  function copied(text) {
-    // Where a page is not served securely there is no clipboard.
-    if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true);
-    return Promise.resolve(false);
-  }
-
   page.copy_link = async () => {
     const link = document.querySelector("#evaluate-figures [data-link]")?.dataset.link;
     const status = document.querySelector("#run-copied [role=status]");
     if (!link || !status) return;
     const { origin, pathname } = window.location;
     const address = `${origin}${pathname}?${link}`;
-    const done = await copied(address).catch(() => false);
+    // Where a page is not served securely there is no clipboard.
+    const done = await navigator.clipboard?.writeText(address).then(() => true, () => false);
     status.textContent = done ? "Link copied" : address;
     if (done) setTimeout(() => (status.textContent = ""), 4_000);
   };

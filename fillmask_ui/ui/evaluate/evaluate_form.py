@@ -54,21 +54,16 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
     """Create the form's components, and `run` among them; those that do not apply are hidden."""
     _build_models(controls := Controls(), session)
     with gr.Row(elem_id="evaluate-what"):
-        places = [name for name in PLACES if not session.public or name != DATASET]
-        controls["where"] = gr.Radio(
-            [(PLACES[name], name) for name in places],
-            value=EMBEDDED,
-            label="Texts",
-            elem_id="evaluate-where",
-            elem_classes="fm-radio",
-        )
-        controls["metric"] = gr.Radio(
-            [(metric.label, name) for name, metric in METRICS.items()],
-            value=_METRIC,
-            label="Metric",
-            elem_id="evaluate-metric",
-            elem_classes="fm-radio",
-        )
+        metrics = {name: metric.label for name, metric in METRICS.items()}
+        places = {name: PLACES[name] for name in PLACES if not session.public or name != DATASET}
+        for name, label, choices in (("where", "Texts", places), ("metric", "Metric", metrics)):
+            controls[name] = gr.Radio(
+                [(shown, own) for own, shown in choices.items()],
+                value=next(iter(choices)),
+                label=label,
+                elem_id=f"evaluate-{name}",
+                elem_classes="fm-radio",
+            )
         for name, label in (("fm-all-metrics", "More"), ("fm-advanced", "Advanced")):
             components.html_block(render("page/evaluate/toggle.html", name=name, label=label))
         if run is not None:
@@ -259,13 +254,10 @@ def plan_of(
     """The plan that the form describes; a public page takes its own texts and uploads, in limits.
 
     Runs are kept in `root`, and an upload beside them, so that its run can be resumed later.
-
-    Raises:
-        FillmaskError: for invalid values, an upload that is gone, or a folder without texts.
     """
-    metric = METRICS.get(values["metric"])
+    metric = METRICS[values["metric"]]
     config = EvaluationConfig(
-        values["metric"] if metric is None else configured(metric, _chosen(metric, values)),
+        configured(metric, _chosen(metric, values)),
         seed=_number("seed", values["seed"], whole=True),
         max_tokens=_number("max tokens", values["max_tokens"], whole=True) or None,
     )
@@ -286,11 +278,7 @@ def plan_of(
 
 
 def engine_of(values: Values) -> EngineChoice:
-    """Where the form says to measure; in this process if it offers no choice.
-
-    Raises:
-        OptionError: for numbers out of range.
-    """
+    """Where the form says to measure; in this process if it offers no choice."""
     if values.get("engine", LOCAL) == LOCAL:
         return EngineChoice()  # the boxes for Ray are hidden
     return configured(EngineChoice, _chosen(EngineChoice, values))
@@ -330,29 +318,17 @@ def _shares(values: Values) -> dict[str, float | None]:
 
 def _source(values: Values, samples: int | None, root: Path, *, public: bool) -> TextSource:
     where = values["where"]
-    column, *fetched = (
-        (values[name] or "").strip() or None
-        for name in ("column", "dataset_name", "split", "revision")
-    )
-    choice = TextChoice(
-        _dataset(values, root, public=public),
-        column=None if where == PASTE else column,
-        samples=samples,
-        shuffle=bool(values["shuffle"]),
-        seed=int(values["seed"]),
-    )
+    names = {DATASET: ("column", "dataset_name", "split", "revision"), UPLOAD: ("column",)}
+    typed: dict[str, Any] = {
+        name: (values[name] or "").strip() or None for name in names.get(where, ())
+    }
     if where == DATASET:
         # Options of data sets alone: any of them makes a folder a data set.
-        name, split, revision = fetched
-        split = None if split == "test" else split  # the box's initial value
-        streaming = bool(values["streaming"])
-        choice = replace(
-            choice, dataset_name=name, split=split, revision=revision, streaming=streaming
-        )
-    source = choice.source()
-    if where == EMBEDDED:
-        # The box is hidden, but its value is still checked.
-        return replace(source, column=None)
+        typed["streaming"] = bool(values["streaming"])
+        if typed["split"] == "test":  # the box's initial value
+            typed["split"] = None
+    typed |= {"samples": samples, "shuffle": bool(values["shuffle"]), "seed": int(values["seed"])}
+    source = TextChoice(_dataset(values, root, public=public), **typed).source()
     if source.kind == "dataset" or files_of(source)[0].layout != "txt":
         return source
     return replace(source, by=values["by"])
@@ -408,7 +384,7 @@ def check_bounds(samples: int | None, config: EvaluationConfig, where: str) -> N
 
 
 def controls_of_run(
-    info: RunInfo, root: Path, fresh_folder: Callable[[], Path], *, public: bool = False
+    info: RunInfo, root: Path, fresh_folder: Callable[[], Path]
 ) -> tuple[dict[str, Any], str]:
     """The values of the fields for a run, and a note of what they cannot be set to; often blank.
 
@@ -442,7 +418,7 @@ def controls_of_run(
     if source.shuffle and source.seed != config.seed:
         missing.append(f"its texts were drawn with the seed {source.seed}")
     try:
-        values |= _texts(source, root, fresh_folder, public)
+        values |= _texts(source, root, fresh_folder)
     except DataError as error:
         # Without a file, Run reports it; an earlier choice would measure other texts.
         values |= {"where": UPLOAD, "upload": None}
@@ -468,17 +444,13 @@ def _held(owner: Any) -> dict[str, Any]:
     return values
 
 
-def _texts(
-    source: TextSource, root: Path, fresh_folder: Callable[[], Path], public: bool
-) -> dict[str, Any]:
+def _texts(source: TextSource, root: Path, fresh_folder: Callable[[], Path]) -> dict[str, Any]:
     """Where the texts come from; a `DataError` with a clause if that cannot be set."""
     if source.kind == EMBEDDED:
         return {"where": EMBEDDED}
     rows, path = {"column": source.column, "by": source.by}, Path(source.where)
     here = {"where": DATASET, "dataset": source.where, **rows}
     if source.kind == "dataset":
-        if public:
-            raise DataError(f"this page cannot fetch its data set {source.where}")
         more = {"dataset_name": source.config, "split": source.split, "revision": source.revision}
         return here | more | {"streaming": source.streaming}
     if source.kind == "file" and (pasted := uploads.pasted_text(source.where)) is not None:
@@ -487,7 +459,7 @@ def _texts(
     if name and path.exists():
         copy = uploads.link_or_copy(path, fresh_folder() / name)
         return {"where": UPLOAD, "upload": str(copy), **rows}
-    if name or public or source.kind == "stdin" or not path.exists():
+    if name or source.kind == "stdin" or not path.exists():
         gone = name or path.name or "standard input"
         raise DataError(f"what held its texts, {gone}, is gone: upload it again")
     return here

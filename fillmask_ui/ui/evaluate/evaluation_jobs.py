@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +108,10 @@ class EvaluationJobs(Jobs):
         self.result = functools.lru_cache(_KEPT_RESULTS)(stored_result)
 
     def store(self, visitor: str) -> evaluations.RunStore:
-        """`PageJobs.store`, for callers without a page."""
+        """The runs that a visitor may see: all, or on a public page their own.
+
+        A `DataError` on a public page for an id that is none.
+        """
         if not self.session.public:
             return evaluations.RunStore(self.root)
         if not re.fullmatch(r"[0-9A-Za-z]{1,64}", visitor):
@@ -132,19 +136,11 @@ class PageJobs(Page):
 
     @property
     def store(self) -> evaluations.RunStore:
-        """The runs that the visitor may see: all, or on a public page their own.
-
-        Raises:
-            DataError: on a public page, if the visitor has no valid id.
-        """
+        """The runs that the visitor may see."""
         return self.jobs.store(self.visitor)
 
     def begin(self, values: Values) -> Job:
-        """Start the evaluation that the form describes; stops the page's running job.
-
-        Raises:
-            FillmaskError: for invalid values.
-        """
+        """Start the evaluation that the form describes; stops the page's running job."""
         store, session, engine = self.store, self.session, engine_of(values)
         if session.public:
             self.jobs.sweep()
@@ -156,12 +152,7 @@ class PageJobs(Page):
         )
 
     def resume(self, name: str, values: Values | None = None) -> Job:
-        """Resume a stopped run on the engine that the form names.
-
-        Raises:
-            OptionError: for invalid values.
-            DataError: if there is no such run, or it is complete.
-        """
+        """Resume a stopped run on the engine that the form names."""
         run = self.store.open(name)
         if run.state == "done":
             raise DataError(f"run {run.info.name} is done: nothing is left to measure")
@@ -189,9 +180,9 @@ class PageJobs(Page):
             summary = running.summary() if running.texts else None
             yield Waiting(so_far=Result(run.info, summary, running.history(), run.state == "done"))
 
-        slots = (
-            [self.jobs.slots] if engine.engine == LOCAL else [self.jobs.ray_slot, self.jobs.slots]
-        )
+        slots = [self.jobs.slots]
+        if engine.engine != LOCAL:
+            slots.insert(0, self.jobs.ray_slot)
         return self.start(work, slots, reads=reads)
 
     def take_up(self) -> Job | None:
@@ -212,13 +203,15 @@ class PageJobs(Page):
         return self._downloads[purpose]
 
     def runs(self) -> dict[str, evaluations.Run | DataError]:
-        """Stored runs by name, newest first; those that cannot be read have the reason.
-
-        Raises:
-            DataError: if they cannot be listed.
-        """
-        store = self.store
-        return {name: _opened(store, name) for name in reversed(store.names()[-LISTED_RUNS:])}
+        """Stored runs by name, newest first; those that cannot be read have the reason."""
+        store, found = self.store, dict[str, evaluations.Run | DataError]()
+        for name in reversed(store.names()[-LISTED_RUNS:]):
+            try:
+                found[name] = run = store.open(name)
+                _ = run.row_count  # the list shows it
+            except DataError as error:  # noqa: PERF203 - once a run
+                found[name] = error
+        return found
 
     def opened(self, selection: Selection) -> list[evaluations.Run]:
         """The shown run, and the one to compare with if there is one."""
@@ -226,11 +219,7 @@ class PageJobs(Page):
         return [self.store.open(name) for name in names]
 
     def result(self, selection: Selection) -> Result:
-        """The figures of a stored run, or of two compared.
-
-        Raises:
-            DataError: if a run is missing, nothing was measured, or the two cannot be compared.
-        """
+        """The figures of a stored run, or of two; a `DataError` if they cannot be compared."""
         both = self.opened(selection)
         return replace(
             self.jobs.result(*(own for run in both for own in (run.folder, run.row_count))),
@@ -239,16 +228,12 @@ class PageJobs(Page):
         )
 
     def rows(self, selection: Selection) -> Any:
-        """The rows of the shown run, or pairs of two; a `DataError` if it cannot be read."""
+        """The rows of the shown run, or pairs of two."""
         run, *other = self.opened(selection)
         return paired(run, *other) if other else run.rows()
 
     def models(self, selection: Selection) -> list[ModelChoice]:
-        """The models of the shown run: the candidate, and the reference if there is one.
-
-        Raises:
-            DataError: if a run does not name its model.
-        """
+        """The candidate of the shown run, and the reference if there is one."""
         run, *other = self.opened(selection)
         models = [model_choice(own.info, "model") for own in (run, *other)]
         if not other and run.info.baseline is not None:
@@ -256,11 +241,7 @@ class PageJobs(Page):
         return models
 
     def delete(self, name: str) -> str:
-        """Remove a run and return its name; its upload goes too if no other run needs it.
-
-        Raises:
-            DataError: if it is unknown or being written.
-        """
+        """Remove a run and return its name; its upload goes too if no other run needs it."""
         store = self.store
         try:
             texts = store.open(name).info.texts
@@ -274,9 +255,6 @@ class PageJobs(Page):
         """A run as a file to download; replaces the visitor's last one of this format.
 
         `file_format` is `report`, which includes a comparison, or a format of `runs.tokens`.
-
-        Raises:
-            DataError: if it is unknown, or the disk is full.
         """
         run, *other = self.opened(selection)
         ending = "html" if file_format == REPORT else file_format
@@ -290,28 +268,18 @@ class PageJobs(Page):
     def controls(self, info: evaluations.RunInfo) -> tuple[dict[str, Any], str]:
         """The values of the form for a run, and a note of what is missing."""
         folder = partial(self.fresh_folder, "upload")
-        return controls_of_run(info, self.store.root, folder, public=self.session.public)
-
-
-def _opened(store: evaluations.RunStore, name: str) -> evaluations.Run | DataError:
-    try:
-        run = store.open(name)
-        _ = run.row_count  # the list shows it
-    except DataError as error:
-        return error
-    return run
+        return controls_of_run(info, self.store.root, folder)
 
 
 def _followed(
     job: Job, steps: Generator[evaluations.Progress]
 ) -> Generator[Waiting, None, evaluations.Progress]:
     """Measure to the end; returns the last step."""
-    step = next(steps)
-    job.on_cancel(step.stop)
-    pace, told_at = Pace(step), time.monotonic()
-    result = Result(step.info, None, done=False, expected=step.expected)
-    yield _progress(step, pace, result)
-    for step in steps:
+    first = next(steps)
+    job.on_cancel(first.stop)
+    pace, told_at = Pace(first), time.monotonic()
+    result = Result(first.info, None, done=False)
+    for step in chain([first], steps):
         result = replace(result, info=step.info, expected=step.expected)
         if step.through is not None:
             pace.add(step)

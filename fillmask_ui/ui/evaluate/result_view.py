@@ -134,11 +134,10 @@ def pairs_html(summary: Summary, references: Sequence[str]) -> str:
     if not pairs:
         return ""
     models = dict(zip(("model",), references, strict=False))
-    links = [
-        link_to("explore", **models, text=own.text, mode="sentences", **{"with": own.worse})
+    rows = [
+        (own, link_to("explore", **models, text=own.text, mode="sentences", **{"with": own.worse}))
         for own in pairs
     ]
-    rows = [*zip(pairs, links, strict=True)]
     return render("page/evaluate/pairs.html", rows=rows, pair=pairs[0].change_nats is not None)
 
 
@@ -160,14 +159,12 @@ def ending_html(status: Status, run: Run | None, expected: int | None = None) ->
 
 def all_figures_html(summary: Summary, info: RunInfo) -> str:
     """Every figure in tables, and the signature of the run."""
-    tables = [figures_table(summary), comparison_table(summary), *own_groups(summary)]
-    unchanged = UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else ""
     return render(
         "page/evaluate/all_figures.html",
         story=story_text(summary, "") if summary.comparison else "",
         masked=masked_figures(summary),
-        tables=tables,
-        unchanged=unchanged,
+        tables=[figures_table(summary), comparison_table(summary), *own_groups(summary)],
+        unchanged=UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else "",
         info=info,
         measured_by=engines_text(info.engines),
     )
@@ -176,22 +173,15 @@ def all_figures_html(summary: Summary, info: RunInfo) -> str:
 def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> dict[str, str]:
     """The tokens of a filter as a table, `tokens`, and a few of them as sentences, `worst`.
 
-    A click on a token opens Explore, one on a row shows more. Of two models the few are those whose
-    loss grew most, then those whose loss shrank most.
-
-    Args:
-        found: the tokens.
-        wanted: the filter that found them.
-        pair: whether two models saw them.
+    Of a `pair` of models the few are those whose loss grew most, then those whose loss shrank most.
     """
-    numbered = [*enumerate(found.tokens)]
+    few = numbered = [*enumerate(found.tokens)]
     each_way = pair and wanted.order == DIFFERENT
-    few = numbered[: 2 * WORST_SHOWN]
     if each_way:
         rise = [own for own in numbered if (own[1].difference_nats or 0) > 0]
         fall = [own for own in numbered if (own[1].difference_nats or 0) < 0]
         few = [*rise[:WORST_SHOWN], *fall[:WORST_SHOWN]]
-    values = {
+    values: dict[str, Any] = {
         "caption": CAPTIONS[wanted.order] + (f", {SAW[wanted.saw]}" if wanted.saw else ""),
         "narrowed": wanted.low > 0 or wanted.high < math.inf,
         "low": wanted.low,
@@ -199,15 +189,9 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> dict[
         "pair": pair,
         "names": token_names(name for own in found.tokens for name in (own.token, own.top_token)),
     }
-    worst = [(number, token, excerpt(token)) for number, token in few]
-    return {
-        "tokens": render(
-            "page/evaluate/tokens.html", found=found, saw=SAW, around=_CONTEXT, **values
-        ),
-        "worst": render(
-            "page/evaluate/worst.html", tokens=worst, each_way=each_way, count=found.count, **values
-        ),
-    }
+    worst = [(number, token, excerpt(token)) for number, token in few[: 2 * WORST_SHOWN]]
+    values |= {"found": found, "saw": SAW, "around": _CONTEXT, "few": worst, "each_way": each_way}
+    return {name: render(f"page/evaluate/{name}.html", **values) for name in ("tokens", "worst")}
 
 
 def excerpt(token: TokenExample) -> tuple[str, str]:
@@ -228,9 +212,6 @@ def side_by_side_html(
     """Each model's best words for one token, side by side, with the run's options.
 
     `tokens` holds that of the candidate, and of the reference if there is one.
-
-    Raises:
-        FillmaskError: if a model of the run is no longer available.
     """
     panels: list[dict[str, Any]] = []
     roles = ROLES if len(tokens) > 1 else ("model",)
@@ -238,10 +219,8 @@ def side_by_side_html(
         again = replayed(
             session, token, top_k=TOP_K, load=lambda own: session.model(own, on_progress)
         )
-        true, names = (
-            again.mask.scored[0],
-            candidate_names(again.mask.candidates, again.model.vocabulary),
-        )
+        candidates, true = again.mask.candidates, again.mask.scored[0]
+        names = candidate_names(candidates, again.model.vocabulary)
         reading = reading_values(again, _TOKENS_AROUND)
         read = [token.token for token in reading["tokens"]]
         loss = f"Loss in the run: {true.nll_nats:.4f} nats, rank {true.rank:,}."
@@ -256,7 +235,7 @@ def side_by_side_html(
                 "read": read,
                 "caption": f"{role.capitalize()}: {again.model.signature.name}",
                 "note": f"{loss} {again.changed}",
-                "candidates": [*zip(names, again.mask.candidates, strict=True)],
+                "candidates": [*zip(names, candidates, strict=True)],
                 "true": true,
             }
         )

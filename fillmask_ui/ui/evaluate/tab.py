@@ -1,7 +1,7 @@
 """The Evaluate tab: its components and how they are wired."""
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -27,9 +27,9 @@ _COPY = "() => window.fillmask.copy_link()"
 _SAVE = "() => { setTimeout(() => document.querySelector('#run-file')?.click(), 50); }"
 
 
-def build(session: Session, root: Path | None = None) -> None:
-    """Create the tab's components and wire them; runs are kept in `root`, None for the default."""
-    all_jobs = EvaluationJobs(session, root)
+def build(session: Session) -> None:
+    """Create the tab's components and wire them."""
+    all_jobs = EvaluationJobs(session)
     session.stored_runs = all_jobs.store
     run = gr.Button("Run", elem_id="evaluate-run", render=False)
     with gr.Column(elem_id="evaluate"):
@@ -52,6 +52,15 @@ def build(session: Session, root: Path | None = None) -> None:
 def changes(parts: Parts, values: Parts) -> dict[Any, Any]:
     """New values of parts for Gradio, which needs at least one."""
     return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}
+
+
+def _answering(all_jobs: EvaluationJobs, parts: Parts, act: Callable[..., Parts]) -> Any:
+    """The handler that calls `act` with the state of the page that asks, and values of parts."""
+
+    def handle(request: gr.Request, *values: Any) -> Any:
+        return changes(parts, act(_page_jobs(all_jobs, request), *values))
+
+    return handle
 
 
 def _wire_jobs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts, begin: gr.Button) -> None:
@@ -84,9 +93,6 @@ def _wire_jobs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts, begin: gr.
 
 
 def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
-    def choose(request: gr.Request, *wanted: Any) -> Any:
-        return changes(parts, view.chosen_tokens(_page_jobs(all_jobs, request), *wanted))
-
     def clicked_in(side: gr.HTML) -> Callable[..., Iterator[Any]]:
         """The handler of clicks in a list of tokens, which reports into `side`."""
 
@@ -119,7 +125,7 @@ def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
 
     opened, bounds = link(), [parts["low"], parts["high"]]
     asked: dict[str, Any] = {
-        "fn": choose,
+        "fn": _answering(all_jobs, parts, view.chosen_tokens),
         "inputs": [parts["selection"], parts["order"], *bounds, parts["saw"]],
         "outputs": [*parts.values()],
         "show_progress": "minimal",
@@ -143,27 +149,19 @@ def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
 
 
 def chosen_range(event: gr.EventData) -> tuple[float | None, float | None]:
-    """The losses chosen on the histogram; None, None once the choice is cleared."""
-    low, high = (_nats(bound) for bound in (event.low, event.high))
-    return (None if low is None else max(0.0, low)), high
-
-
-def _nats(value: Any) -> float | None:
-    try:
-        return round(float(value), 2)
-    except (TypeError, ValueError):
-        return None
+    """The losses chosen on the histogram, in nats; None, None once the choice is cleared."""
+    if event.low is None:
+        return None, None
+    return max(0.0, round(event.low, 2)), event.high and round(event.high, 2)
 
 
 def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
-    def show(request: gr.Request, selection: Selection) -> Any:
-        return changes(parts, view.stored(_page_jobs(all_jobs, request), selection))
+    def show_row(event: gr.EventData, request: gr.Request) -> Any:
+        shown = view.stored(_page_jobs(all_jobs, request), Selection(str(event.key)))
+        return changes(parts, shown)
 
-    def picked_ones(request: gr.Request, run: str | None, other: str | None = None) -> Any:
-        return show(request, Selection(run or "", other or ""))
-
-    def row(event: gr.EventData, request: gr.Request) -> Any:
-        return show(request, Selection(str(event.key)))
+    def show_picked(page_jobs: PageJobs, run: str | None, other: str | None = None) -> Parts:
+        return view.stored(page_jobs, Selection(run or "", other or ""))
 
     def take(link: Mapping[str, str]) -> list[Any]:
         models = [link.get(f"evaluate_{name}") for name in ("model", "baseline")]
@@ -171,13 +169,12 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
             models[1] = ""  # this one alone
         return [linked_runs(link), *(gr.skip() if name is None else name for name in models)]
 
-    def delete(request: gr.Request, name: str | None) -> Any:
-        page_jobs = _page_jobs(all_jobs, request)
-        return changes(parts, view.deleted(page_jobs, name) if name else {})
+    def delete(page_jobs: PageJobs, name: str | None) -> Parts:
+        return view.deleted(page_jobs, name) if name else {}
 
-    def follow(request: gr.Request, selection: Selection) -> Any:
+    def follow(page_jobs: PageJobs, selection: Selection) -> Parts:
         # An opening page names no run, which Gradio calls a change.
-        return show(request, selection) if selection.run else changes(parts, {})
+        return view.stored(page_jobs, selection) if selection.run else {}
 
     def file_of(file_format: str) -> Callable[..., Any]:
         @noticing(lambda notice: (gr.skip(), notice))
@@ -187,14 +184,18 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
 
         return write
 
-    every, picked = [*parts.values()], parts["picked"]
+    every, picked, answering = (
+        [*parts.values()],
+        parts["picked"],
+        partial(_answering, all_jobs, parts),
+    )
     for shown in (
-        parts["show"].click(picked_ones, picked, every, **QUIET),
-        parts["runs"].row(row, None, every, **QUIET),
-        parts["compare"].click(picked_ones, [picked, parts["other"]], every, **QUIET),
+        parts["show"].click(answering(show_picked), picked, every, **QUIET),
+        parts["runs"].row(show_row, None, every, **QUIET),
+        parts["compare"].click(answering(show_picked), [picked, parts["other"]], every, **QUIET),
     ):
         shown.then(None, js=_REVEAL)
-    parts["delete"].click(delete, picked, every, js=_CONFIRM, **QUIET)
+    parts["delete"].click(answering(delete), picked, every, js=_CONFIRM, **QUIET)
     file = gr.DownloadButton("File", visible="hidden", elem_id="run-file")
     for name in FILE_BUTTONS:
         outputs = [file, parts["notice"]]
@@ -205,7 +206,7 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
     # An address names a stored run, perhaps a second one, or the models of a new run.
     linked = gr.State(Selection())
     on_link(take, [linked, inputs["model"], inputs["baseline"]])
-    linked.change(follow, linked, every, **QUIET)
+    linked.change(answering(follow), linked, every, **QUIET)
 
 
 def linked_runs(link: Mapping[str, str]) -> Selection:

@@ -22,12 +22,7 @@ _DIGITS = 12
 
 
 def check_public_upload(path: Path) -> None:
-    """Refuse an upload that is too large once decompressed.
-
-    Raises:
-        OptionError: if it is too large, or of an unknown kind.
-        DataError: if it is gone or damaged.
-    """
+    """An `OptionError` for an upload of an unknown kind, or too large once decompressed."""
     source = TextSource("file", path.name)
     if source.layout == "parquet":
         # The sizes it declares cannot be trusted.
@@ -53,12 +48,7 @@ def _check_size(size: int, rows: int, name: str) -> None:
 
 
 def keep_pasted(text: str, root: Path, *, public: bool = False) -> Path:
-    """Keep pasted texts in a file named by their hash.
-
-    Raises:
-        OptionError: if nothing was pasted, or more than a public page reads.
-        DataError: if the file cannot be written.
-    """
+    """Keep pasted texts in a file named by their hash; an `OptionError` for none, or too many."""
     if not text.strip():
         raise OptionError("no text was pasted: write one a line, or pick the embedded texts")
     content = f"{text}\n".encode("utf-8", "backslashreplace")
@@ -71,11 +61,7 @@ def keep_pasted(text: str, root: Path, *, public: bool = False) -> Path:
 
 
 def pasted_text(where: str) -> str | None:
-    """The texts of a file made by `keep_pasted`; None for any other file.
-
-    Raises:
-        DataError: if it is gone.
-    """
+    """The texts of a file made by `keep_pasted`, a `DataError` if gone; None for any other."""
     path = Path(where)
     if path.parent.name != _UPLOADS or path.name[_DIGITS:] != f"-{_PASTED}":
         return None

@@ -196,16 +196,7 @@ def chosen_tokens(
     high: float | None,
     saw: str = "",
 ) -> Parts:
-    """The table of tokens for a filter.
-
-    Args:
-        page_jobs: of the visitor.
-        selection: the run on the page.
-        order: see `TokenFilter`.
-        low: smallest loss under the model, or the candidate, in nats; None for any.
-        high: largest loss, exclusive; None for any.
-        saw: see `TokenFilter`.
-    """
+    """The table of tokens for a filter, as of `TokenFilter`; a bound of None is none."""
     if not selection.run:
         return {}
     # No loss is below 0.

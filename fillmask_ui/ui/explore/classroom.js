@@ -79,7 +79,6 @@
 
   // ---- What is shown
 
-  const PIECES = { sentence: "sentence", said: "said", main: "main", side: "side" };
   const STEPS = { waiting: "First sentence", open: "Close", closed: "Show the model", revealed: "Next sentence", ended: "Go on" };
 
   function show(told) {
@@ -87,8 +86,8 @@
     // What is typed into the wall stays.
     const typing = wall().querySelector("#fm-class-main input:focus");
     now = told;
-    for (const [name, piece] of Object.entries(PIECES)) {
-      if (!(typing && piece === "main")) page.put(by_id(`fm-class-${piece}`), told.html[name]);
+    for (const [piece, html] of Object.entries(told.html)) {
+      if (!(typing && piece === "main")) page.put(by_id(`fm-class-${piece}`), html);
     }
     wall().dataset.phase = told.phase;
     const found = slides.findIndex(({ text }) => text === told.text);
@@ -183,12 +182,9 @@
     page.change_address({ class: null });
   }
 
-  const toggle = {
+  const ACTS = {
     hide: () => ((hiding = !hiding), draw()),
     loss: () => ((losing = !losing), draw()),
-  };
-  const ACTS = {
-    ...toggle,
     step,
     strike,
     type,

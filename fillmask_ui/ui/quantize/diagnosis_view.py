@@ -18,7 +18,7 @@ from fillmask_ui.quantizing.variant_store import Home, StoredVariant
 from fillmask_ui.schema import from_values
 from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.show.drawing import Scale
-from fillmask_ui.show.render import render
+from fillmask_ui.show.render import macros
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.components import link_to
 from fillmask_ui.ui.figure import Asked, Request, Shown, answer
@@ -44,14 +44,12 @@ def show(asked: Asked) -> Shown:
         # The list for any larger budget is its beginning, so that moving the budget costs nothing.
         options = DiagnoseOptions(0.0, most)
         choices = ModelChoice(reference), ModelChoice(baseline)
-        known: Diagnosis | None = None
+        known: Any = None
         for step in diagnose(*choices, read, options=options, load=asked.session.model):
             if isinstance(step, Diagnosis):
                 known = step
             else:
                 report(Waiting(step.message, step.fraction, known))
-        if known is None:
-            raise RuntimeError("a diagnosis has ended without a result")
         return known
 
     question = ("diagnose", reference, baseline, most, samples)
@@ -60,10 +58,10 @@ def show(asked: Asked) -> Shown:
     except Unfinished as going:
         if going.state.so_far is None:
             raise
-        return Shown(pieces(going.state.so_far, name), waiting=going.state)
+        return Shown(pieces(going.state.so_far, name, baseline), waiting=going.state)
     if known.greedy:
         known = replace(known, greedy=known.greedy.within(budget, known.relative_change))
-    made = ""
+    variant: StoredVariant | None = None
     if asked.pressed("make") and known.greedy and known.greedy.names:
         names = known.greedy.names
 
@@ -71,16 +69,8 @@ def show(asked: Asked) -> Shown:
             report(Waiting("Making this variant…"))
             return _make(reference, baseline, names)
 
-        kept = asked.slowly(("mixed", reference, baseline, names), make)
-        path = str(kept.path)
-        made = render(
-            "page/quantize/diagnose_made.html",
-            variant=kept,
-            size=shown.bytes_text(kept.size_bytes),
-            explore=link_to("explore", model=baseline, compare=path),
-            evaluate=link_to("evaluate", evaluate_model=path, evaluate_baseline=baseline),
-        )
-    return Shown(pieces(known, name) | {"made": made})
+        variant = asked.slowly(("mixed", reference, baseline, names), make)
+    return Shown(pieces(known, name, baseline, variant))
 
 
 def _make(reference: str, baseline: str, names: tuple[str, ...]) -> StoredVariant:
@@ -98,8 +88,10 @@ def _make(reference: str, baseline: str, names: tuple[str, ...]) -> StoredVarian
     )
 
 
-def pieces(known: Diagnosis, name: str) -> dict[str, str]:
-    """HTML of all that a diagnosis says, but for the variant made of it."""
+def pieces(
+    known: Diagnosis, name: str, baseline: str = "", variant: StoredVariant | None = None
+) -> dict[str, str]:
+    """HTML of all that a diagnosis says, and of the variant made of it."""
     different = [part for part in known.parts if part.weight_snr_db != math.inf]
     ratios = [ratio for part in different for ratio in (part.usual_snr_db, part.weight_snr_db)]
     depths = [
@@ -108,36 +100,30 @@ def pieces(known: Diagnosis, name: str) -> dict[str, str]:
         for ratio in (layer.weight_snr_db, layer.hidden_snr_db)
         if ratio is not None and math.isfinite(ratio)
     ]
-    greedy = known.greedy
-    values: dict[str, dict[str, Any]] = {
-        "story": {
-            "name": name,
-            "sentences": [shown.worst_sentence(known), shown.loss_sentence(known)],
-            "remarks": shown.remarks(known),
-            "stamp": shown.stamp_line(known.stamp, known.measured),
-        },
-        "parts": {
-            "parts": different[:BARS],
-            "top": max(ratios, default=1.0),
-            "table": shown.worst_parts(known, len(known.parts)),
-        },
-        "depth": {
-            "layers": known.layers,
-            "y": Scale(min([0.0, *depths]), max([10.0, *depths]) * 1.08, 190, 26),
-            "table": shown.layers(known),
-        },
-        "left_out": {"table": shown.left_out(known)},
-        "greedy": {
-            "sentence": shown.greedy_sentence(known) if known.complete else "",
-            "table": shown.kept_parts(known) if known.complete else None,
-            "can_make": bool(known.complete and greedy and greedy.names),
-        },
+    sentences = shown.worst_sentence(known), shown.loss_sentence(known), *shown.remarks(known)
+    values: dict[str, Any] = {
+        "known": known,
+        "name": name,
+        "sentences": sentences,
+        "stamp": shown.stamp_line(known.stamp, known.measured),
+        "noisy": different[:BARS],
+        "top": max(ratios, default=1.0),
+        "y": Scale(min([0.0, *depths]), max([10.0, *depths]) * 1.08, 190, 26),
+        "all_parts": shown.worst_parts(known, len(known.parts)),
+        "along": shown.layers(known),
+        "alone": shown.left_out(known),
+        "advice": shown.greedy_sentence(known),
+        "kept": shown.kept_parts(known),
+        "snr": shown.snr_text,
+        "variant": variant,
     }
-    html = {
-        piece: render(f"page/quantize/diagnose_{piece}.html", snr=shown.snr_text, **own)
-        for piece, own in values.items()
-    }
-    return html | {"made": ""}
+    if variant is not None:
+        path = str(variant.path)
+        values["size"] = shown.bytes_text(variant.size_bytes)
+        values["explore"] = link_to("explore", model=baseline, compare=path)
+        values["evaluate"] = link_to("evaluate", evaluate_model=path, evaluate_baseline=baseline)
+    parts = macros("page/quantize/diagnosis.html", **values)
+    return {piece: str(own()) for piece, own in parts.items()}
 
 
 def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:

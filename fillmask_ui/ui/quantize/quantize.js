@@ -1,4 +1,4 @@
-// The Quantize tab: rows open the other tabs, and choose the variant of the panel below the table.
+// The Quantize tab: a row chooses the variant of the panel below the table.
 (() => {
   const page = (window.fillmask ??= {});
   const place = () => document.getElementById("diagnose");
@@ -32,29 +32,23 @@
   function go_on() {
     const variant = page.recall(KEPT, "sessionStorage");
     const rows = document.getElementById("quantize-rows");
-    const found = () => rows.querySelector(`[data-diagnose="${CSS.escape(variant)}"]`);
-    const watcher = new MutationObserver(() => {
-      if (chosen === "" && !found()) return;
+    const watcher = new MutationObserver(look);
+    function look() {
+      const found = rows.querySelector(`[data-diagnose="${CSS.escape(variant)}"]`);
+      if (chosen === "" && !found) return;
       watcher.disconnect();
-      if (chosen === "") diagnose(found());
-    });
-    if (variant && found()) diagnose(found());
-    else if (variant) watcher.observe(rows, { childList: true, subtree: true });
+      if (chosen === "") diagnose(found);
+    }
+    if (!variant) return;
+    watcher.observe(rows, { childList: true, subtree: true });
+    look();
   }
 
-  document.addEventListener("click", (event) => {
-    const target = event.target.closest?.(
-      "#quantize-rows [data-follow], #quantize-rows [data-diagnose], #diagnose [data-follow]",
-    );
-    if (!target) return;
-    if (target.dataset.diagnose) {
-      diagnose(target);
-      page.reveal(place());
-      return;
-    }
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // another window
-    event.preventDefault();
-    page.follow(target.dataset.follow);
+  document.addEventListener("click", ({ target }) => {
+    const button = target.closest?.("#quantize-rows [data-diagnose]");
+    if (!button) return;
+    diagnose(button);
+    page.reveal(place());
   });
 
   page.quantize = {

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.onnx_tools.schemes import SCHEMES, find_scheme
+from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.make_variants import quantize
 from fillmask_ui.quantizing.measure_variants import Progress, Subject, measure_variant
@@ -54,12 +54,9 @@ class Order:
 def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = True) -> Order:
     """What the controls, by their names, hold; an OptionError for values that make no sense.
 
-    A blank model is the default one. Without `make` the schemes are not read: variants that exist
-    are measured.
+    Without `make` the schemes are not read: variants that exist are measured.
     """
     chosen = [*values["schemes"], *values["more_schemes"]] if make else []
-    for name in chosen:
-        find_scheme(str(name))
     if make and not chosen:
         raise OptionError("no scheme is ticked: tick one or more")
     samples = values["samples"]
@@ -67,23 +64,15 @@ def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = Tr
         raise OptionError(
             f"the number of texts must be a whole number, 1 or more; it was {samples}"
         )
+    if values["where"] == UPLOAD and not values["upload"]:
+        raise OptionError("no file was uploaded: choose one, or pick the embedded texts")
     return Order(
         ModelChoice((values["model"] or "").strip() or default_model),
         tuple(name for name in SCHEMES if name in chosen),
-        tuple(dict.fromkeys(filter(None, re.split(r"[,\s]+", (values["exclude"] or "").strip())))),
-        _source(values["where"], values["upload"]),
+        tuple(dict.fromkeys(filter(None, re.split(r"[,\s]+", values["exclude"] or "")))),
+        TextChoice(values["upload"] if values["where"] == UPLOAD else EMBEDDED).source(),
         int(samples),
     )
-
-
-def _source(where: str, upload: str | None) -> TextSource:
-    if where == EMBEDDED:
-        return TextSource()
-    if where != UPLOAD:
-        raise OptionError(f"unknown place of texts {where!r}")
-    if not upload:
-        raise OptionError("no file was uploaded: choose one, or pick the embedded texts")
-    return replace(TextChoice(upload).source(), samples=None)
 
 
 @dataclass(frozen=True)
@@ -118,10 +107,7 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Waiting]
     """Make and measure the variants of an order, and measure those never measured before.
 
     `load` gives the source model, which visitors share. Each step holds what is `Known` by then,
-    if that has changed.
-
-    Raises:
-        FillmaskError: if the texts or the source model cannot be read or measured.
+    if that has changed. A `FillmaskError` if texts or source model cannot be read or measured.
     """
     known = Known(order.model.reference)
     yield Waiting("Reading the texts…", so_far=known)
@@ -188,13 +174,12 @@ def _live(left: Callable[[], list[StoredVariant]]) -> Iterator[StoredVariant]:
 
 def _part(steps: Iterable[Progress | T], start: float, end: float) -> Generator[Waiting, None, T]:
     """The result of a part of the run; its progress becomes that from start to end."""
-    results = []
     for step in steps:
         if isinstance(step, Progress):
             yield Waiting(step.message, start + (end - start) * (step.fraction or 0.0))
         else:
-            results.append(step)
-    return results[-1]
+            result = step
+    return result
 
 
 def _made(

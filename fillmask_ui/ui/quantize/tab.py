@@ -10,17 +10,18 @@ from typing import Any
 import gradio as gr
 
 from fillmask_ui.files import user_folder
+from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.variant_store import VariantStore
-from fillmask_ui.show.charts import Chart
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components, job
 from fillmask_ui.ui.components import QUIET, notice_html
+from fillmask_ui.ui.evaluate.evaluate_form import FILES
 from fillmask_ui.ui.quantize import diagnosis_view, variant_view
+from fillmask_ui.ui.quantize import quantize_job as choices
 from fillmask_ui.ui.quantize.variant_view import Update
 from fillmask_ui.ui.session import Session
 
 CHARTS = ("size", "speed")
-_FILES = [".txt", ".csv", ".tsv", ".jsonl", ".json", ".log", ".gz", ".parquet"]
 
 
 class QuantizeRuns(job.Jobs):
@@ -36,28 +37,19 @@ class QuantizeRuns(job.Jobs):
 
         Without `make`, measure what was never measured; a run that goes on does that by itself.
         """
-        # They load the tools, which the page does not need to open.
-        from fillmask_ui.ui.quantize.quantize_job import UPLOAD, perform, read_order
-
         if not make and page.job is not None and not page.job.ended:
             return None
-        order = read_order(values, self.session.default_model, make=make)
-        uploaded = values["upload"] if values["where"] == UPLOAD else ""
-        return page.start(
-            lambda own: perform(
-                order, self.store, lambda choice: self.session.model(choice, own.report)
-            ),
-            reads=uploaded,
-        )
+        order = choices.read_order(values, self.session.default_model, make=make)
+
+        def work(own: job.Job) -> Any:
+            load = partial(self.session.model, on_progress=own.report)
+            return choices.perform(order, self.store, load)
+
+        return page.start(work)
 
 
-def build(session: Session, root: Path | None = None) -> None:
-    """Create the tab's components and wire them.
-
-    Args:
-        session: the models that all visitors share.
-        root: where variants are kept; None for the usual place.
-    """
+def build(session: Session) -> None:
+    """Create the tab's components and wire them."""
     with gr.Column(elem_id="quantize"):
         inputs, run, cancel = _build_inputs(session)
         parts: dict[str, Any] = {
@@ -77,24 +69,23 @@ def build(session: Session, root: Path | None = None) -> None:
                     }
         parts["rows"] = components.html_block(elem_id="quantize-rows")
         place = components.html_block(
-            render("page/quantize/diagnose_place.html"),
+            render("page/quantize/diagnose.html"),
             js_on_load=components.static("quantize_begin.js"),
             server_functions=[
                 components.served(session, *item) for item in diagnosis_view.SERVED.items()
             ],
         )
-    _wire(QuantizeRuns(session, root), inputs, parts, place)
+    _wire(QuantizeRuns(session), inputs, parts, place)
 
 
 def _build_inputs(session: Session) -> tuple[dict[str, Any], gr.Button, gr.Button]:
     """The controls, by the names that `read_order` reads, and the buttons."""
-    from fillmask_ui.onnx_tools.schemes import SCHEMES
-    from fillmask_ui.ui.quantize import quantize_job as choices
 
-    def schemes(names: list[str], chosen: list[str], label: str, **options: Any) -> Any:
+    def schemes(names: list[str], chosen: list[str], label: str, elem_id: str) -> Any:
         labels = [(f"{name}\n{SCHEMES[name].description}", name) for name in names]
-        options |= {"label": label, "elem_classes": "fm-schemes"}
-        return gr.CheckboxGroup(labels, value=chosen, **options)
+        return gr.CheckboxGroup(
+            labels, value=chosen, label=label, elem_id=elem_id, elem_classes="fm-schemes"
+        )
 
     inputs: dict[str, Any] = {}
     with gr.Row(elem_classes="fm-fields"):
@@ -117,16 +108,18 @@ def _build_inputs(session: Session) -> tuple[dict[str, Any], gr.Button, gr.Butto
         )
     with gr.Column(visible=False) as box:
         inputs["upload"] = gr.File(
-            label="Text, CSV, TSV, JSON lines or parquet", file_types=_FILES, height=110
+            label="Text, CSV, TSV, JSON lines or parquet",
+            file_types=[*FILES, ".parquet"],
+            height=110,
         )
     inputs["where"].change(
         lambda chosen: gr.Column(visible=chosen == choices.UPLOAD), inputs["where"], box, **QUIET
     )
     plain = list(choices.PLAIN_SCHEMES)
-    inputs["schemes"] = schemes(plain, plain, "Schemes", elem_id="quantize-schemes")
+    inputs["schemes"] = schemes(plain, plain, "Schemes", "quantize-schemes")
     with gr.Accordion("More", open=False, elem_classes="fm-fold"):
         others = [name for name in SCHEMES if name not in plain]
-        inputs["more_schemes"] = schemes(others, [], "More schemes", elem_id="quantize-more")
+        inputs["more_schemes"] = schemes(others, [], "More schemes", "quantize-more")
         inputs["exclude"] = gr.Textbox(
             label="Keep in full precision",
             info="kinds, layers or names of parts, separated by commas",
@@ -184,12 +177,12 @@ def _changes(parts: dict[str, Any], update: Update) -> dict[Any, Any]:
         values["run"] = gr.update(interactive=not update["busy"])
         values["cancel"] = gr.update(interactive=update["busy"])
     if "charts" in update:
-        drawn: dict[str, Chart] = dict(zip(CHARTS, update["charts"], strict=False))
+        drawn = dict(zip(CHARTS, update["charts"], strict=False))
         for name in CHARTS:
             values[f"box {name}"] = gr.update(visible=name in drawn)
-            if name in drawn:
-                chart = drawn[name] if name == CHARTS[0] else replace(drawn[name], note="")
-                head = render("page/evaluate/chart_head.html", chart=chart)
-                values |= {f"head {name}": head, f"plot {name}": drawn[name].figure}
+        for name, chart in drawn.items():
+            shown = chart if name == CHARTS[0] else replace(chart, note="")
+            values[f"head {name}"] = render("page/evaluate/chart_head.html", chart=shown)
+            values[f"plot {name}"] = chart.figure
     # Gradio wants something; an update without a change changes nothing.
     return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
 from fillmask_ui.quantizing.variant_store import Home, VariantStore
+from fillmask_ui.show.answers import sentence
 from fillmask_ui.show.charts.run_charts import Named, by_size, by_speed
 from fillmask_ui.show.diagnosis import stamp_line
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.components import error_message, link_to, notice_html
+from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Page, Status
 from fillmask_ui.ui.quantize.quantize_job import Failed, Known, name_of
 
@@ -39,7 +39,7 @@ class Line:
     scheme: str
     exclude: str = ""  # what stays in full precision; blank for nothing
     reference: str = ""  # that loads it; blank where it was not made
-    size_bytes: int | None = None
+    size_bytes: int = 0
     figures: VariantFigures | None = None  # None where it was not measured
     best: tuple[str, ...] = ()  # the frontiers that it is on: `size`, `speed`
     elsewhere: bool = False  # whether it was measured on other texts than the model itself
@@ -67,7 +67,7 @@ def told(page: Page, status: Status) -> Update:
         update = shown(lines_of(known.home, known.failures))
     page.drawn = known
     if status.state == "failed":
-        notice = notice_html("error", _sentence(status.message))
+        notice = notice_html("error", sentence(status.message))
     elif status.state == "stopped":
         notice = notice_html("hint", STOPPED)
     elif status.ended:
@@ -81,24 +81,15 @@ def told(page: Page, status: Status) -> Update:
 def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
     """The baseline, what is on disk, and what has failed just now."""
     source, base = home.reference, home.baseline
-    lines = [
-        Line(
-            source,
-            BASELINE,
-            reference=source,
-            size_bytes=base.size_bytes if base else None,
-            figures=base,
-        )
-    ]
+    lines = [Line(source, BASELINE, reference=source, figures=base)]
     for variant in home.variants(list(SCHEMES)):
-        exclude, reference = ", ".join(variant.exclude), str(variant.path)
-        figures = variant.figures
+        reference, figures = str(variant.path), variant.figures
         example = {"text": figures.example} if figures and figures.example else {}
         lines.append(
             Line(
                 name_of(variant.scheme, variant.exclude),
                 variant.scheme,
-                exclude,
+                ", ".join(variant.exclude),
                 reference,
                 variant.size_bytes,
                 figures,
@@ -107,12 +98,8 @@ def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
                 evaluate=link_to("evaluate", evaluate_model=reference, evaluate_baseline=source),
             )
         )
-    lines += [Line(own.name, own.scheme, failure=_sentence(own.message)) for own in failures]
+    lines += [Line(own.name, own.scheme, failure=sentence(own.message)) for own in failures]
     return _with_frontiers(lines)
-
-
-def _sentence(message: str) -> str:
-    return error_message(FillmaskError(message))
 
 
 def _with_frontiers(lines: Sequence[Line]) -> list[Line]:
@@ -120,7 +107,7 @@ def _with_frontiers(lines: Sequence[Line]) -> list[Line]:
     own = [place for place, line in enumerate(lines) if line.figures and not line.elsewhere]
     rows = [figures for place in own if (figures := lines[place].figures)]
     losses = [row.mean_nll_nats for row in rows]
-    costs: Mapping[str, list[float]] = {
+    costs: dict[str, list[float]] = {
         "size": [row.size_bytes for row in rows],
         "speed": [-row.speedup for row in rows],
     }
@@ -137,26 +124,28 @@ def shown(lines: Sequence[Line]) -> Update:
         Named(line.name, line.figures) for line in lines if line.figures and not line.elsewhere
     ]
     drawn = (by_size(compared), by_speed(compared)) if len(compared) > 1 else ()
-    measured = [line.figures for line in lines if line.figures]
-    alarms = {line.name: line.figures.alarms for line in lines if line.figures}
+    measured = [(line.name, line.figures) for line in lines if line.figures]
     rows = render(
         "page/quantize/rows.html",
         lines=lines,
         recipes=_recipes(lines),
-        stamps=list(dict.fromkeys(stamp_line(own.stamp) for own in measured)),
-        texts=next((own.texts for own in measured), 0),
-        alarms=[(name, _sentence(alarm)) for name, own in alarms.items() for alarm in own],
+        stamps=list(dict.fromkeys(stamp_line(own.stamp) for _, own in measured)),
+        texts=next((own.texts for _, own in measured), 0),
+        alarms=[(name, sentence(alarm)) for name, own in measured for alarm in own.alarms],
     )
     return {"rows": rows, "story": _story(lines), "charts": drawn}
 
 
 def _story(lines: Sequence[Line]) -> str:
     """The smallest and the fastest that pass and gain something; blank where nothing was made."""
-    made = [line for line in lines if line.figures and not line.elsewhere and not line.is_baseline]
+    made = [
+        (line.name, line.figures)
+        for line in lines
+        if line.figures and not line.elsewhere and not line.is_baseline
+    ]
     if not made and any(line.elsewhere for line in lines):
         return notice_html("hint", _ELSEWHERE)
-    rows = [(line.name, line.figures) for line in made if line.figures]
-    passing = [own for own in rows if own[1].verdict == "PASS"]
+    passing = [own for own in made if own[1].verdict == "PASS"]
     small = min(passing, key=lambda own: own[1].size_bytes, default=None)
     fast = max(passing, key=lambda own: own[1].speedup, default=None)
     return render(
@@ -169,13 +158,13 @@ def _story(lines: Sequence[Line]) -> str:
 
 def _recipes(lines: Sequence[Line]) -> list[tuple[str, str]]:
     """How variants in 8 bits were made, which is why they differ; none for fewer than two."""
-    bytes_each = [line for line in lines if line.scheme in EIGHT_BITS and not line.failure]
     told = [
         (
             line.name,
             SCHEMES[line.scheme].description.rstrip(".")
             + (f"; {line.exclude} in full precision" if line.exclude else ""),
         )
-        for line in bytes_each
+        for line in lines
+        if line.scheme in EIGHT_BITS and not line.failure
     ]
     return told if len(told) > 1 else []
