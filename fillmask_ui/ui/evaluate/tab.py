@@ -184,11 +184,8 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
 
         return write
 
-    every, picked, answering = (
-        [*parts.values()],
-        parts["picked"],
-        partial(_answering, all_jobs, parts),
-    )
+    every, picked = [*parts.values()], parts["picked"]
+    answering = partial(_answering, all_jobs, parts)
     for shown in (
         parts["show"].click(answering(show_picked), picked, every, **QUIET),
         parts["runs"].row(show_row, None, every, **QUIET),

@@ -27,10 +27,9 @@ from fillmask_ui.quantizing.variant_store import (
 )
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
+from fillmask_ui.ui.evaluate.evaluate_form import EMBEDDED, UPLOAD
 from fillmask_ui.ui.job import Waiting
 
-EMBEDDED, UPLOAD = "embedded", "upload"
-PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload"}
 # What a visitor finds: quick ones that need no texts.
 PLAIN_SCHEMES = ("int8", "int8-channel", "fp16")
 PLAIN_SAMPLES, CALIBRATION_TEXTS = 100, 64

@@ -15,7 +15,7 @@ from fillmask_ui.quantizing.variant_store import VariantStore
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components, job
 from fillmask_ui.ui.components import QUIET, notice_html
-from fillmask_ui.ui.evaluate.evaluate_form import FILES
+from fillmask_ui.ui.evaluate.evaluate_form import EMBEDDED, FILES, PLACES, UPLOAD
 from fillmask_ui.ui.quantize import diagnosis_view, variant_view
 from fillmask_ui.ui.quantize import quantize_job as choices
 from fillmask_ui.ui.quantize.variant_view import Update
@@ -91,8 +91,8 @@ def _build_inputs(session: Session) -> tuple[dict[str, Any], gr.Button, gr.Butto
     with gr.Row(elem_classes="fm-fields"):
         inputs["model"] = components.model_picker(session, elem_id="quantize-model", scale=4)
         inputs["where"] = gr.Radio(
-            [(label, name) for name, label in choices.PLACES.items()],
-            value=choices.EMBEDDED,
+            [(PLACES[name], name) for name in (EMBEDDED, UPLOAD)],
+            value=EMBEDDED,
             label="Texts",
             scale=2,
             min_width=220,
@@ -113,7 +113,7 @@ def _build_inputs(session: Session) -> tuple[dict[str, Any], gr.Button, gr.Butto
             height=110,
         )
     inputs["where"].change(
-        lambda chosen: gr.Column(visible=chosen == choices.UPLOAD), inputs["where"], box, **QUIET
+        lambda chosen: gr.Column(visible=chosen == UPLOAD), inputs["where"], box, **QUIET
     )
     plain = list(choices.PLAIN_SCHEMES)
     inputs["schemes"] = schemes(plain, plain, "Schemes", "quantize-schemes")
