@@ -1,8 +1,8 @@
 """A hub on 127.0.0.1 that speaks enough of the Hugging Face protocol for the real clients.
 
 A pytest plugin: the fixture `loopback_hub` is a running server; `hub.add("org/name", files)`
-publishes a repository, `hub.environment(cache)` gives the variables under which a subprocess with
-huggingface_hub or datasets talks to it and to nothing else (both read them when imported).
+publishes a repository, `hub.run(cache, ...)` starts Python with the variables under which
+huggingface_hub and datasets talk to it and to nothing else (both read them when imported).
 
 Served: repository information and file tree of a revision, information on paths, files by HEAD
 and GET with ranges, for models and data sets; errors with the codes that clients tell apart. Who
@@ -15,6 +15,8 @@ import base64
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -109,10 +111,12 @@ class LoopbackHub:
         repository.revisions[revision] = commit
         return commit
 
-    def environment(self, cache: Path) -> dict[str, str]:
-        """Variables for a subprocess: this hub, an own cache, no telemetry, no credentials."""
+    def run(
+        self, cache: Path, *arguments: object, given: str = "", **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Python in a process of its own: this hub, an own cache, no telemetry, no credentials."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))}
-        return {
+        environment = {
             **kept,
             "HF_ENDPOINT": self.endpoint,
             "HF_HOME": str(cache),
@@ -121,7 +125,10 @@ class LoopbackHub:
             "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
             "DO_NOT_TRACK": "1",
             "NO_PROXY": "127.0.0.1",
+            **more,
         }
+        command = [sys.executable, *map(str, arguments)]
+        return subprocess.run(command, input=given, env=environment, capture_output=True, text=True)
 
     def find(self, kind: str, name: str) -> Repository | None:
         return self._repositories.get((kind, name))

@@ -1,8 +1,13 @@
-"""A page on 127.0.0.1 for as long as a test needs it."""
+"""A page on 127.0.0.1 for as long as a test needs it, in this process or in one of its own."""
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,3 +30,27 @@ def serving(demo: Any, *, public: bool = False, mcp: bool = False) -> Iterator[s
         yield f"http://127.0.0.1:{port}/"
     finally:
         demo.close(verbose=False)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def started(*options: str, **process: Any) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The address of `fillmask-ui OPTIONS` once it listens, and its process, which SIGTERM ends."""
+    port = free_port()
+    command = [sys.executable, "-m", "fillmask_ui", *options, "--port", str(port)]
+    with tempfile.TemporaryFile() as log:
+        page = subprocess.Popen(command, stdout=log, stderr=log, **process)
+        try:
+            end = time.monotonic() + 120
+            while not _listens(port):
+                said = os.pread(log.fileno(), 100_000, 0).decode()
+                assert page.poll() is None and time.monotonic() < end, said
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}/", page
+        finally:
+            page.terminate()
+            page.wait(60)

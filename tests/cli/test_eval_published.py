@@ -2,8 +2,6 @@
 
 import io
 import json
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -76,16 +74,8 @@ def test_the_published_command(hub, tiny_models, tmp_path):
         *("--column", "input_column=text", "--shuffle", "-o", tmp_path / "result.json"),
         *("--mask-stream", "collator", "--baseline", "org/tiny-bert", "--fail-on", "at-risk"),
     ]
-    done = subprocess.run(
-        [sys.executable, "-m", "fillmask_ui", *map(str, command)],
-        env={
-            **hub.environment(tmp_path / "cache"),
-            "FILLMASK_UI_RUNS": str(tmp_path / "runs"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["-m", "fillmask_ui", *command]
+    done = hub.run(tmp_path / "cache", *command, FILLMASK_UI_RUNS=str(tmp_path / "runs"))
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "result.json").read_text())
     value, count = published_value(folder)

@@ -1,8 +1,6 @@
 """`--push-to-hub` against a hub on 127.0.0.1, with the real client in processes of its own."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -20,27 +18,11 @@ for repository, os.environ["HF_TOKEN"] in attempts:
 """
 
 
-@pytest.fixture
-def fresh(loopback_hub, tmp_path):
-    """Runs a fresh interpreter that talks to the hub."""
-
-    def run(*arguments, given="", **environment):
-        return subprocess.run(
-            [sys.executable, *map(str, arguments)],
-            input=given,
-            env={**loopback_hub.environment(tmp_path / "hub"), **environment},
-            capture_output=True,
-            text=True,
-        )
-
-    return run
-
-
-def test_a_folder_reaches_the_hub_whole(fresh, loopback_hub, tiny_models, tmp_path):
+def test_a_folder_reaches_the_hub_whole(loopback_hub, tiny_models, tmp_path):
     out = tmp_path / "out"
     command = ["quantize", tiny_models.folder("bert"), "-o", out, "--no-measure", "--private"]
-    token = loopback_hub.token
-    done = fresh("-m", "fillmask_ui", *command, "--push-to-hub", "tiny", HF_TOKEN=token)
+    command = ["-m", "fillmask_ui", *command, "--push-to-hub", "tiny"]
+    done = loopback_hub.run(tmp_path / "hub", *command, HF_TOKEN=loopback_hub.token)
     assert done.returncode == 0, done.stderr
     assert done.stderr.endswith(f"pushed to {loopback_hub.endpoint}/me/tiny\n")
     repository = loopback_hub.find("model", "me/tiny")
@@ -51,7 +33,7 @@ def test_a_folder_reaches_the_hub_whole(fresh, loopback_hub, tiny_models, tmp_pa
     assert loopback_hub.uploaded.keys() and "onnx/model_int8.onnx" in there
 
 
-def test_a_hub_that_refuses_leaves_the_folder_and_names_it(fresh, loopback_hub, tmp_path):
+def test_a_hub_that_refuses_leaves_the_folder_and_names_it(loopback_hub, tmp_path):
     folder = tmp_path / "made it"
     folder.mkdir()
     (folder / "config.json").write_text("{}")
@@ -60,7 +42,8 @@ def test_a_hub_that_refuses_leaves_the_folder_and_names_it(fresh, loopback_hub, 
         ("me/tiny", "hf_other"): "Unauthorized",
         ("others/tiny", loopback_hub.token): "take a token that may write there",
     }
-    done = fresh("-c", _ATTEMPTS, given=json.dumps([str(folder), [*attempts]]))
+    given = json.dumps([str(folder), [*attempts]])
+    done = loopback_hub.run(tmp_path / "hub", "-c", _ATTEMPTS, given=given)
     lines = done.stdout.splitlines()
     assert len(lines) == len(attempts), done.stderr
     for line, (repository, _), told in zip(lines, attempts, attempts.values(), strict=True):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import onnx
@@ -52,13 +50,8 @@ def load(loopback_hub, tmp_path):
 
     def run(*jobs, torch: bool = False, **environment: str) -> list[dict]:
         pairs = [(job, {}) if isinstance(job, str) else job for job in jobs]
-        ran = subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            input=json.dumps([pairs, torch]),
-            env={**loopback_hub.environment(tmp_path / "hub"), **environment},
-            capture_output=True,
-            text=True,
-        )
+        given = json.dumps([pairs, torch])
+        ran = loopback_hub.run(tmp_path / "hub", "-c", SCRIPT, given=given, **environment)
         assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
         answers, run.available = json.loads(ran.stdout)
         return answers

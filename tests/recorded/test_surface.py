@@ -8,10 +8,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +16,7 @@ import pytest
 import typer
 from recorded.program import environment
 from recorded.recording import check_json, parsed
-from serving import free_port
+from serving import started
 
 import fillmask_ui
 from fillmask_ui.cli.main import app
@@ -132,32 +128,11 @@ def page(workshop: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     """A client of the page, as the shell starts it, with a recorded model."""
     from gradio_client import Client
 
-    port = free_port()
     cache = tmp_path_factory.mktemp("cache")
-    with (cache / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "fillmask_ui", "-m", "table", "--port", str(port)],
-            cwd=workshop,
-            stdout=log,
-            stderr=log,
-            # No other models than the embedded ones at hand.
-            env=environment(HF_HUB_CACHE=str(cache), FILLMASK_UI_RUNS=str(cache / "runs")),
-        )
-    try:
-        deadline = time.monotonic() + 120
-        while not answers(port):
-            assert process.poll() is None, (cache / "log").read_text()
-            assert time.monotonic() < deadline, (cache / "log").read_text()
-            time.sleep(0.1)
-        yield Client(f"http://127.0.0.1:{port}/", verbose=False, analytics_enabled=False)
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as caller:
-        return caller.connect_ex(("127.0.0.1", port)) == 0
+    # No other models than the embedded ones at hand.
+    own = environment(HF_HUB_CACHE=str(cache), FILLMASK_UI_RUNS=str(cache / "runs"))
+    with started("-m", "table", cwd=workshop, env=own) as (url, _):
+        yield Client(url, verbose=False, analytics_enabled=False)
 
 
 def test_endpoints(page):

@@ -5,8 +5,6 @@ The client reads the hub's address when it is imported, so it runs in a process 
 
 import io
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -95,14 +93,8 @@ def hub(loopback_hub):
 @pytest.fixture
 def run(hub, tmp_path):
     def run(code, *cases):
-        done = subprocess.run(
-            [sys.executable, "-c", code, json.dumps(cases)],
-            # Streams would import torch, which takes seconds and changes nothing here.
-            env={**hub.environment(tmp_path / "cache"), "USE_TORCH": "0"},
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-        )
+        # Streams would import torch, which takes seconds and changes nothing here.
+        done = hub.run(tmp_path / "cache", "-c", code, json.dumps(cases), USE_TORCH="0")
         assert done.returncode == 0, done.stderr
         assert "it/s" not in done.stderr  # no progress bars outside a terminal
         return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,6 +1,6 @@
 """Many visitors for a long time: what the memory of the page grows by, and what it leaves behind.
 
-PYTHONPATH=. python tests/ui/soak.py [--minutes 20] [--public] [--clients 32] [--model NAME ...]
+PYTHONPATH=tests python tests/ui/soak.py [--minutes 20] [--public] [--clients 32] [--model NAME ...]
 Starts the page as a process of its own and asks it over HTTP what browsers and programs ask. Exit
 code 1 if the memory after the first two minutes grows by more than 5 %, if files are left, or if a
 request was not answered. Memory is Pss; it rises and falls by a third with what is at work, so what
@@ -15,9 +15,7 @@ import json
 import os
 import random
 import secrets
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +27,7 @@ from types import MappingProxyType
 from typing import Any
 
 import httpx
-from serving import free_port
+from serving import started
 
 ROOT = Path(__file__).parents[2]
 GROWTH_PERCENT = 5.0
@@ -37,7 +35,7 @@ REFERENCE_SECONDS, WINDOW_SECONDS, SAMPLE_SECONDS = 120.0, 240.0, 3.0
 WORDS = (ROOT / "docs" / "learn.md").read_text("utf-8").split()
 MODELS = ("embedded", "embedded:int8")
 # Empty folders that Gradio makes when it is imported, for all pages of a machine.
-GRADIOS = ("tmp/gradio", "tmp/gradio/vibe_edit_history")
+GRADIOS = ("gradio", "gradio/vibe_edit_history")
 # What the Explore tab asks beside the bars.
 ASIDES = ("joint", "losses", "surprise", "mattered", "download", "compared", "apart", "guess")
 
@@ -59,42 +57,10 @@ class Counts:
             self.errors[f"{kind}: {type(error).__name__} {str(error)[:90]}"] += 1
 
 
-class Server:
-    """The page in a process of its own, with folders of its own."""
-
-    def __init__(self, folder: Path, options: list[str]) -> None:
-        self.folder, port = folder, free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
-        for name, variable in (
-            *(("tmp", "TMPDIR"), ("runs", "FILLMASK_UI_RUNS"), ("cache", "FILLMASK_UI_CACHE")),
-        ):
-            (folder / name).mkdir()
-            environment[variable] = str(folder / name)
-        command = [sys.executable, "-m", "fillmask_ui", "--port", str(port), *options]
-        with (folder / "log").open("wb") as log:
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-
-    def memory_mb(self) -> float:
-        """Of the process, which starts no others."""
-        lines = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
-
-    async def ready(self) -> None:
-        async with httpx.AsyncClient(trust_env=False) as client:
-            while self.process.poll() is None:
-                with suppress(httpx.HTTPError):
-                    if (await client.get(f"{self.url}/gradio_api/app_id")).status_code == 200:
-                        return
-                await asyncio.sleep(0.2)
-        raise SystemExit((self.folder / "log").read_text())
-
-    def stop(self) -> list[Path]:
-        """End it as a service manager does; the files that it leaves."""
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
-        left = (path.relative_to(self.folder) for path in (self.folder / "tmp").rglob("*"))
-        return [path for path in left if str(path) not in GRADIOS]
+def memory_mb(process: int) -> float:
+    """Of the page, which starts no other processes."""
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 class Visitor:
@@ -272,11 +238,11 @@ OTHERS: tuple[Behaviour, ...] = (
 )
 
 
-async def load(server: Server, args: argparse.Namespace, counts: Counts) -> list[float]:
+async def load(url: str, process: int, args: argparse.Namespace, counts: Counts) -> list[float]:
     """Keep all clients busy until the time is over; the samples of memory, in MB."""
     # An idle connection is given up before the server, which waits 5 s, closes it.
     limits = httpx.Limits(max_connections=None, keepalive_expiry=2)
-    options = {"base_url": server.url, "limits": limits, "timeout": 300, "trust_env": False}
+    options = {"base_url": url, "limits": limits, "timeout": 300, "trust_env": False}
     async with httpx.AsyncClient(**options) as client:
         config = (await client.get("/config")).raise_for_status().json()
 
@@ -290,10 +256,10 @@ async def load(server: Server, args: argparse.Namespace, counts: Counts) -> list
         samples, end = [], time.monotonic() + 60 * args.minutes
         while time.monotonic() < end:
             await asyncio.sleep(SAMPLE_SECONDS)
-            samples.append(server.memory_mb())
-            broken = [task for task in tasks if task.done()]
-            if broken or server.process.poll() is not None:
-                broken[0].result()
+            samples.append(memory_mb(process))
+            for task in tasks:
+                if task.done():
+                    task.result()  # what broke it
             if len(samples) % 20 == 0:
                 asked = sum(map(len, counts.seconds.values()))
                 print(f"{len(samples) * SAMPLE_SECONDS:5.0f} s {samples[-1]:7.0f} MB", end=" ")
@@ -332,16 +298,17 @@ def main() -> int:
     parser.add_argument("--public", action="store_true")
     parser.add_argument("--model", action="append", default=[*MODELS], help="one more")
     args = parser.parse_args()
-    counts = Counts()
+    counts, environment = Counts(), os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        server = Server(Path(folder), ["--public"] if args.public else [])
-        try:
-            asyncio.run(server.ready())
-            samples = asyncio.run(load(server, args, counts))
-        finally:
-            left = server.stop()
-            if counts.errors:
-                print((server.folder / "log").read_text()[-5_000:])
+        for name in ("TMPDIR", "FILLMASK_UI_RUNS", "FILLMASK_UI_CACHE"):
+            environment[name] = str(Path(folder) / name)
+            Path(environment[name]).mkdir()
+        with started(*["--public"][: args.public], env=environment) as (url, page):
+            samples = asyncio.run(load(url, page.pid, args, counts))
+        # As a service manager ended it.
+        root = Path(environment["TMPDIR"])
+        left = [path.relative_to(root) for path in root.rglob("*")]
+        left = [path for path in left if str(path) not in GRADIOS]
     return 0 if report(samples, left, counts) else 1
 
 

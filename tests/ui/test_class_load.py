@@ -7,15 +7,13 @@ import math
 import os
 import random
 import secrets
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 import pytest
-from serving import free_port
+from serving import started
 
 PHONES, ROUNDS, WORDS = 200, 10, ("cold", "warm", "hot", "cool")
 POLL_SECONDS = 3.0  # of a phone
@@ -123,31 +121,17 @@ class Class:
 
 @pytest.mark.slow
 def test_two_hundred_phones(tmp_path, capsys):
-    port = free_port()
-    command = [sys.executable, "-m", "fillmask_ui", "class", "--no-open", "--port", str(port)]
+    async def run(url: str) -> tuple[Class, int]:
+        limits = httpx.Limits(max_connections=None)
+        async with httpx.AsyncClient(limits=limits, timeout=30) as client:
+            own = Class(url, client)
+            return own, await own.play()
+
     environment = {**os.environ, "FILLMASK_UI_RUNS": str(tmp_path)}
-    url = f"http://127.0.0.1:{port}/"
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as server:
-        try:
-            end = time.monotonic() + 120
-            while time.monotonic() < end:
-                try:
-                    if httpx.get(f"{url}class/").status_code == 200:
-                        break
-                except httpx.TransportError:
-                    time.sleep(0.5)
-
-            async def run() -> tuple[Class, int]:
-                limits = httpx.Limits(max_connections=None)
-                async with httpx.AsyncClient(limits=limits, timeout=30) as client:
-                    own = Class(url, client)
-                    return own, await own.play()
-
-            before, begun = _usage(server.pid), time.monotonic()
-            own, lost = asyncio.run(run())
-            after, took = _usage(server.pid), time.monotonic() - begun
-        finally:
-            server.terminate()
+    with started("class", "--no-open", env=environment) as (url, server):
+        before, begun = _usage(server.pid), time.monotonic()
+        own, lost = asyncio.run(run(url))
+        after, took = _usage(server.pid), time.monotonic() - begun
     late = sorted(own.measured.late)
     p95 = late[int(0.95 * len(late))]
     with capsys.disabled():
