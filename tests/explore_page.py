@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from html import unescape
 
-import torch
-from table_model import TableModel
-from torch.nn.functional import cross_entropy
+from stored_runs import record
+from table_model import TableModel, log_softmax_at
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models import ModelStore
-from fillmask_ui.runs import RunStore, prepare_info, start
+from fillmask_ui.runs import RunStore
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.session import Session
@@ -35,10 +34,12 @@ def sent(state):
     asked = {name: own for name, own in state.items() if name not in _OF_STATE}
     if "base" in state:
         asked["draft"] = {"text": state["base"], "hidden": state.get("hidden", [])}
-    if state.get("run"):
+    if "example" in state:
         place = {"run": state["run"], "other": state.get("run_b", "")}
         place |= {"example": int(state["example"]), "position": int(state["token"])}
         asked["run"] = place | {"side": int(state.get("side") == "B")}
+    elif "run" in state:
+        asked["run"] = state["run"]
     return asked | {"alone": bool(state.get("alone"))}
 
 
@@ -68,16 +69,11 @@ def session_of(root=None, *, public=False, **models):
 
 def recorded(root, config=MIXED, model=None, baseline=None, texts=TEXTS, **options):
     """The rows of a run under `root`, by text, and what a link to it says."""
-    store, model = RunStore(root), model or TableModel(1)
     choices = {"model": {"reference": "table", **options}, "baseline": {"reference": "noisy"}}
-    info = prepare_info(config, model, baseline=baseline, choices=choices)
-    with start(store, info) as recorder:
-        rows = {row.id: row for row in recorder.measure(model, texts, baseline=baseline)}
-    return rows, {"run": recorder.name, "example": "0"}
+    run = record(RunStore(root), model, texts, config, baseline, choices=choices)
+    return {row.id: row for row in run.rows()}, {"run": run.info.name, "example": "0"}
 
 
 def nll_at(model, ids, position, true_id):
     """By torch, of the tables of a model."""
-    logits = model.left[ids[position - 1]] + model.right[ids[position + 1]]
-    logits = torch.from_numpy(logits + model.own[ids[position]]).double()
-    return cross_entropy(logits[None], torch.tensor([true_id])).item()
+    return -log_softmax_at(model, ids, position)[true_id].item()

@@ -83,18 +83,9 @@ def test_a_space_shows_the_first_page(tree, tmp_path, offline):
         page.wait()
 
 
-@pytest.mark.parametrize(
-    ("directory", "said"),
-    [
-        ("", "DIR is empty"),
-        ("app.py", "is a file"),
-        ("docs", "exists and holds architecture.md, "),
-        (".", "is part of this installation"),
-        ("fillmask_ui/ui/new", "is part of this installation"),
-    ],
-)
-def test_a_folder_that_holds_other_things_is_refused(directory, said, monkeypatch):
+@pytest.mark.parametrize("directory", [".", "fillmask_ui/ui/new"])
+def test_a_folder_of_this_installation_is_refused(directory, monkeypatch):
     monkeypatch.chdir(ROOT)
     answer = CliRunner().invoke(app, ["space", directory])
     assert isinstance(answer.exception, OptionError)
-    assert said in str(answer.exception)
+    assert "is part of this installation" in str(answer.exception)

@@ -252,8 +252,11 @@ _IN_USE = [
     ("sweep {}/a.toml --csv {}/a.toml", _TWICE),
     ("sweep {}/a.toml --csv {}/s.csv --html {}/./s.csv", _TWICE),
     ("sweep {}/t.toml --html {}/t/u/a.txt", "one of the texts"),
+    ("sweep {}/a.toml --csv {}/no/where.csv", "no folder"),
     ("unmask '[MASK]' --file {}/a.txt --history {}/a.txt", _TWICE),
     ("unmask '[MASK]' --history {}/m/onnx/model.onnx", "a file of a model"),
+    ("site {}/a.txt", "is a file: name a folder"),
+    ("site {}/t", "exists and holds u: name another folder, or use --force"),
     ("report good -o {}/m/config.json", "a file of a model"),
     ("runs export good -o {}/runs/good/rows.jsonl", "part of a stored run"),
     ("runs export good --format csv -o {}/a.parquet", "is named as parquet"),
@@ -280,19 +283,35 @@ _WRONG = [
     ("eval --pass-below -1", "--pass-below"),
     ("eval --workers 2", "--workers is about Ray: add --engine ray, or leave it out"),
     ("bench --quick --model-id a", "--model-id"),
+    ("sweep {}/a.toml --fail-on fail", "unknown verdict to fail on"),
+    ("sweep {}/a.toml --fail-on regression", "needs a baseline in the sweep file"),
+    ("sweep {}/a.toml --fail-on regression --table-only", "leave out --table-only"),
     (f"{_TRAIN} -o {{}}/run --minutes inf", "minutes must be"),
     (f"{_TRAIN} -o {{}}/run --steps 1 --block-tokens 30000", "the longest text"),
+    ("site ' '", "DIR is empty"),
+    ("learn nothing", "5 ledger"),
     ("--port 99999", "65535"),
 ]
 _MISSING = [
     ("predict 'A [MASK].' --model missing.onnx", "missing.onnx"),
     ("predict 'A [MASK].' --baseline ''", "the model reference is empty"),
+    ("site {}/out --frozen {}/none.txt", "none.txt"),
+    ("site {}/out -m nowhere", "nowhere"),
     ("predict --file /proc/self/mem", "'/proc/self/mem' cannot be read as texts: Input/output"),
 ]
+
+
+def _frozen(lines: bytes, words: str, code: int) -> Attempt:
+    command = "site {}/out --frozen {}/s.txt"
+    return Attempt(f"a frozen page: {words}", command, (words,), code, _put("s.txt", lines))
+
+
 _SLIPS = [
     *(Attempt(command, command, (word,), 2, _setting) for command, word in _IN_USE),
     *(Attempt(command, command, (word,), 2, _setting) for command, word in _WRONG),
     *(Attempt(command, command, (word,), 1) for command, word in _MISSING),
+    _frozen(b"\n \n", "has no text", 1),
+    _frozen(b"a " * 600, "takes at most 512", 2),
 ]
 
 

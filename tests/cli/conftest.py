@@ -1,45 +1,18 @@
 """The program called through its entry point, without the start of a process."""
 
-import io
 import json
 import shutil
-import sys
-from dataclasses import dataclass
 
 import pytest
+from recorded.program import call
 
-from fillmask_ui.cli.main import run
 from fillmask_ui.files import asset
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a call came back with."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-    @property
-    def json(self):
-        return json.loads(self.stdout)
-
-
 @pytest.fixture
-def fillmask(monkeypatch, capsys, tmp_path):
+def fillmask(monkeypatch, tmp_path):
     """`fillmask("eval", ...)` as the shell would; runs are kept in a folder of the test."""
     monkeypatch.setenv("FILLMASK_UI_RUNS", str(tmp_path / "runs"))
-
-    def call(*arguments, stdin=None):
-        monkeypatch.setattr(sys, "argv", ["fillmask-ui", *map(str, arguments)])
-        if stdin is not None:
-            data = stdin if isinstance(stdin, bytes) else stdin.encode()
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-        with pytest.raises(SystemExit) as exit_:
-            run()
-        captured = capsys.readouterr()
-        return Result(exit_.value.code or 0, captured.out, captured.err)
-
     return call
 
 

@@ -22,24 +22,12 @@ def engine(monkeypatch):
     return made
 
 
-def figures(result):
-    assert result.returncode == 0, result.stderr
-    return {**result.json, "run": ""}
-
-
-def test_an_engine_ends_with_the_figures_of_this_process(fillmask, engine):
-    alone = figures(fillmask("eval", *FAST, "--json"))
-    options = (*TWO, "--threads-per-worker", "3", "--address", "10.0.0.1:6379")
-    elsewhere = fillmask("eval", *FAST, *options, "--json")
-    assert figures(elsewhere) == alone
-    assert engine.opened == [EngineChoice(), EngineChoice("ray", "10.0.0.1:6379", 2, 3)]
-    assert engine.open == 0
-    assert elsewhere.stderr.startswith("starting Ray...\nrun ")
-
-
 def test_lines_in_a_pipe_say_how_fast_and_how_long(fillmask, engine, monkeypatch):
     monkeypatch.setattr(terminal, "_QUIET_SECONDS", 0.0)
-    said = fillmask("eval", *FAST, *TWO).stderr
+    options = ("--threads-per-worker", "3", "--address", "10.0.0.1:6379")
+    said = fillmask("eval", *FAST, *TWO, *options).stderr
+    assert engine.opened == [EngineChoice("ray", "10.0.0.1:6379", 2, 3)]
+    assert said.startswith("starting Ray...\nrun ")
     assert re.search(
         r"\d of 20 texts, [\d,.]+ tokens/s, 2 workers, mean NLL \d\.\d{4} nats, about \d+ s left\n",
         said,

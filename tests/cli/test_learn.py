@@ -9,18 +9,7 @@ import time
 import urllib.request
 from functools import partial
 
-import pytest
 from serving import free_port
-
-from fillmask_ui.lessons import chapters
-
-
-@pytest.mark.parametrize("name", ["nothing"])
-def test_an_unknown_chapter_lists_those_that_there_are(fillmask, name):
-    result = fillmask("learn", name)
-    assert result.returncode == 2
-    for chapter in chapters():
-        assert f"{chapter.number} {chapter.name}" in result.stderr
 
 
 def test_the_browser_is_opened_at_the_chapter(tmp_path):

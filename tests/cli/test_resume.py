@@ -6,6 +6,24 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
+
+
+def begun(store, *options, **more):
+    """An evaluation in a process of its own, once it has stored a text."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fillmask_ui", "eval", *options],
+        env={**os.environ, "FILLMASK_UI_RUNS": str(store)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
+    deadline = time.monotonic() + 60
+    while not any(path.stat().st_size for path in store.glob("*/rows.jsonl")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return process
 
 
 def test_a_killed_run_resumes_to_the_same_figures(fillmask, tmp_path, monkeypatch):
@@ -14,18 +32,9 @@ def test_a_killed_run_resumes_to_the_same_figures(fillmask, tmp_path, monkeypatc
     options = ("--samples", "120", "--max-tokens", "48", "--batch-tokens", "64")
     whole = fillmask("eval", *options, "--json").json
     store = tmp_path / "killed"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fillmask_ui", "eval", *options],
-        env={**os.environ, "FILLMASK_UI_RUNS": str(store)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 60
-    while not any(path.stat().st_size for path in store.glob("*/rows.jsonl")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    process = begun(store, *options)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.communicate()
     (rows,) = store.glob("*/rows.jsonl")
     done = rows.read_bytes().count(b"\n")
     with rows.open("ab") as file:
@@ -45,19 +54,9 @@ def test_a_killed_run_resumes_to_the_same_figures(fillmask, tmp_path, monkeypatc
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     # Minutes of work, so that it cannot be over before the signal arrives.
     options = ("--metric", "pseudo-perplexity", "--batch-tokens", "512")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fillmask_ui", "eval", *options],
-        env={**os.environ, "FILLMASK_UI_RUNS": str(tmp_path)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A job in the background of a shell inherits that Ctrl-C is ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    deadline = time.monotonic() + 60
-    while not any(path.stat().st_size for path in tmp_path.glob("*/rows.jsonl")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    # A job in the background of a shell inherits that Ctrl-C is ignored.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = begun(tmp_path, *options, preexec_fn=heed)
     asked = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)

@@ -58,7 +58,7 @@ def test_an_export_that_fails_leaves_what_was_there(fillmask, tmp_path, ending):
 
 def test_a_class_among_the_runs(fillmask, tmp_path):
     words, rest = (
-        (WordShare("tea", 0.5, 0.25), WordShare("milk", 0.25, 0.1)),
+        (WordShare("tea", 0.5, 0.25), WordShare("=1+1", 0.25, 0.1)),
         WordShare("", 0.25, 0),
     )
     rounds = (ClassRound("a [MASK]", "", "tea", 3, words, rest, RoundLosses(0.75, 1.0, 1.5)),)
@@ -68,7 +68,7 @@ def test_a_class_among_the_runs(fillmask, tmp_path):
     assert (entry["metric"], entry["rows"], entry["value"]) == ("class", 1, 0.75)
     assert name in fillmask("runs", "list").stdout
     exported = fillmask("runs", "export", name[:10]).stdout
-    assert exported.splitlines()[2] == "1,a [MASK],tea,3,milk,0,0.25,0.1,0.75,1.0,1.5"
+    assert exported.splitlines()[2] == "1,a [MASK],tea,3,'=1+1,0,0.25,0.1,0.75,1.0,1.5"
     assert fillmask("runs", "export", name, "-o", tmp_path / "class.csv").returncode == 0
     assert (tmp_path / "class.csv").read_text() == exported
     (tmp_path / "runs" / name / "class.json").write_text("{")

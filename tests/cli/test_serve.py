@@ -6,23 +6,8 @@ import sys
 import urllib.request
 
 import pytest
-import typer
-from evaluated import FAST
-from typer.testing import CliRunner
 
-from fillmask_ui.cli.main import app
 from fillmask_ui.cli.serve import _pass_proxies_by
-from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.options import options_of
-
-
-def test_options_before_the_command_are_refused(fillmask, tmp_path):
-    result = fillmask("-m", "embedded:int8", "--public", "eval", *FAST)
-    assert result.returncode == 2
-    assert "--model, --public before 'eval' belongs to the page" in result.stderr
-    assert "write it after 'eval'" in result.stderr
-    assert not (tmp_path / "runs").exists()
-    assert fillmask("--version").stdout.startswith("fillmask-ui ")
 
 
 @pytest.mark.parametrize("named", ["http_proxy", "HTTPS_PROXY", "all_proxy"])
@@ -56,18 +41,3 @@ def test_the_process_ends_in_order_beside_threads_in_a_library():
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (3, "done\ntidied\n")
-
-
-def test_every_option_of_a_metric_is_one_of_eval():
-    given = {
-        flag for entry in typer.main.get_command(app).commands["eval"].params for flag in entry.opts
-    }
-    owners = EvaluationConfig.option_owners()
-    wanted = {flag for owner in owners for own in options_of(owner).values() for flag in own.flags}
-    assert wanted | {"--mask-probability"} <= given
-
-
-def test_short_help_of_a_command_is_that_of_its_module():
-    for name, command in typer.main.get_command(app).commands.items():
-        own = CliRunner().invoke(app, [name, "--help"]).output
-        assert command.help in " ".join(own.split())

@@ -24,30 +24,6 @@ def test_a_frozen_page_is_one_file(site, tmp_path):
     assert "<title>Two &lt;b&gt;</title>" in page.read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([" "], "DIR is empty"),
-        (["file"], "is a file: name a folder"),
-        (["full"], "exists and holds kept: name another folder, or use --force"),
-        (["out", "--frozen", "none.txt"], "none.txt"),
-        (["out", "--frozen", "blank.txt"], "has no text: one sentence a line is wanted"),
-        (["out", "--frozen", "long.txt"], "this model takes at most 512"),
-        (["out", "-m", "nowhere"], "nowhere"),
-    ],
-)
-def test_wrong_input_is_said_and_nothing_is_written(site, tmp_path, arguments, said):
-    (tmp_path / "file").write_text("x")
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "kept").write_text("x")
-    (tmp_path / "blank.txt").write_text("\n \n")
-    (tmp_path / "long.txt").write_text("word " * 600)
-    found = site(*arguments)
-    assert found.exit_code
-    assert said in str(found.exception)
-    assert not (tmp_path / "out").exists()
-
-
 def test_without_npm_a_clone_says_what_is_missing(site, monkeypatch, tmp_path):
     monkeypatch.setattr(scripts, "PACKED", tmp_path / "none")
     monkeypatch.setenv("PATH", "")

@@ -63,22 +63,3 @@ def test_the_verdict_decides_the_exit_code(fillmask, file, damaged):
     assert "REGRESSION" in {cell["verdict"] for cell in result.json["cells"]}
     assert result.returncode == 3
     assert ": REGRESSION (--fail-on regression)" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("--fail-on", "fail"), 2, "unknown verdict to fail on"),
-        (("--fail-on", "regression", "--table-only"), 2, "leave out --table-only"),
-        (("--fail-on", "regression"), 2, "needs a baseline in the sweep file"),
-        (("--csv", "no/where.csv"), 2, "no folder 'no'"),
-    ],
-)
-def test_bad_input_is_said_before_any_work(fillmask, file, tmp_path, arguments, code, message):
-    if "baseline" in message:
-        file.write_text(file.read_text().replace('baseline = "embedded"', ""))
-    result = fillmask("sweep", file, *arguments)
-    assert result.returncode == code
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert not (tmp_path / "runs").exists()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import fillmask_ui
 from fillmask_ui.cli.main import run
@@ -19,15 +21,20 @@ HERE = Path(__file__).parent
 class Result:
     """What a call came back with."""
 
-    code: int
+    returncode: int
     stdout: str
     stderr: str
 
+    @property
+    def json(self) -> Any:
+        return json.loads(self.stdout)
 
-def call(*arguments: object, stdin: str = "") -> Result:
+
+def call(*arguments: object, stdin: str | bytes = "") -> Result:
     """`fillmask-ui ARGUMENTS`, as the shell would with pipes around it."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
-    given = io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8")
+    content = stdin.encode() if isinstance(stdin, str) else stdin
+    given = io.TextIOWrapper(io.BytesIO(content), "utf-8")
     before = sys.argv, sys.stdin
     sys.argv, sys.stdin = ["fillmask-ui", *map(str, arguments)], given
     code: object = None

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from explore_page import sent
+
 from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import RunStore
 from fillmask_ui.ui.components import answered
@@ -61,25 +63,13 @@ class Page:
 
     def _settled(self, tab: str, function: str, values: Mapping[str, Any]) -> Json:
         until = time.monotonic() + SECONDS
-        asked = _sent(values) if tab == "explore" else values
+        asked = sent(values) if tab == "explore" else values
         while _on_its_way(answer := answered(TABS[tab][function], self._session, asked)):
             assert time.monotonic() < until, answer
             time.sleep(0.01)
         if answer.get("error"):
             answer = {"error": answer["error"]}  # wherever else the page has the same words
         return json.loads(json.dumps(answer, allow_nan=False))
-
-
-def _sent(state: Mapping[str, Any]) -> Json:
-    """What `explore.js` sends for the fields of its state."""
-    asked = {name: own for name, own in state.items() if name not in ("base", "hidden")}
-    if "base" in state:
-        asked["draft"] = {"text": state["base"], "hidden": state.get("hidden", [])}
-    if "example" in asked:
-        place = {"run": asked["run"], "other": asked.pop("run_b", "")}
-        place |= {"example": int(asked.pop("example")), "position": int(asked.pop("token"))}
-        asked["run"] = place | {"side": int(asked.pop("side", "") == "B")}
-    return asked
 
 
 def _on_its_way(answer: Json) -> bool:

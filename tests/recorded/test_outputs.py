@@ -192,7 +192,7 @@ def test_json(name):
     check_json(
         name,
         {
-            "code": result.code,
+            "code": result.returncode,
             "stdout": parsed(result.stdout),
             "stderr": steady(result.stderr).splitlines(),
         },
@@ -201,7 +201,7 @@ def test_json(name):
 
 def test_the_output_file_holds_what_json_prints(tmp_path):
     result = call(*TEXTS, *NOISY, "--json", "-o", tmp_path / "out.json")
-    assert result.code == 0, result.stderr
+    assert result.returncode == 0, result.stderr
     assert (tmp_path / "out.json").read_text("utf-8") == result.stdout
     printed = {"code": 0, "stdout": parsed(result.stdout)}
     check_json("eval-baseline", {**printed, "stderr": ["run @TIME@-table-cross-entropy"]})
@@ -210,7 +210,7 @@ def test_the_output_file_holds_what_json_prints(tmp_path):
 @pytest.mark.parametrize("name", TEXT)
 def test_text(name):
     result = call(*TEXT[name])
-    assert result.code == 0, result.stderr
+    assert result.returncode == 0, result.stderr
     check_text(name, visible_lines(result.stdout))
 
 
@@ -219,7 +219,7 @@ def test_refusals():
     for name, arguments in REFUSED.items():
         result = call(*arguments)
         # A message of two lines or more is typer's usage and error box.
-        found[name] = [result.code, *visible_lines(result.stderr)]
+        found[name] = [result.returncode, *visible_lines(result.stderr)]
     check_json("refused", found)
 
 

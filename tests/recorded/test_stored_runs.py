@@ -55,7 +55,7 @@ def machine(workshop, tmp_path_factory):
         root = tmp_path_factory.mktemp("fresh")
         patch.chdir(workshop)
         patch.setenv("FILLMASK_UI_RUNS", str(root))
-        assert call("eval", "-m", "table", "--dataset", "texts.txt").code == 0
+        assert call("eval", "-m", "table", "--dataset", "texts.txt").returncode == 0
     (path,) = root.glob("*/run.json")
     model = json.loads(path.read_text())["model"]
     return {name: model[name] for name in ("versions", "cpu_features")}
@@ -69,7 +69,7 @@ def test_the_list(stored):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_opens_with_its_figures(stored, name):
     shown = call("runs", "show", name, "--json")
-    assert shown.code == 0, shown.stderr
+    assert shown.returncode == 0, shown.stderr
     check_json(f"runs-show-{name}", parsed(shown.stdout))
     check_text(f"runs-show-{name}", visible_lines(call("runs", "show", name[:8]).stdout))
 
@@ -91,7 +91,7 @@ def test_the_latest_run(stored):
 def test_a_stopped_run_goes_on_to_the_same_figures(stored, machine, name):
     as_if_written_here(stored / name, machine)
     resumed = call("eval", "--resume", name, "--json")
-    assert resumed.code == 0, resumed.stderr
+    assert resumed.returncode == 0, resumed.stderr
     check_json(f"resumed-{name}", parsed(resumed.stdout))
     again = call("eval", "--resume", name, "--json")
     assert "is done already" in again.stderr
@@ -120,7 +120,7 @@ def test_other_versions_do_not_go_on(stored):
     values["model"]["versions"]["onnxruntime"] = "0.1"
     path.write_text(json.dumps(values))
     refused = call("eval", "--resume", STOPPED)
-    assert refused.code == 1
+    assert refused.returncode == 1
     assert "the model is not the one that the run has: versions was" in refused.stderr
 
 
@@ -136,9 +136,9 @@ def test_a_quantized_model_does_not_go_on_by_another_protocol(stored, machine):
     as_if_written_here(stored / STOPPED, machine)
     quantized(stored / STOPPED)
     refused = call("eval", "--resume", STOPPED)
-    assert refused.code == 1
+    assert refused.returncode == 1
     assert "measures a quantized model by protocol 1" in refused.stderr
-    assert call("runs", "show", STOPPED).code == 0
+    assert call("runs", "show", STOPPED).returncode == 0
     quantized(stored / SHELL)  # which is done
     assert "is done already" in call("eval", "--resume", SHELL).stderr
 
@@ -148,7 +148,7 @@ def test_a_run_of_today_compares_with_one_of_before(stored):
     fresh = call(
         *("eval", "-m", "noisy", "--dataset", "texts.txt", "--batch-tokens", "7", "--json")
     )
-    assert fresh.code == 0, fresh.stderr
+    assert fresh.returncode == 0, fresh.stderr
     name = json.loads(fresh.stdout)["run"]
     compared = parsed(call("runs", "compare", SHELL, name, "--json").stdout)
     before = parsed(call("runs", "compare", SHELL, PYTHON, "--json").stdout)
@@ -156,9 +156,9 @@ def test_a_run_of_today_compares_with_one_of_before(stored):
     assert differing([before[0] | names], [compared[0] | names]) == []
     quantized(stored / SHELL)
     refused = call("runs", "compare", SHELL, name)
-    assert refused.code == 1
+    assert refused.returncode == 1
     assert f"the runs measured different things: {SHELL} has " in refused.stderr
-    assert call("runs", "compare", SHELL, PYTHON).code == 0  # both are of before
+    assert call("runs", "compare", SHELL, PYTHON).returncode == 0  # both are of before
 
 
 def test_changed_texts_do_not_go_on(stored, machine, workshop, tmp_path, monkeypatch):
@@ -170,7 +170,7 @@ def test_changed_texts_do_not_go_on(stored, machine, workshop, tmp_path, monkeyp
     (place / "texts.txt").write_text((workshop / "texts.txt").read_text() + "one more\n")
     monkeypatch.chdir(place)
     refused = call("eval", "--resume", PAGE)
-    assert refused.code == 1
+    assert refused.returncode == 1
     assert f"the texts had 33 rows when run {PAGE} began and have 34 now" in refused.stderr
 
 
@@ -179,7 +179,7 @@ def test_a_run_from_python_goes_on_there(stored):
     values = json.loads(path.read_text())
     path.write_text(json.dumps({**values, "state": "stopped", "result": None}))
     refused = call("eval", "--resume", PYTHON)
-    assert refused.code == 1
+    assert refused.returncode == 1
     assert "does not say how its model and texts were asked for" in refused.stderr
 
 
@@ -187,7 +187,7 @@ def test_two_runs_compare(stored):
     check_json("runs-compare", parsed(call("runs", "compare", SHELL, PYTHON, "--json").stdout))
     check_text("runs-compare", visible_lines(call("runs", "compare", SHELL, PYTHON).stdout))
     refused = call("runs", "compare", SHELL, PAGE)
-    assert refused.code == 1
+    assert refused.returncode == 1
     assert "the runs measured different things" in refused.stderr
 
 
@@ -207,7 +207,7 @@ def test_a_run_is_exported(stored, name, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_is_reported(stored, name, tmp_path):
     page = tmp_path / "report.html"
-    assert call("report", name, "-o", page).code == 0
+    assert call("report", name, "-o", page).returncode == 0
     check_text(f"report-{name}", page_lines(page.read_text("utf-8")))
 
 

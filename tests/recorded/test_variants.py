@@ -49,7 +49,7 @@ def printed(*arguments: Any, root: Path, also: Sequence[str] = ()) -> dict[str, 
     result = call(*arguments, "--json")
     out, error = (named(text, root) for text in (result.stdout, result.stderr))
     return {
-        "code": result.code,
+        "code": result.returncode,
         "stdout": anywhere(parsed(out), also=tuple(also)),
         "stderr": visible_lines(error),
     }
@@ -70,7 +70,7 @@ def broken(workshop, tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(workshop)
         made = call("quantize", "table", "-o", root, "--scheme", "int8-tensor", "--no-measure")
-    assert made.code == 0, made.stderr
+    assert made.returncode == 0, made.stderr
     (path,) = root.glob("onnx/*_int8_tensor.onnx")
     graph = onnx.load(path)
     (scale,) = (each for each in graph.graph.initializer if each.name == "table_left_scale")
