@@ -13,7 +13,7 @@ from table_model import TableModel, letter_vocabulary, sample_texts
 from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.evaluate import evaluate_form, view
+from fillmask_ui.ui.evaluate import evaluate_form
 from fillmask_ui.ui.evaluate.evaluate_form import UPLOAD
 from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs
 from fillmask_ui.ui.session import Session
@@ -77,10 +77,10 @@ def upload(folder, texts=TEXTS, name="texts.txt"):
 
 
 @functools.cache
-def opened_controls(*, public=False):
+def opened_controls():
     """The controls of the page as it opens; a table model is its default."""
     with gr.Blocks():
-        return evaluate_form.build(evaluation_jobs(None, public=public).session)
+        return evaluate_form.build(evaluation_jobs(None).session)
 
 
 def form(**choices):
@@ -103,16 +103,6 @@ def finish(job):
     return job.poll()
 
 
-def shown(page_jobs):
-    """Every update of a page until its job has ended."""
-    ended = False
-    while not ended:
-        if status := page_jobs.news():
-            ended = status.ended
-            yield view.told(page_jobs, status)
-        time.sleep(0.005)
-
-
 def until(condition, seconds=30.0):
     end = time.monotonic() + seconds
     while not condition():
@@ -120,10 +110,10 @@ def until(condition, seconds=30.0):
         time.sleep(0.01)
 
 
-def direct(config=None, baseline=None, model=None):
+def direct(config=None):
     """The same evaluation without a page."""
     config = config or EvaluationConfig()
-    rows = list(evaluate(model or TableModel(1), TEXTS, config, baseline=baseline))
+    rows = list(evaluate(TableModel(1), TEXTS, config))
     return summarize(rows, config=config, vocabulary_size=TableModel(1).signature.vocabulary_size)
 
 
@@ -132,9 +122,5 @@ def begun(page_jobs, folder, **choices):
 
 
 def rows_of(baseline=None, config=None, model=None, texts=TEXTS):
-    rows = evaluate_rows(model or TableModel(1), texts, config, baseline)
+    rows = evaluate(model or TableModel(1), texts, config, baseline=baseline)
     return [row for row in rows if hasattr(row, "scores")]
-
-
-def evaluate_rows(model, texts, config, baseline):
-    return list(evaluate(model, texts, config, baseline=baseline))

@@ -1,11 +1,8 @@
 """The page as a whole: what it loads, what it opens, how it starts."""
 
 import json
-import os
 import re
 import runpy
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
@@ -35,33 +32,6 @@ def test_the_space_has_its_page_at_the_top_of_app_py():
     assert isinstance(runpy.run_path(str(ROOT / "app.py"))["demo"], gr.Blocks)
 
 
-def test_the_page_starts_while_the_cores_are_busy(store):
-    """Gradio, which asks it for 3 s, would wait longer if it wrote the whole page for that."""
-    demo, burning = build_app(store, "table"), []
-    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
-
-    async def burn():
-        burning.extend(
-            subprocess.Popen([sys.executable, "-ISc", "while True: pass"]) for _ in range(60)
-        )
-
-    demo.extra_startup_events.append(burn)  # once the server listens, before it is asked
-    try:
-        if cores:  # two, however many there are; later threads and processes have the same
-            os.sched_setaffinity(0, [*cores][:2])
-        with serving(demo) as url:
-            assert urllib.request.urlopen(urllib.request.Request(url, method="HEAD")).status == 200
-            for process in burning:
-                process.kill()
-            assert len(burning) == 60
-            assert b"</gradio-app>" in urllib.request.urlopen(url).read()
-    finally:
-        for process in burning:
-            process.kill()
-        if cores:
-            os.sched_setaffinity(0, cores)
-
-
 def test_a_page_that_answers_late_is_waited_for(store, monkeypatch):
     monkeypatch.setattr(networking, "url_ok", lambda url: False)  # as Gradio asks
     late = iter([False, False, True])
@@ -87,15 +57,6 @@ def test_a_public_page_is_hardened(store):
     assert options["max_threads"] <= 16
     assert "allowed_paths" not in options
     assert "share" not in options
-
-
-def test_the_theme_asks_no_foreign_host():
-    options = launch_options()
-    files = options["app_kwargs"]["middleware"][-1]
-    css = options["theme"]._get_theme_css() + "".join(
-        files.cls(None, **files.kwargs).files.values()
-    )
-    assert "http" not in css.replace("http://www.w3.org/", "")
 
 
 def test_a_default_model_that_cannot_load_is_said_on_the_page_and_stops_nothing():

@@ -5,11 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from evaluate_page import (
-    form,
-    upload,
-    uploaded,
-)
+from evaluate_page import form, upload, uploaded
 from table_model import TableModel
 
 from fillmask_ui.errors import FillmaskError
@@ -25,7 +21,6 @@ from fillmask_ui.ui.evaluate.evaluate_form import (
     plan_of,
 )
 from fillmask_ui.ui.evaluate.uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload, pasted_text
-from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
 
 def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path):
@@ -35,22 +30,6 @@ def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path)
     assert (plan.model, plan.baseline) == (ModelChoice("embedded"), None)
     assert str(plan.texts()["signature"]) == "texts:embedded|samples:100|shuffle:42"
     assert plan.choices() == {"model": asdict(ModelChoice("embedded")), "baseline": None}
-
-
-@pytest.mark.parametrize(
-    ("metric", "wanted"),
-    [
-        ("pseudo-perplexity", {"within_word": True}),
-        ("suffix", {"suffix_tokens": 3}),
-        ("uniform", {}),
-        ("unmasking", {"hidden_share": 0.3, "decoding": UnmaskingOptions(top_k=4)}),
-    ],
-)
-def test_a_metric_takes_its_own_options_and_leaves_those_of_others(tmp_path, metric, wanted):
-    of_all = {"within_word": True, "suffix_tokens": 3, "probability": 0.5}
-    choices = form(metric=metric, hidden_share=0.3, top_k=4, **of_all)
-    config = plan_of(choices, tmp_path).config
-    assert config == EvaluationConfig(metric, **wanted)
 
 
 def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path):

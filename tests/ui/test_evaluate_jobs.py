@@ -168,18 +168,6 @@ def test_cancel_while_ray_starts_leaves_nothing_behind(tmp_path, engine):
     assert page_jobs.runs() == {}
 
 
-def test_a_new_page_takes_up_what_no_page_shows(tmp_path, known, monkeypatch):
-    all_jobs = evaluation_jobs(tmp_path / "runs", known=known)
-    job = begun(all_jobs.arrive("before", "ann", "tab1"), tmp_path, **PSEUDO)
-    assert known["table"].reached.wait(30)
-    assert job.followed
-    assert all_jobs.arrive("second", "bob", "tab2").take_up() is None
-    monkeypatch.setattr(jobs, "FOLLOWED_SECONDS", 0.0)
-    assert all_jobs.arrive("third", "bob", "tab3").take_up() is job
-    go_on(known)
-    assert finish(job).state == "done"
-
-
 def test_on_a_public_page_a_stranger_finds_nothing(tmp_path, known, monkeypatch):
     monkeypatch.setattr(jobs, "FOLLOWED_SECONDS", 0.0)
     all_jobs = evaluation_jobs(tmp_path / "runs", public=True, known=known)

@@ -1,26 +1,15 @@
-"""Charts of an evaluation: the numbers of the rows, whatever the data."""
+"""Charts of an evaluation: the numbers of the rows, in colours that can be seen."""
 
 import json
 
 import numpy as np
 import pytest
-from table_model import TableModel, sample_texts
+from evaluate_page import rows_of
 
-from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.evaluation import EvaluationConfig, summarize
 from fillmask_ui.show import charts as plots
+from fillmask_ui.show.charts.chart import CANDIDATE, LOSS, MUTED, REFERENCE
 from fillmask_ui.ui.evaluate.result_view import TokenFilter, find_tokens
-
-TEXTS = sample_texts(120, seed=3)
-PSEUDO = EvaluationConfig("pseudo-perplexity")
-
-
-def rows_of(model=None, baseline=None, config=None, texts=TEXTS):
-    return list(evaluate(model or TableModel(1), texts, config, baseline=baseline))
-
-
-@pytest.fixture(scope="module")
-def pair():
-    return [row for row in rows_of(baseline=TableModel(1, noise=0.4)) if hasattr(row, "scores")]
 
 
 def losses(rows, which="scores"):
@@ -57,7 +46,7 @@ def test_the_histogram_counts_every_token_as_numpy_does(pair, which):
 
 def test_a_click_on_a_bar_finds_what_the_bar_counts():
     """Also at both ends, beyond which a few tokens lie."""
-    rows = [row for row in rows_of(config=PSEUDO) if hasattr(row, "scores")]
+    rows = rows_of(config=EvaluationConfig("pseudo-perplexity"))
     for row in rows:
         row.scores.nll_nats[:] += 3
     rows[0].scores.nll_nats[0], rows[1].scores.nll_nats[0] = 0.33, 33.3
@@ -80,3 +69,18 @@ def test_the_distribution_function_is_that_of_the_sorted_losses(pair):
     for share, loss, _ in found.table.rows:
         expected = np.quantile(own, share, method="inverted_cdf")
         assert loss == pytest.approx(expected, abs=0.021)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_can_be_seen_on_both_backgrounds(theme):
+    """WCAG 2.2, criterion 1.4.11: graphics need a contrast of 3 to 1."""
+
+    def luminance(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    background = luminance({"light": "#fafaf9", "dark": "#171513"}[theme])
+    for colour in (REFERENCE, CANDIDATE, LOSS, MUTED):
+        high, low = sorted((luminance(colour), background), reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= 3

@@ -6,10 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from evaluate_page import (
-    evaluate_rows,
-    rows_of,
-)
+from evaluate_page import rows_of
 from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
@@ -43,7 +40,7 @@ def evil_rows():
     model = TableModel(vocabulary=vocabulary)
     model.signature = replace(model.signature, name=EVIL)
     text = f"the <b> {EVIL} cat"
-    rows = evaluate_rows(model, [text] * 3, EvaluationConfig("pseudo-perplexity"), model)
+    rows = rows_of(model, EvaluationConfig("pseudo-perplexity"), model, [text] * 3)
     return model, rows
 
 
@@ -140,17 +137,6 @@ def flat(rows):
         losses, best = (row.scores.nll_nats, row.baseline.nll_nats), row.scores.top_ids
         places = ([row.id] * len(row.cols), row.cols)
         yield from zip(*losses, best, row.baseline.top_ids, *places, strict=True)
-
-
-@pytest.mark.parametrize("choice", [TokenFilter(), TokenFilter(low=2.0, high=3.5)])
-def test_the_worst_tokens_are_those_of_a_plain_sort(pair, choice):
-    found = find_tokens(pair, choice)
-    fitting = [t for t in flat(pair) if choice.low <= t[0] < choice.high]
-    expected = sorted(fitting, key=lambda t: (-t[0], t[4], t[5]))[: result_view.SHOWN]
-    assert found.count == len(fitting)
-    assert [(t.id, t.position, t.nll_nats) for t in found.tokens] == [
-        (t[4], t[5], t[0]) for t in expected
-    ]
 
 
 @pytest.mark.parametrize("saw", ["", *KINDS])

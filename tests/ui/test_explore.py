@@ -1,51 +1,26 @@
 """The Explore tab, from plain inputs: answers, tables, files; text is always text."""
 
-import math
 import re
-from dataclasses import replace
 
-import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from page_tags import Tags
-from table_model import SPECIAL, TableModel, TableVocabulary
+from table_model import TableModel
 
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling import fill, score_candidate_at, score_candidates
 from fillmask_ui.models import ModelStore
-from fillmask_ui.records import ScoredPart, ScoredWord
 from fillmask_ui.show.render import _ENVIRONMENT
-from fillmask_ui.ui import components
 from fillmask_ui.ui.components import answered
-from fillmask_ui.ui.explore import explore_modes, prediction_view, sentence_strip
+from fillmask_ui.ui.explore import explore_modes
 from fillmask_ui.ui.explore.explore_modes import ALL_TOKENS, download
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.prediction_view import answer
-from fillmask_ui.ui.explore.sentence_strip import Draft
 from fillmask_ui.ui.session import Session
 
 TEXT = "the cat [MASK] on the mat."
 TWO = "the [MASK] sat on the [MASK]."
-
-
-def test_the_loss_of_a_hidden_word_is_torchs_cross_entropy(session):
-    """Checked against torch.nn.functional.cross_entropy on the model's logits."""
-    draft = Draft(TEXT, ("sat",))
-    found = answer(session, Question(TEXT, draft=draft))
-    model = TableModel()
-    encoding = model.vocabulary.encode(TEXT)
-    position = encoding.ids.index(model.vocabulary.mask_id)
-    ids = np.array([encoding.ids])
-    logits = model.logits_at(ids, np.ones_like(ids), np.array([0]), np.array([position]))
-    loss = torch.nn.functional.cross_entropy(
-        torch.tensor(logits, dtype=torch.float64), torch.tensor([model.vocabulary.ids["sat"]])
-    )
-    assert f"loss {float(loss):.3f} nats" in found.html["stats"]
-    in_bits = answer(session, Question(TEXT, draft=draft, unit="bits"))
-    assert f"loss {float(loss) / math.log(2):.3f} bits" in in_bits.html["stats"]
-    assert "sat (hidden word)" in found.html["scored"]
 
 
 def test_a_public_page_loads_only_what_it_offers():
@@ -113,34 +88,6 @@ def test_a_file_of_all_tokens_has_fewer_masks_on_a_public_page(monkeypatch):
         download(public, Question(f"{TWO} {TWO}", label=ALL_TOKENS))
     monkeypatch.setattr(explore_modes, "PUBLIC_LINES", 1)
     assert download(public, Question(TEXT, label=ALL_TOKENS))["text"]
-
-
-EVIL = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>${alert(3)}{{value}}'&amp;"
-
-
-def all_html():
-    model = TableModel(vocabulary=TableVocabulary((*SPECIAL, EVIL, "<b>", "the", ".", "##<i>")))
-    filling = fill(model, f"the [MASK] {EVIL} [MASK].", top_k=None, candidates=["the"])
-    draft = Draft(filling.encoding.text, (EVIL, None))
-    scored = ScoredWord(EVIL, 1.0, math.exp(-1), None, (ScoredPart(1, EVIL, 0.5),) * 2)
-    yield sentence_strip.strip_html(draft, filling.encoding, model.vocabulary, filling)
-    asked = replace(filling.masks[0], scored=(scored,))
-    filling = replace(filling, masks=(asked, filling.masks[1]))
-    for unit in ("nats", "bits"):
-        question = Question("", unit=unit)
-        shown = prediction_view.mask_html(filling, model, question=question, hidden=scored)
-        yield from shown.values()
-        yield prediction_view.joint_html(filling, unit)
-    yield components.notice_html("error", EVIL)
-
-
-def test_text_of_others_is_never_markup():
-    found = list(all_html())
-    assert any("&lt;script&gt;" in source for source in found)
-    for source in found:
-        tags = Tags(source)
-        assert not tags.names & {"script", "img", "b", "i"}, source
-        assert not {name for name in tags.attributes if name.startswith("on")}
 
 
 def text_html(text: str) -> str:

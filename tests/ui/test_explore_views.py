@@ -4,53 +4,18 @@ What each shows for small models is recorded in `tests/recorded`; here is what a
 """
 
 import json
-import math
 import re
 
 import pytest
-import torch
 from explore_page import asked, session_of
 from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
-from fillmask_ui.filling import fill, score_candidate_at
-from fillmask_ui.filling.guesses import parse_guesses
-from fillmask_ui.show.drawing import bars_of
-from fillmask_ui.ui.explore import guess_view
 from fillmask_ui.ui.explore.explore_modes import SERVED
 
 TEXT = "the old cat walked on the red mat, and ran."
 MASKED = "the [MASK] sat on the mat."
 SENTENCES = ["the old cat sat on the mat .", "the dog ran .", "too short .", "a red [MASK] dog ."]
-
-
-def bars(model, *, top_k=4, words=(), hidden=None):
-    filling = fill(model, MASKED, top_k=top_k, candidates=words)
-    truth = None if hidden is None else score_candidate_at(model, MASKED, hidden, 0)
-    size = filling.signature.vocabulary_size
-    return filling, bars_of(filling.masks[0], 0, model.vocabulary, size, truth)
-
-
-def test_bars_are_the_probabilities_best_first_and_add_up_to_one():
-    model = TableModel()
-    everything = fill(model, MASKED, top_k=None).masks[0].candidates
-    far = next(c for c in everything[10:] if c.word.isalpha() and not c.token.startswith("##"))
-    filling, found = bars(model, words=["walked", everything[0].word], hidden=far.word)
-    first = filling.masks[0].candidates
-    (hidden,) = [bar for bar in found if bar.kind == "hidden"]
-    own = [bar for bar in found if bar.key and bar is not hidden]
-    assert [bar.key for bar in own] == [f"0:{c.token_id}" for c in first]
-    assert [bar.probability for bar in own] == [c.probability for c in first]
-    assert (hidden.word, f"rank {far.rank}" in hidden.note) == (far.word, True)
-    assert hidden.probability == pytest.approx(far.probability)
-    # A word of several tokens is another event, and takes nothing from the rest.
-    (several,) = [bar for bar in found if bar.note == "2 tokens"]
-    assert (several.word, several.kind, several.key) == ("walked", "asked", "")
-    one_event = sum(bar.probability for bar in found if bar is not several)
-    assert math.isclose(one_event, 1.0, abs_tol=1e-12)
-    assert [bar.word for bar in found].count(first[0].word) == 1
-    _, twice = bars(model, words=["walked"], hidden="walked")
-    assert [bar.kind for bar in twice if bar.word == "walked"] == ["hidden"]
 
 
 def test_a_public_page_compares_what_it_offers():
@@ -99,9 +64,12 @@ def test_tokens_and_names_are_never_markup():
     session = session_of(table=evil, noisy=evil)
     text = 'the <script> cat sat "><img onerror=alert(1)>'
     state = {"text": text, "compare": "noisy", "sentences": [text, "the <b>cat</b> sat on the mat"]}
-    state |= {"other": f"a {text} [MASK]", "guesses": "<script> 3, cat", "truth": "<script>"}
-    for name in ("surprise", "apart", "mattered", "pair", "compared", "parting", "guess"):
-        masked = {} if name in ("surprise", "apart", "parting") else {"text": f"{text} [MASK]"}
+    masks = "[MASK] [MASK]"
+    state |= {"other": f"a {text} {masks}", "guesses": "<script> 3, cat", "truth": "<script>"}
+    state["words"] = "<b>, <script>"
+    whole = ("surprise", "apart", "parting")
+    for name in (*whole, "answer", "joint", "mattered", "pair", "compared", "guess"):
+        masked = {} if name in whole else {"text": f"{text} {masks}"}
         found = asked(SERVED[name], session, {**state, **masked})
         assert not found.get("error"), (name, found)
         pieces = re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(found.get("html", found)))
@@ -109,30 +77,3 @@ def test_tokens_and_names_are_never_markup():
             tags = Tags(json.loads(f'"{piece}"')) if "fm-" in piece else Tags("")
             assert not tags.names & {"script", "img"}, name
             assert not {own for own in tags.attributes if own.startswith("on")}
-
-
-def guessed(typed):
-    return guess_view.compare(session_of(), TableModel(), MASKED, parse_guesses(typed), "cat")
-
-
-def test_a_class_beside_the_model():
-    """The model's probabilities by torch's softmax, those of the class by hand."""
-    model = TableModel()
-    ids = model.vocabulary.encode(MASKED).ids
-    logits = model.left[ids[1]] + model.right[ids[3]] + model.own[model.vocabulary.mask_id]
-    probabilities = torch.softmax(torch.tensor(logits).double(), 0)
-    found = guessed("cat 12, dog 5, river")
-    assert found.losses.people == pytest.approx(math.log(1.5))
-    truth = -math.log(probabilities[model.vocabulary.ids["cat"]])
-    assert found.losses.model == pytest.approx(truth)
-    # The true word comes first, then guesses, then what the model lists and nobody guessed.
-    words = guessed("river, dog 5, CAT 2, walking").words
-    assert [own.word for own in words[:4]] == ["cat", "dog", "river", "walking"]
-    assert [own.asked for own in words[:4]] == [True, False, False, False]
-    shares = [own.probability for own in words[:4]]
-    assert shares == pytest.approx([2 / 9, 5 / 9, 1 / 9, 1 / 9])
-    assert words[4].other_probability == pytest.approx(max(probabilities).item())
-    whole_words = sum(own.other_probability for own in words if own.word != "walking")
-    assert whole_words == pytest.approx(1)
-    chained = score_candidate_at(model, MASKED, "walking", 0)
-    assert words[3].other_probability == pytest.approx(chained.probability)

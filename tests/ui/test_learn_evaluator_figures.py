@@ -4,15 +4,14 @@ import re
 from functools import partial
 
 import pytest
-from lesson_figures import FIGURES, cells, show_figure, text_of
+from lesson_figures import FIGURES, show_figure
 from page_tags import Tags
 from table_model import TableModel, letter_vocabulary
 
-from fillmask_ui import layers, load_model
+from fillmask_ui import load_model
 from fillmask_ui.lessons import chapters
 from fillmask_ui.lessons.masked_text import mask_text
 from fillmask_ui.models import ModelStore
-from fillmask_ui.show.numbers import percent
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.learn import uncertainty_figures
 from fillmask_ui.ui.learn.learn_figures import figure
@@ -128,19 +127,3 @@ def test_own_sentences_of_three_senses(embedded):
     assert "▲" in shown.pieces["matrix"]
     point = embedded("sense_map", word="bank", sentences=lines).pieces["map"]
     assert "bank" in re.search(r'role="img" aria-label="([^"]*)"', point)[1]
-
-
-def test_the_layers_of_a_sentence_are_those_of_python(embedded):
-    text = "She put the money in the [MASK]."
-    shown = embedded("layer_lens", masked=text, hidden="bank").pieces["lens"]
-    (mask,) = layers(embedded.args[1], text, word="bank").positions
-    wanted = [
-        [
-            str(own.layer),
-            f"{own.candidates[0].word} {percent(own.candidates[0].probability)}",
-            percent(own.true.probability),
-        ]
-        for own in reversed(mask.layers)
-    ]
-    assert cells(shown) == wanted
-    assert "probability of bank" in text_of(shown)

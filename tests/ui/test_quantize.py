@@ -12,7 +12,7 @@ from fillmask_ui.models import ModelStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.measure_variants import BASELINE
 from fillmask_ui.quantizing.variant_store import Recipe, VariantStore
-from fillmask_ui.ui import components, page
+from fillmask_ui.ui import components
 from fillmask_ui.ui.quantize import quantize_job, variant_view
 from fillmask_ui.ui.quantize.quantize_job import CALIBRATION_TEXTS, perform, read_order
 from fillmask_ui.ui.quantize.tab import QuantizeRuns
@@ -212,8 +212,3 @@ def test_a_run_is_found_again_by_its_page_and_stopped_at_its_next_step(
     # The next run has its turn.
     again = runs.begin(second, **VALUES | {"model": folder})
     assert ended(again).state == "done" and len(home.variants()) == 1
-
-
-def test_a_public_page_has_no_such_tab():
-    assert "quantize" in [name for name, _, _ in page.tabs_of(public=False)]
-    assert "quantize" not in [name for name, _, _ in page.tabs_of(public=True)]

@@ -11,11 +11,7 @@ from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
 from fillmask_ui.ui.evaluate.result_view import side_by_side_html
 from fillmask_ui.ui.explore.explore_modes import SERVED
-from fillmask_ui.ui.run_tokens import (
-    compared_readings,
-    reading_values,
-    replayed,
-)
+from fillmask_ui.ui.run_tokens import compared_readings, reading_values, replayed
 
 
 def answer(session, state):
@@ -42,33 +38,6 @@ def test_every_token_has_the_figures_of_the_run_to_the_last_digit(tmp_path, conf
             assert best["id"] == row.scores.top_ids[entry]
             assert best["probability"] == row.scores.top_probabilities[entry]
             assert f"{row.scores.nll_nats[entry]:.4f} nats" in found["html"]["strip"]
-
-
-def test_the_model_reads_the_words_that_were_planted(tmp_path):
-    session, model = session_of(tmp_path), TableModel(1)
-    rows, link = recorded(tmp_path)
-    row = rows[0]
-    seen = row.ids.copy()
-    seen[row.cols] = row.shown_ids
-    planted = next(i for i, kind in enumerate(row.kinds) if kind == 1)
-    position = int(row.cols[planted])
-    found = answer(session, {**link, "token": str(position)})
-    expected = nll_at(model, seen, position, row.true_ids[planted])
-    assert found["truth"]["nll_nats"] == pytest.approx(expected, abs=1e-6)
-    word = model.vocabulary.word(int(row.shown_ids[planted]))
-    true = model.vocabulary.word(int(row.true_ids[planted]))
-    assert f"read “{word}”, planted; the true word is “{true}”" in found["html"]["replay"]
-    assert f"planted in place of “{true}”" in found["html"]["strip"]
-    # All that is hidden can be chosen, and nothing else.
-    strip = found["html"]["strip"]
-    assert strip.count("<button") == len(row.cols)
-    assert strip.count('aria-pressed="true"') == 1
-    assert f'data-token="{position}"' in strip
-    # The box holds the sentence with this token hidden, under the model of the run.
-    start, end = row.spans[planted]
-    assert found["set"]["model"] == "table"
-    assert found["text"] == found["set"]["text"] == found["base"]
-    assert found["text"] == row.text[:start] + "[MASK]" + row.text[end:]
 
 
 def test_on_a_public_page_runs_are_their_makers_alone(tmp_path):

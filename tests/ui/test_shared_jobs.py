@@ -40,32 +40,6 @@ def test_slow_work_says_what_it_does():
     assert finished(jobs, "a", work) == "done"
 
 
-def test_one_job_runs_at_a_time_and_each_gives_its_own():
-    jobs, running, most = in_turn(), [], []
-
-    def work(number):
-        def run(report):
-            running.append(number)
-            most.append(len(running))
-            time.sleep(0.05)
-            running.remove(number)
-            return number
-
-        return run
-
-    threads = [
-        threading.Thread(target=lambda n=n: results.append(finished(jobs, n, work(n))))
-        for n in range(4)
-    ]
-    results = []
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(results) == [0, 1, 2, 3]
-    assert set(most) == {1}
-
-
 def test_what_nobody_asks_about_ends_and_is_begun_anew_for_whoever_comes():
     jobs, ended = in_turn(patience_seconds=0.6), threading.Event()
 

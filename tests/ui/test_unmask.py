@@ -4,14 +4,7 @@ import pytest
 
 from fillmask_ui.models import load_model
 from fillmask_ui.options import options_of
-from fillmask_ui.ui.unmask.unmask_view import (
-    PLAIN,
-    SIDES,
-    TEXT,
-    config_of,
-    controls,
-    written,
-)
+from fillmask_ui.ui.unmask.unmask_view import PLAIN, SIDES, TEXT, config_of, controls, written
 from fillmask_ui.unmasking import UnmaskingConfig, finish
 
 
