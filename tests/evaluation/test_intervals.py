@@ -1,44 +1,17 @@
 """statistics against scipy and against simulated truth."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from fillmask_ui import intervals
-from fillmask_ui.intervals import (
-    Interval,
-    RatioMoments,
-    judge,
-    ratio_interval,
-    share_interval,
-)
+from fillmask_ui.intervals import Interval, RatioMoments, judge, ratio_interval, share_interval
 
 
-def draw_texts(rng, count):
-    """Losses as evaluations show them: texts of unlike length and difficulty, skewed tokens."""
-    lengths = np.clip(rng.lognormal(3.6, 0.8, count).astype(int), 3, 500)
-    tokens = np.maximum(1, rng.binomial(lengths, 0.15))
-    difficulty = rng.gamma(4, 0.25, count)
-    # A sum of n gamma(0.6) tokens is gamma(0.6 n); its mean is 2.1 nats a token.
-    return rng.gamma(0.6 * tokens, 3.5 * difficulty), tokens
-
-
-TRUTH = 0.6 * 3.5  # E[x] / E[n], as difficulty has mean 1 and is independent of length
-
-
-def linearised(x, n, *, positive=False):
-    return RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval(positive=positive)
-
-
-@pytest.mark.parametrize("interval_of", [linearised, partial(linearised, positive=True)])
-def test_intervals_cover_the_truth(interval_of):
-    """95 % intervals cover between 93 % and 97 % of the time."""
-    rng = np.random.default_rng(21)
-    found = (interval_of(*draw_texts(rng, 300)) for _ in range(1500))
-    assert 0.93 <= np.mean([own.low <= TRUTH <= own.high for own in found]) <= 0.97
+def linearised(x, n):
+    return RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval()
 
 
 def test_bootstrap_equals_scipy_for_texts_of_equal_length():
@@ -59,13 +32,6 @@ def test_linearised_interval_equals_students_t_for_equal_lengths():
     assert (interval.low, interval.high) == pytest.approx(expected, rel=1e-9)
 
 
-def test_an_interval_of_a_positive_quantity_is_positive_and_of_its_logarithm_symmetric():
-    x, n = np.array([0.1, 2.0, 0.2]), np.ones(3)
-    interval = linearised(x, n, positive=True)
-    assert linearised(x, n).low < 0 < interval.low
-    assert interval.high / x.mean() == pytest.approx(x.mean() / interval.low)
-
-
 def test_small_and_broken_samples():
     """Few texts take the linearised interval, one or an infinite loss none; nothing is exact."""
     x, n = np.array([1.0, 3.0, 2.0]), np.array([1.0, 2.0, 2.0])
@@ -74,7 +40,7 @@ def test_small_and_broken_samples():
     assert (interval.low, interval.high) == pytest.approx((wanted.low, wanted.high))
     for few in ([], [1.0], [1.0, math.inf]):
         assert ratio_interval(np.array(few), np.ones(len(few))) is None
-    _, n = draw_texts(np.random.default_rng(0), 80)
+    n = np.arange(1.0, 81.0)
     assert ratio_interval(np.zeros(80), n) == Interval(0.0, 0.0, "linearised-t")
     same = ratio_interval(n, n)
     assert same.low == same.high == 1.0

@@ -1,4 +1,4 @@
-"""Plans: every choice there and back, the words of older runs, and the one way to perform them."""
+"""Plans: every choice there and back, and models that do not compare."""
 
 import json
 
@@ -10,7 +10,7 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.runs import Plan, perform, perform_rest
+from fillmask_ui.runs import Plan, perform
 from fillmask_ui.runs.info import RunInfo
 from fillmask_ui.texts import TextSource
 from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
@@ -63,43 +63,9 @@ def test_a_folder_can_stay_out_of_the_signature(tmp_path, monkeypatch):
         assert plan.texts()["where"] == where
 
 
-@pytest.fixture
-def plan(tmp_path):
-    texts = tmp_path / "texts.txt"
-    lines = ["the cat sat on the mat.", "", *["a dog ran under the old house."] * 6]
-    texts.write_text("\n".join(lines), "utf-8")
-    source = TextSource("file", str(texts))
-    return Plan(ModelChoice("own"), ModelChoice("base"), EvaluationConfig(seed=2), source)
-
-
-MODELS = {"own": TableModel(seed=1, noise=0.2), "base": TableModel(seed=1)}
-
-
-def load(choice):
-    return MODELS[choice.reference]
-
-
-def test_a_closed_run_goes_on_to_the_same_figures(plan, store):
-    all_steps = list(perform(plan, store, load))
-    first, whole = all_steps[0], all_steps[-1]
-    rows = [row for step in all_steps for row in step.rows]
-    assert (len(first.rows), first.through) == (0, 0)
-    assert len({row.id for row in rows}) == len(rows) == whole.through == whole.expected == 8
-    assert whole.info.state == "done"
-    assert store.open("latest").summary().to_dict() == whole.info.result
-    steps = perform(plan, store, load)
-    while not next(steps).rows:
-        pass
-    steps.close()
-    name = store.names()[-1]
-    assert store.open(name).info.state == "stopped"
-    rest = list(perform_rest(name, store, load))
-    assert rest[0].through > 0
-    assert rest[-1].info.result == whole.info.result
-    (done,) = perform_rest(name, store, load)
-    assert done.info.state == "done"
-    # Models that do not compare leave no run.
-    before, other = store.names(), TableModel(seed=1, vocabulary=letter_vocabulary())
+def test_models_that_do_not_compare_leave_no_run(store):
+    models = {"own": TableModel(1), "other": TableModel(1, vocabulary=letter_vocabulary())}
+    plan = Plan(ModelChoice("own"), ModelChoice("other"))
     with pytest.raises(OptionError, match="different tokenizers"):
-        next(perform(plan, store, {plan.model: MODELS["own"], plan.baseline: other}.__getitem__))
-    assert store.names() == before
+        next(perform(plan, store, lambda choice: models[choice.reference]))
+    assert store.names() == []

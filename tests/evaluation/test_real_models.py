@@ -7,7 +7,7 @@ from tiny_models import SENTENCES, quiet
 from torch.nn.functional import cross_entropy
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
-from fillmask_ui.masking import MaskRecipe, word_starts
+from fillmask_ui.masking import word_starts
 from fillmask_ui.models import load_model
 from fillmask_ui.runs.collator_masks import CollatorMasks
 
@@ -87,15 +87,3 @@ def test_spans_and_words_cover_the_sentence(family):
         starts = np.flatnonzero(word_starts(encoding, ours.vocabulary.special_ids))
         found = [encoding.text[encoding.spans[place].start :].split()[0] for place in starts]
         assert found == row.text.split()
-
-
-def test_real_tokenizers_are_compared_by_character(tiny_models):
-    first, second = (load_model(tiny_models.folder(name)) for name in ("bert", "roberta"))
-    texts = [text.lower() for text in SENTENCES]
-    words = EvaluationConfig(recipe=MaskRecipe(0.4, whole_word=True))
-    for config in (EvaluationConfig("pseudo-perplexity"), words):
-        summary = summarize(evaluate(first, texts, config, baseline=second), config=config)
-        assert summary.comparison.unit == "character"
-        assert summary.texts >= 10
-        assert summary.model.characters == summary.baseline.characters
-        assert summary.model.tokens != summary.baseline.tokens

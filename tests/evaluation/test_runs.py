@@ -13,12 +13,7 @@ from stored_runs import CONFIG, TEXTS, record
 from table_model import TableModel
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.runs import (
-    RunStore,
-    prepare_info,
-    resume,
-    start,
-)
+from fillmask_ui.runs import RunStore, prepare_info, resume, start
 from fillmask_ui.runs.rows_file import dump_row, read_row
 from fillmask_ui.runs.store import STOPPED
 

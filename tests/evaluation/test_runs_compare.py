@@ -13,10 +13,7 @@ from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.runs import (
-    compare,
-    export,
-)
+from fillmask_ui.runs import compare, export
 
 
 def test_two_runs_compare_as_one_with_a_baseline(store):

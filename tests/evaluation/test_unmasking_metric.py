@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 from evaluated import MODEL, TEXTS, measured
 from scipy import stats
-from table_model import TableModel
+from table_model import TableModel, log_softmax_at
 
-from fillmask_ui.evaluation import (
-    METRICS,
-    EvaluatedText,
-    EvaluationConfig,
-    evaluate,
-    summarize,
-)
+from fillmask_ui.evaluation import METRICS, EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.catalogue import figure
 from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.replay import replay
@@ -64,11 +58,7 @@ def test_rows_hold_what_the_model_says_at_each_step(order, max_steps):
                 reading = replay(stored, config.metric, model.vocabulary, entry, scores)
                 assert (reading.ids[row.cols[reading.asked]] == model.vocabulary.mask_id).all()
                 assert entry in reading.asked
-                said = model.logits_at(
-                    *(reading.ids[None], np.ones_like(reading.ids[None])),
-                    *(np.array([0]), np.array([reading.position])),
-                )[0].astype(np.float64)
-                p = np.exp(said - said.max()) / np.exp(said - said.max()).sum()
+                p = log_softmax_at(model, reading.ids, reading.position).exp().numpy()
                 special = list(model.vocabulary.special_ids)
                 written = int(np.where(np.isin(np.arange(len(p)), special), 0, p).argmax())
                 assert scores.written_ids[entry] == written
