@@ -10,23 +10,16 @@ import numpy as np
 import onnx
 import pytest
 from planted import FAULTS, part_at, plant
-from quantized_forms import forms, inlined, run
+from quantized_forms import forms, run
 from tiny_models import SENTENCES
 
-from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
-from fillmask_ui.files import asset
 from fillmask_ui.models import ModelChoice, load_choice
 from fillmask_ui.onnx_tools.constant_folding import copied
 from fillmask_ui.onnx_tools.float32_graph import dequantized
 from fillmask_ui.onnx_tools.graph_edits import with_outputs
 from fillmask_ui.onnx_tools.graph_parts import find_parts
-from fillmask_ui.quantizing.diagnosis import (
-    DiagnoseOptions,
-    Diagnosis,
-    Power,
-    activation_noise,
-)
+from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis, Power, activation_noise
 from fillmask_ui.quantizing.graphs import open_pair
 from fillmask_ui.quantizing.leave_one_out import diagnose
 
@@ -78,21 +71,6 @@ def test_a_planted_fault_is_named_first(home, fault, layer):
     assert known.complete and first.name == wanted and first.restored is not None
     assert first.sticks_out and not second.sticks_out
     assert math.isfinite(first.weight_snr_db) and math.isfinite(second.weight_snr_db)
-
-
-def test_so_they_are_in_the_embedded_model_by_their_numbers(tmp_path):
-    home, target = asset("model"), tmp_path / "m"
-    small = inlined(home / "onnx" / "model_int8.onnx", home)
-    full = find_parts(inlined(home / "model.onnx", home))
-    planted = zip(FAULTS, (4, 2, 0), strict=True)
-    wanted = {part_at(full, plant(small, fault, layer, seed=5), fault) for fault, layer in planted}
-    shutil.copytree(home, target, ignore=shutil.ignore_patterns("*.onnx", "*.safetensors"))
-    onnx.save(small, target / "model.onnx")
-    found = diagnose(ModelChoice(str(target)), ModelChoice("embedded"), ["The cat sat."])
-    known = next(step for step in found if isinstance(step, Diagnosis))
-    found.close()
-    assert {part.name for part in known.parts if part.sticks_out} == wanted
-    assert {part.name for part in known.parts[:3]} == wanted
 
 
 def test_ratios_are_those_of_the_stored_numbers(home, forms, steps):
@@ -163,24 +141,6 @@ def test_losses_are_those_that_eval_measures_of_the_written_files(home, steps):
         added = own.bytes_added - (3 * rows - 5) * columns
         assert abs(added) <= 4 * rows * columns  # the embeddings may be shared
     assert not list((home.folder / "onnx").glob(".draft*"))
-
-
-def test_everything_in_full_precision_is_the_baseline(home, tmp_path):
-    pair = open_pair(home.int8, home.baseline)
-    names = [own.second.name for own in pair.matching.pairs]
-    path = tmp_path / "mixed" / "onnx" / "model_mixed.onnx"
-    pair.write_restored(names, path)
-    mixed, base = load_choice(ModelChoice(str(path))), pair.baseline.model
-    ids = base.vocabulary.encode("The [MASK] sat on the mat.").ids
-    row, every = np.zeros(len(ids), int), np.arange(len(ids))
-    given = np.array([ids]), np.ones((1, len(ids)), int), row, every
-    np.testing.assert_allclose(mixed.logits_at(*given), base.logits_at(*given), atol=1e-4)
-    with pytest.raises(OptionError, match="exists"):
-        pair.write_restored(names, path)
-    with pytest.raises(OptionError, match=r"must end in \.onnx"):
-        pair.write_restored(names, tmp_path / "mixed")
-    with pytest.raises(OptionError, match="near names"):
-        pair.write_restored(["nothing"], tmp_path / "other.onnx")
 
 
 def test_the_greedy_list_ends_under_the_budget_or_says_that_it_cannot(home):

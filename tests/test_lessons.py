@@ -40,19 +40,6 @@ def stated(text):
     return [number.strip() for number in found if not re.fullmatch(r"\d", number.strip())]
 
 
-def test_numbers_are_found_in_a_text():
-    text = r"At 0.7 the loss is $0.357$; 15\,% of 1,000 words in 2 texts, and 3 %."
-    assert stated(text) == ["0.7", "0.357", "15 %", "1,000", "3 %"]
-    assert [value_of(written) for written in ("1,000", "80 %", "0.357")] == [
-        *((1000.0, 0), (80.0, 0), (0.357, 3))
-    ]
-
-
-def test_there_are_ten_chapters_in_order():
-    assert [chapter.number for chapter in CHAPTERS] == [*range(1, 11)]
-    assert len({chapter.name for chapter in CHAPTERS}) == 10
-
-
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
 def test_the_numbers_of_a_text_are_those_that_are_computed_or_have_a_source(chapter):
     texts = [f"{step.title}\n{step.text}\n{step.after}" for step in chapter.steps]

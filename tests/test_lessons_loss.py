@@ -6,64 +6,12 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import entropy
-from table_model import TableModel
 
-from fillmask_ui.filling import fill
-from fillmask_ui.filling.words import raw_logits_at
 from fillmask_ui.lessons.distributions import compare
-from fillmask_ui.lessons.masked_position import find_masked_position, true_token
-from fillmask_ui.lessons.softmax import softmax_of
 
 pytestmark = pytest.mark.quick
 
 TEXT = "the [MASK] sat on the mat."
-
-
-@pytest.fixture
-def logits():
-    return np.random.default_rng(3).normal(size=500).astype(np.float32) * 4
-
-
-@pytest.mark.parametrize("temperature", [0.05, 1, 100])
-def test_probabilities_loss_and_entropy_are_those_of_torch(logits, temperature):
-    made = softmax_of(logits, 7, [3, 7, 11], temperature=temperature)
-    wanted = torch.from_numpy(logits).double() / temperature
-    shares = torch.softmax(wanted, 0)[[3, 7, 11]]
-    assert [row.probability for row in made.rows[:3]] == pytest.approx(shares.tolist())
-    assert made.rows[-1].probability == pytest.approx(1 - shares.sum().item(), abs=1e-12)
-    loss = torch.nn.functional.cross_entropy(wanted[None], torch.tensor([7])).item()
-    assert made.nll_nats == pytest.approx(loss)
-    of_torch = torch.distributions.Categorical(logits=wanted).entropy().item()
-    assert made.entropy_nats == pytest.approx(of_torch, abs=1e-12)
-
-
-@pytest.mark.parametrize("added", [0.0, -12.5, 800.0])
-def test_the_columns_add_up_and_only_differences_matter(logits, added):
-    made, plain = (softmax_of(logits, 7, [3, 7], added=c) for c in (added, 0.0))
-    assert made.nll_nats == pytest.approx(plain.nll_nats)
-    assert sum(row.probability for row in made.rows) == pytest.approx(1)
-    assert sum(row.tokens for row in made.rows) == len(logits)
-    exact = logits.astype(float) + added
-    largest = np.delete(exact, [3, 7]).max()
-    assert [row.logit for row in made.rows] == pytest.approx([exact[3], exact[7], largest])
-    if added == 800:  # e^800 is too large for the machine, its share is not
-        assert made.total == math.inf
-        return
-    assert made.total == pytest.approx(np.exp(exact).sum())
-    for row in made.rows:
-        assert row.exponential / made.total == pytest.approx(row.probability)
-
-
-def test_the_logits_of_a_mask_are_what_explore_is_made_of():
-    model = TableModel()
-    masked = find_masked_position(model, TEXT)
-    logits = raw_logits_at(model, [masked.encoding.ids], [masked.position])[0]
-    cat = true_token(model, masked, "cat")
-    made = softmax_of(logits, cat, [cat])
-    known = fill(model, TEXT, candidates=["cat"]).masks[0]
-    assert made.nll_nats == pytest.approx(known.scored[0].nll_nats)
-    assert made.entropy_nats == pytest.approx(known.entropy_nats)
-    assert (masked.before, masked.after) == ("the ", " sat on the mat.")
 
 
 # ---- Two distributions

@@ -9,16 +9,9 @@ from tiny_models import SENTENCES, quiet
 from torch.nn.functional import cross_entropy
 
 from fillmask_ui import load_model
-from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.lessons.masked_text import encoded, mask_text, shares
-from fillmask_ui.lessons.token_losses import (
-    by_kind,
-    evaluated,
-    mixed_mean_nats,
-    over_seeds,
-    token_losses,
-)
+from fillmask_ui.lessons.token_losses import by_kind, mixed_mean_nats, over_seeds, token_losses
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.ui.learn.masking_figures import SEED, TEXT
 
@@ -71,26 +64,6 @@ def test_shares_count_what_each_seed_chooses_and_are_those_expected(model, rate)
 
 
 # ---- The losses of a text
-
-
-def same_as_the_evaluator(model, text, seeds):
-    """How many tokens were chosen."""
-    seen = 0
-    for seed in seeds:
-        losses = token_losses(model, mask_text(model, text, seed))
-        if not losses:
-            with pytest.raises(DataError, match="no token was chosen"):
-                evaluated(model, text, seed)
-            continue
-        figures = evaluated(model, text, seed)
-        assert losses[-1].mean_nats == pytest.approx(figures.metric, abs=1e-6)
-        assert len(losses) == figures.tokens
-        seen += len(losses)
-    return seen
-
-
-def test_the_mean_is_the_evaluators_for_the_embedded_models(embedded):
-    assert same_as_the_evaluator(embedded, TEXT, range(20)) > 30
 
 
 def test_the_mean_is_that_of_torchs_cross_entropy_over_labels(tiny_models):

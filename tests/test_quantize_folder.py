@@ -119,16 +119,6 @@ def test_what_cannot_be_worked_on_is_said_and_leaves_nothing(bert, home, tmp_pat
         graphs.check_memory("large", 10**9)
 
 
-def test_other_texts_give_other_scales(bert, home, tmp_path):
-    path = tmp_path / "texts.txt"
-    path.write_text("the cat\nthe dog\n")
-    list(quantize(bert, tmp_path / "out", ["qdq"], calibration=TextSource("file", str(path))))
-    made = hub_folder.read_record(tmp_path / "out")["files"][QDQ]
-    assert made["calibration"]["used"] <= 2
-    assert "--calibration texts.txt" in made["command"]
-    assert made["sha256"] != hub_folder.read_record(home)["files"][QDQ]["sha256"]
-
-
 def test_other_things_are_left_alone(bert, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(OptionError, match=r"exists and holds notes.txt: .*--force"):

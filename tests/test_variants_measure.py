@@ -15,7 +15,6 @@ from fillmask_ui.quantizing.measure_variants import (
     VariantFigures,
     frontier,
     measure_variant,
-    measured_signature,
 )
 from fillmask_ui.records import Example
 from fillmask_ui.runs import Plan, RunStore, perform
@@ -91,16 +90,6 @@ def test_speeds_are_of_the_same_turns():
     assert changes.count("variant") >= 7
     assert row.speedup == row.tokens_per_second / row.baseline_tokens_per_second > 0
     assert row.sentence_ms is not None and row.baseline_sentence_ms is not None
-
-
-def test_rows_of_other_texts_or_masks_do_not_compare():
-    config = EvaluationConfig(max_tokens=64)
-    texts = [Example(n, text) for n, text in enumerate(sample_texts(5))]
-    own = measured_signature(config, texts)
-    assert own == measured_signature(config, list(texts))
-    assert own != measured_signature(config, texts[:4])
-    assert own != measured_signature(config, [*texts[:4], Example(4, "another")])
-    assert own != measured_signature(EvaluationConfig(seed=1, max_tokens=64), texts)
 
 
 def test_the_frontier_is_what_the_definition_says():

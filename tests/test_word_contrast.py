@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from table_model import TableModel, letter_vocabulary
 
-from fillmask_ui import compare_sentence, load_model, surprisal
+from fillmask_ui import compare_sentence, surprisal
 from fillmask_ui.comparing.word_contrast import align_words, compared_words, summarize_comparison
 from fillmask_ui.filling.words import TextWord
 
@@ -70,19 +70,6 @@ def test_words_that_the_tokenizers_cut_differently_are_joined():
     chain, last = align_words(first, second)
     assert (chain.start, chain.end, chain.first, chain.second) == (0, 3, range(2), range(2))
     assert (last.start, last.first, last.second) == (6, range(3, 4), range(2, 3))
-
-
-def test_real_models_of_different_tokenizers(tiny_models):
-    text = "It freezes, don't you see the cat?"
-    models = [
-        load_model(tiny_models.folder(family, onnx=False), runtime="torch")
-        for family in ("bert", "roberta")
-    ]
-    found = compare_sentence(*models, text)
-    check_sides(found, models, text)
-    assert not found.alignment.alike
-    covered = "".join(own.text for own in found.words)
-    assert covered.replace(" ", "") == text.replace(" ", "")
 
 
 def test_impossible_words_are_null_in_json_and_unknown_ones_not_summed():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import TinyModels, batch_of, export_onnx, quiet, texts_for
+from tiny_models import Batch, TinyModels, batch_of, export_onnx, quiet, texts_for
 
 from fillmask_ui.models import load_model
 from fillmask_ui.protocol import MaskedLM
@@ -35,6 +36,20 @@ def plain_folder(tiny_models: TinyModels, family: str, target: Path) -> Path:
         if path.is_file() and path.suffix != ".safetensors":
             shutil.copy(path, target)
     return target
+
+
+def transformers_output(folder: Path, batch: Batch) -> Any:
+    """What the model of transformers gives, called plainly."""
+    import torch
+    from transformers import AutoModelForMaskedLM
+
+    with quiet(), torch.no_grad():
+        model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+        return model(
+            input_ids=torch.tensor(batch.input_ids),
+            attention_mask=torch.tensor(batch.attention_mask),
+            output_hidden_states=True,
+        )
 
 
 @pytest.fixture

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
+from models.conftest import transformers_output
 from tiny_models import EVERY_FAMILY, OTHERS, batch_of, quiet, texts_for
 
-from fillmask_ui import fill, scoring
+from fillmask_ui import scoring
 from fillmask_ui.models import load_model
 from fillmask_ui.models.runtime_model import FULL_LOGITS
-from fillmask_ui.onnx_tools.asked_positions import ASKED, gather_asked
 from fillmask_ui.protocol import EncoderStates, Vocabulary
 from fillmask_ui.unmasking import UnmaskingConfig, finish, unmask_all
 
@@ -52,26 +51,12 @@ def test_other_families_load_and_run(family, tiny_models):
     model = load_model(folder, runtime="torch")
     texts = texts_for(family, model.vocabulary.mask_token)
     batch = batch_of(model.vocabulary, texts)
-    wanted = reference(folder, batch).logits.numpy()[batch.rows, batch.cols]
+    wanted = transformers_output(folder, batch).logits.numpy()[batch.rows, batch.cols]
     np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
     with quiet():
         ids = AutoTokenizer.from_pretrained(folder)(texts)["input_ids"]
     assert [list(model.vocabulary.encode(text).ids) for text in texts] == ids
     assert model.max_tokens == 64 and model.signature.notes == ()
-
-
-def reference(folder, batch):
-    """The model of transformers, called plainly."""
-    import torch
-    from transformers import AutoModelForMaskedLM
-
-    with quiet(), torch.no_grad():
-        model = AutoModelForMaskedLM.from_pretrained(folder).eval()
-        return model(
-            input_ids=torch.tensor(batch.input_ids),
-            attention_mask=torch.tensor(batch.attention_mask),
-            output_hidden_states=True,
-        )
 
 
 @families
@@ -105,20 +90,6 @@ def test_runtimes_batches_and_orders_agree(family, loaded):
 
 @families
 @runtimes
-def test_texts_filled_together_are_each_as_alone(family, runtime, loaded):
-    """Within the rounding of float32; the first text is padded, the last ones are alike."""
-    model = loaded(family, runtime)
-    texts = [*texts_for(family, model.vocabulary.mask_token)] * 2
-    for text, found in zip(texts, fill(model, texts, top_k=None), strict=True):
-        alone = fill(model, text, top_k=None)
-        assert found.encoding == alone.encoding and len(found.joint) == len(alone.joint)
-        for mask, own in zip(found.masks, alone.masks, strict=True):
-            nlls = [{c.token_id: c.nll_nats for c in one.candidates} for one in (mask, own)]
-            assert nlls[0] == pytest.approx(nlls[1], abs=1e-4)
-
-
-@families
-@runtimes
 def test_last_hidden_state(family, runtime, loaded, tiny_models):
     model = loaded(family, runtime)
     assert isinstance(model, EncoderStates)
@@ -127,29 +98,9 @@ def test_last_hidden_state(family, runtime, loaded, tiny_models):
     order = np.random.default_rng(5).permutation(len(rows))
     asked = batch.input_ids, batch.attention_mask, rows[order], cols[order]
     got = model.states_at(*asked)
-    wanted = reference(tiny_models.folder(family), batch).hidden_states[-1].numpy()
+    wanted = transformers_output(tiny_models.folder(family), batch).hidden_states[-1].numpy()
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, wanted[asked[2:]], atol=1e-4)
-
-
-@families
-def test_heads_run_on_asked_positions_alone(family, loaded, tiny_models):
-    """The Gather stands before the last feed-forward part; the head of torch sees M rows."""
-    cut = gather_asked(onnx.load(tiny_models.folder(family) / "onnx" / "model.onnx"), "logits")
-    known, products = set[str](), 0
-    for node in cut.graph.node:
-        if known.intersection(node.input) or (node.op_type == "Gather" and ASKED in node.input):
-            known.update(node.output)
-            products += node.op_type in ("MatMul", "Gemm")
-    assert products >= 3
-    model = loaded(family, "torch")
-    seen = []
-    projection = model._model.get_output_embeddings()
-    handle = projection.register_forward_hook(lambda _m, args, _out: seen.append(args[0].shape))
-    batch = batch_of(model.vocabulary, texts_for(family, model.vocabulary.mask_token))
-    model.logits_at(*batch)
-    handle.remove()
-    assert [shape[:-1] for shape in seen] == [(1, len(batch.rows))]
 
 
 @families

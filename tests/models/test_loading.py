@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from models.conftest import transformers_output
 from tiny_models import TinyModels, batch_of, quiet
 
 from fillmask_ui import scoring
@@ -184,19 +185,6 @@ def test_the_embedded_variants_are_one_model():
     assert (scoring.ranks(quantized, best[:, 0]) <= 5).all()
 
 
-def plain_logits(folder, batch) -> np.ndarray:
-    """The outside reference: the transformers model, called plainly, rows taken afterwards."""
-    import torch
-    from transformers import AutoModelForMaskedLM
-
-    with quiet(), torch.inference_mode():
-        logits = AutoModelForMaskedLM.from_pretrained(folder)(
-            input_ids=torch.from_numpy(batch.input_ids),
-            attention_mask=torch.from_numpy(batch.attention_mask),
-        ).logits
-    return logits[batch.rows, batch.cols].numpy()
-
-
 def test_the_newer_head_of_deberta(tiny_models: TinyModels, tmp_path):
     """It has no projection of its own, but multiplies by the embeddings."""
     from transformers import AutoConfig, AutoModelForMaskedLM
@@ -209,7 +197,8 @@ def test_the_newer_head_of_deberta(tiny_models: TinyModels, tmp_path):
         AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)
     model = load_model(tmp_path)
     batch = batch_of(model.vocabulary, TEXTS)
-    np.testing.assert_allclose(model.logits_at(*batch), plain_logits(tmp_path, batch), atol=1e-4)
+    wanted = transformers_output(tmp_path, batch).logits[batch.rows, batch.cols]
+    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +220,7 @@ def test_a_head_that_cannot_be_cut(tiny_models: TinyModels, monkeypatch, base):
     monkeypatch.undo()
     assert "computed at all positions" in model.signature.notes[0]
     batch = batch_of(model.vocabulary, TEXTS)
-    wanted = plain_logits(folder, batch)
+    wanted = transformers_output(folder, batch).logits[batch.rows, batch.cols]
     np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
     monkeypatch.setattr("fillmask_ui.models.runtime_model._RUN_BYTES", 1)
     np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)

@@ -16,7 +16,7 @@ from table_model import TableModel
 from tiny_models import EVERY_FAMILY, OTHERS, export_onnx, quiet, texts_for
 
 from fillmask_ui import fill, layers
-from fillmask_ui.errors import ModelError, OptionError, TextError
+from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.protocol import LayerStates
@@ -139,17 +139,6 @@ def test_a_layer_of_a_dynamic_int8_graph(variant, tiny_models, tmp_path):
     np.testing.assert_allclose(model.layer_logits(last, cols), wanted, atol=1e-4)
 
 
-def test_layers_of_a_static_int8_graph(variant, quantize_qdq, loaded):
-    """Its embeddings are those in full precision; behind the last layer stands its own answer."""
-    model, full = load_model(variant(quantize_qdq)), loaded("bert", "torch")
-    ids, *rest = asked_of(model, TEXT)
-    states, (first, *_) = model.layer_states(ids[0]), full.layer_states(ids[0])
-    assert len(states) == 3
-    np.testing.assert_allclose(states[0][0], first, atol=0.05)
-    wanted = model.logits_at(ids, *rest)
-    np.testing.assert_allclose(model.layer_logits(states[-1], rest[-1]), wanted, atol=1e-4)
-
-
 def test_graphs_of_a_fixed_size(exported, loaded):
     text = "The [MASK] of France is a [MASK] on a river."
     wanted = layers(loaded("bert", "torch"), text)
@@ -203,18 +192,3 @@ def test_a_text_without_a_mask_is_read_as_it_stands(loaded):
     assert [own.position for own in masked.positions] == [5]
     assert {own.true.word for own in masked.positions[0].layers} == {"cat"}
     assert "true" not in layers(model, "a [MASK]").to_dict()["positions"][0]["layers"][0]
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "error"),
-    [
-        (" ", {}, TextError),
-        ("a " * 70 + "[MASK]", {}, TextError),
-        ("a [MASK]", {"top_k": 0}, OptionError),
-        ("a [MASK]", {"mask": 1}, OptionError),
-        ("a cat", {"mask": 0}, TextError),
-    ],
-)
-def test_refused(loaded, text, options, error):
-    with pytest.raises(error):
-        layers(loaded("bert", "onnx"), text, **options)

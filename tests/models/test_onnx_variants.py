@@ -194,16 +194,6 @@ def test_a_graph_that_mixes_positions_behind_its_projection_is_used_whole(varian
         model.states_at(*batch)
 
 
-def test_states_of_the_embedded_models():
-    """float16 and int8 weights; the reference is PyTorch on the same folder."""
-    models = [load_model(own) for own in ("embedded:torch", "embedded", "embedded:int8")]
-    batch = batch_of(models[0].vocabulary, texts_for("bert", "[MASK]"))
-    wanted, exact, rounded = (model.states_at(*batch) for model in models)
-    np.testing.assert_allclose(exact, wanted, atol=1e-3)
-    cosines = (rounded * wanted).sum(1) / np.linalg.norm(rounded, axis=1)
-    assert (cosines / np.linalg.norm(wanted, axis=1)).min() > 0.98
-
-
 def external(location: str):
     """Put the weights where `location` says, relative to the folder of the graph."""
 

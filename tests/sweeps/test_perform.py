@@ -70,16 +70,6 @@ def test_what_was_stopped_at_any_moment_goes_on_to_the_same_digits(bench, rows, 
     assert bench.digits(bench.table(sweep, bench.perform(sweep))) == found
 
 
-def test_a_cell_that_fails_does_not_stop_the_others(bench):
-    sweep = bench.sweep()
-    Path(sweep.texts[0].value.where).write_bytes(b"\xff\xfe\x00broken")
-    table = bench.table(sweep, bench.perform(sweep))
-    assert [entry.state for entry in table.entries] == (["failed"] * 3 + ["done"] * 3) * 2
-    assert "utf-16" in table.entries[0].note
-    assert table.entries[-1].verdict
-    assert table.entries[-1].note == ""
-
-
 def test_other_weights_under_the_same_name_are_measured_anew(bench):
     sweep = bench.sweep(metrics=["uniform"], seeds=[1])
     bench.perform(sweep)

@@ -30,12 +30,6 @@ def test_a_reference_says_where_texts_come_from(reference, kind, layout, compres
     assert (source.kind, source.layout, source.compressed) == (kind, layout, compressed)
 
 
-def test_an_existing_file_of_any_name_is_a_file_and_a_folder_with_a_split_a_data_set(tmp_path):
-    (tmp_path / "corpus").write_text("one\n")
-    assert TextChoice(str(tmp_path / "corpus"), format="txt").source().kind == "file"
-    assert TextChoice(str(tmp_path), split="test").source().kind == "dataset"
-
-
 @pytest.mark.parametrize(
     ("choices", "said"),
     [

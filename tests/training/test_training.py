@@ -15,13 +15,7 @@ from fillmask_ui.cli import train as train_command
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.training.torch_weights import load_weights
-from fillmask_ui.training.training_run import (
-    SHARES,
-    RunRequest,
-    copy_weights,
-    prepare,
-    read_log,
-)
+from fillmask_ui.training.training_run import SHARES, RunRequest, copy_weights, prepare, read_log
 
 
 @pytest.fixture
