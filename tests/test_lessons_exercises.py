@@ -41,8 +41,8 @@ def test_a_seed_always_gives_the_same_and_another_one_others(chapter):
 
 @EACH_CHAPTER
 def test_a_right_response_is_right_and_no_mistake_passes(chapter):
-    """Over 1,000 seeds, as typed with few digits or many; its words are those of a slip."""
-    for seed in range(1, 1001):
+    """Over 250 seeds, as typed with few digits or many; its words are those of a slip."""
+    for seed in range(1, 251):
         for exercise in exercises_of(chapter, seed):
             feedback = exercise.check(exercise.right_response)
             assert feedback.right is True and exercise.solution in feedback.text

@@ -234,8 +234,8 @@ def _setting(folder: Path, model: Path) -> None:
     _put("a.txt", _LINE)(folder, model)
     _put("t/u/a.txt", _LINE)(folder, model)
     (folder / "link.json").symlink_to("a.txt")
-    for name in ("a.txt", "t"):
-        _put(f"{name[0]}.toml", _TOML.format(folder / name))(folder, model)
+    for name, more in (("a.txt", ""), ("t", 'baseline = "embedded"\n')):
+        _put(f"{name[0]}.toml", more + _TOML.format(folder / name))(folder, model)
     shutil.copytree(model, folder / "m")
     shutil.copytree(_RUN, folder / "runs" / "good")
 
@@ -285,7 +285,7 @@ _WRONG = [
     ("bench --quick --model-id a", "--model-id"),
     ("sweep {}/a.toml --fail-on fail", "unknown verdict to fail on"),
     ("sweep {}/a.toml --fail-on regression", "needs a baseline in the sweep file"),
-    ("sweep {}/a.toml --fail-on regression --table-only", "leave out --table-only"),
+    ("sweep {}/t.toml --fail-on regression --table-only", "leave out --table-only"),
     (f"{_TRAIN} -o {{}}/run --minutes inf", "minutes must be"),
     (f"{_TRAIN} -o {{}}/run --steps 1 --block-tokens 30000", "the longest text"),
     ("site ' '", "DIR is empty"),
