@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -33,13 +32,12 @@ class Cluster:
 
     workers: int  # processes that hold the model
     threads: int  # of each
-    version: str  # of Ray
     local: bool  # whether it is this machine alone
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of `RunInfo.engines`."""
         own = {"workers": self.workers, "threads_per_worker": self.threads}
-        return {"name": "ray", "version": self.version, **own}
+        return {"name": "ray", "version": ray.__version__, **own}
 
 
 @contextmanager
@@ -56,7 +54,7 @@ def connect(address: str | None, workers: int | None, threads: int) -> Iterator[
         have = int(ray.cluster_resources().get("CPU", 0)) if address else cores()
         workers = workers or max(1, have // threads)
         _check_cores(workers, threads, have, f"the cluster at {address} has")
-        yield Cluster(workers, threads, ray.__version__, address is None)
+        yield Cluster(workers, threads, address is None)
     finally:
         ray.shutdown()
         _CONNECTED.release()
@@ -81,7 +79,7 @@ def _join(address: str | None) -> None:
         _check_address(address)
         options["address"] = address
     try:
-        with warnings.catch_warnings(), _interrupted_later(), _quiet():
+        with warnings.catch_warnings(), _quiet():
             warnings.simplefilter("ignore")
             ray.init(**options)
     except Exception as error:  # of many kinds, none of them documented
@@ -105,22 +103,6 @@ def _quiet() -> Iterator[None]:
         sys.stderr.flush()
         os.dup2(before, 2)
         os.close(before)
-
-
-@contextmanager
-def _interrupted_later() -> Iterator[None]:
-    """Ctrl-C waits for the end of the block: in the midst of its start Ray dies of it (2.60)."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    asked = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: asked.set())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if asked.is_set():
-        raise KeyboardInterrupt
 
 
 def _check_address(address: str) -> None:

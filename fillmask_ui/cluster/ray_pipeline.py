@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import queue
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -15,7 +14,6 @@ import ray
 import ray.data
 from ray.exceptions import RayError, RayTaskError
 
-from fillmask_ui.cluster.ray_blocks import BlockSource, CellTask, GivenUp, ReadingNews
 from fillmask_ui.cluster.ray_connection import Cluster
 from fillmask_ui.cluster.ray_machines import (
     Placed,
@@ -25,10 +23,19 @@ from fillmask_ui.cluster.ray_machines import (
     paths_of,
     place,
 )
-from fillmask_ui.cluster.ray_worker import TRIES, Attempts, Worker
+from fillmask_ui.cluster.ray_worker import (
+    TRIES,
+    Attempts,
+    CellTask,
+    ReadingNews,
+    Unit,
+    Worker,
+    read,
+    units_of,
+)
 from fillmask_ui.errors import DataError, OptionError, first_line
 from fillmask_ui.evaluation import EvaluatedText
-from fillmask_ui.evaluation.measure import BLOCK_TEXTS, DEFAULT_BATCH_TOKENS
+from fillmask_ui.evaluation.measure import BLOCK_TEXTS
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Cell, Progress, Recorder, RunStore, resume
 from fillmask_ui.runs.perform import Load, begin
@@ -45,15 +52,10 @@ _POLL_SECONDS = 0.5
 _MOST_WAITING = 64
 
 
-@dataclass(frozen=True)
-class StoredRows:
+def _rows_of(lines: bytes) -> Iterator[EvaluatedText | SkippedText]:
     """Rows as they were written, parsed when they are read."""
-
-    lines: bytes
-
-    def __iter__(self) -> Iterator[EvaluatedText | SkippedText]:
-        for line in self.lines.splitlines(keepends=True):
-            yield read_row(line, "a row of a worker").row
+    for line in lines.splitlines(keepends=True):
+        yield read_row(line, "a row of a worker").row
 
 
 @dataclass(eq=False)
@@ -68,37 +70,27 @@ class OpenCell:
     given_up: int = 0  # units
     tokens: int = 0  # scored since it was opened
 
-    @property
-    def ended(self) -> bool:
-        """Whether it has all its units, or another thread has stopped it."""
-        return self.recorder.closed
-
-    def take(self, unit: dict[str, Any]) -> Iterable[EvaluatedText | SkippedText]:
-        """Store the rows of a unit, or learn what it tells; if that is an error, raise it."""
-        if unit["told"]:
-            told = pickle.loads(unit["told"])  # noqa: S301 - of this evaluation's own processes
-            if isinstance(told, Exception):
-                raise told
-            if isinstance(told, GivenUp):
-                self.given_up += 1
-                return ()
-            self.news = told
-            self.recorder.know_available(told.report.available)
-        elif (unit["block"], unit["part"]) not in self.delivered:
-            self.delivered.add((unit["block"], unit["part"]))
-            self.tokens += unit["tokens"]
-            self.recorder.store(unit["lines"], pickle.loads(unit["summary"]))  # noqa: S301
+    def take(self, unit: Unit) -> Iterable[EvaluatedText | SkippedText]:
+        """Store the rows of an answer, or learn what it tells; if that is an error, raise it."""
+        if isinstance(unit.told, Exception):
+            raise unit.told
+        if unit.told is not None:
+            self.news = unit.told
+            self.recorder.know_available(unit.told.report.available)
+        elif unit.given_up:
+            self.given_up += 1
+        elif unit.summary is not None and (unit.block, unit.part) not in self.delivered:
+            self.delivered.add((unit.block, unit.part))
+            self.tokens += unit.tokens
+            self.recorder.store(unit.lines, unit.summary)
         units = None if self.news.blocks is None else self.news.blocks * self.task.parts
         if len(self.delivered) == units:
-            self._finish()
-        return StoredRows(unit["lines"]) if unit["lines"] else ()
-
-    def _finish(self) -> None:
-        self.recorder.check_found(self.news.found)
-        self.recorder.note(self.news.report.notes)
-        self.news.report.check(self.task.source.where or self.task.source.kind)
-        self.closing.close()
-        self.recorder.close()
+            self.recorder.check_found(self.news.found)
+            self.recorder.note(self.news.report.notes)
+            self.news.report.check(self.task.source.where or self.task.source.kind)
+            self.closing.close()
+            self.recorder.close()
+        return _rows_of(unit.lines) if unit.lines else ()
 
     def lost(self, why: str) -> DataError:
         """What to say if units never came."""
@@ -137,30 +129,25 @@ class _Pipeline:
         self._cluster, self._cells, self._placed = cluster, cells, placed
         self._heard = set[str]()  # actors that have measured something
         self._queue: queue.Queue[Any] = queue.Queue(_MOST_WAITING)
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._draw, daemon=True, name="ray-data")
         self._stopped = threading.Event()
 
     def stop(self) -> None:
         """End the thread; while it waits for Ray, the end of the connection does so."""
         self._stopped.set()
-        if self._thread is not None:
+        if self._thread.is_alive():
             self._thread.join(2 * _POLL_SECONDS)
 
     def run(self) -> Generator[Progress]:
         """Store what comes, and say how it goes."""
         for cell in self._cells:
             yield self._progress(cell, dropped_bytes=cell.recorder.dropped_bytes)
-        dataset = self._dataset()
-        self._thread = threading.Thread(
-            target=self._draw, args=(dataset,), daemon=True, name="ray-data"
-        )
         self._thread.start()
-        item: Any = {}
-        while item is not None and any(not cell.ended for cell in self._cells):
-            try:
+        item: Any = ()
+        while item is not None and self._open():
+            item = ()  # nothing yet
+            with suppress(queue.Empty):
                 item = self._queue.get(timeout=_POLL_SECONDS)
-            except queue.Empty:
-                item = {}
             if not ray.is_initialized():  # the program is being ended: what is stored is kept
                 return
             if isinstance(item, RayError) and not isinstance(item, RayTaskError):
@@ -168,9 +155,9 @@ class _Pipeline:
             if isinstance(item, BaseException):
                 raise item
             if item:
-                self._heard.add(item["worker"])
-                cell = self._cells[item["cell"]]
-                if not cell.ended:
+                self._heard.add(item.worker)
+                cell = self._cells[item.cell]
+                if not cell.recorder.closed:
                     yield self._progress(cell, rows=cell.take(item))
                 # The rest is measured, unless no process lives long enough for any unit.
                 if cell.given_up > self._cluster.workers:
@@ -183,18 +170,21 @@ class _Pipeline:
             yield self._progress(cell)
 
     def _open(self) -> list[OpenCell]:
-        return [cell for cell in self._cells if not cell.ended]
+        return [cell for cell in self._cells if not cell.recorder.closed]
 
-    def _dataset(self) -> ray.data.Dataset:
+    def _dataset(self) -> Any:
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         context.target_max_block_size = 1  # each unit is given out by itself, at once
         tasks = [cell.task for cell in self._cells]
         # Texts are read on this machine alone.
         here = ray.get_runtime_context().get_node_id()
-        units = ray.data.read_datasource(
-            BlockSource(tasks),
-            override_num_blocks=len(tasks),
+        numbers: Any = ray.data.from_items([*range(len(tasks))], override_num_blocks=len(tasks))
+        units = numbers.map_batches(
+            read,
+            fn_args=(tasks,),
+            batch_size=None,
+            batch_format="pyarrow",
             num_cpus=0,
             concurrency=min(len(tasks), 2),
             label_selector={"ray.io/node-id": here},
@@ -204,7 +194,7 @@ class _Pipeline:
             size=self._cluster.workers, max_tasks_in_flight_per_actor=2
         )
         counting = ray.remote(num_cpus=0, label_selector={"ray.io/node-id": here})(Attempts)
-        self._attempts = counting.remote()  # lives as long as this
+        self._attempts = counting.remote()  # lives as long as this pipeline
         return units.map_batches(
             Worker,
             fn_constructor_args=(tasks, self._placed, self._attempts),
@@ -214,12 +204,12 @@ class _Pipeline:
             num_cpus=self._cluster.threads,
         )
 
-    def _draw(self, dataset: ray.data.Dataset) -> None:
+    def _draw(self) -> None:
         """The thread: finished units, then None, or what went wrong."""
         try:
-            tables: Any = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+            tables: Any = self._dataset().iter_batches(batch_size=None, batch_format="pyarrow")
             for table in tables:
-                for unit in table.to_pylist():
+                for unit in units_of(table):
                     self._put(unit)
                 if self._stopped.is_set():
                     return
@@ -273,7 +263,6 @@ def _opened(
         recorder = old or opened.enter_context(begin(cell, store, model, baseline))
         recorder.check_models(model, baseline)
         config = recorder.info.config
-        config = replace(config, batch_tokens=config.batch_tokens or DEFAULT_BATCH_TOKENS)
         parts = PARTS if config.metric.covers_the_text else 1
         task = CellTask(recorder.name, source, config, parts, ray.put(dict(recorder.stored)))
         found.append(OpenCell(recorder, task, opened.enter_context(ExitStack())))

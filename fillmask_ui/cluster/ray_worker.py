@@ -1,26 +1,122 @@
-"""What each process of the pool does: holds the model, measures one unit after another."""
+"""What other processes do: one task reads the texts of a cell, a pool of actors measures them.
+
+What goes between them is a unit of work: a block of `BLOCK_TEXTS` texts of the stream, or a part of
+one if each text takes many readings. Blocks come in the order that one process would read.
+"""
 
 from __future__ import annotations
 
 import os
 import pickle
+import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import ray
 
-from fillmask_ui.cluster.ray_blocks import CellTask, GivenUp, examples_of, told_error
 from fillmask_ui.cluster.ray_machines import Placed, load_placed
-from fillmask_ui.evaluation import Heartbeat, RunningSummary, evaluate
-from fillmask_ui.evaluation.measure import windows_of
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.evaluation import EvaluationConfig, Heartbeat, RunningSummary, evaluate
+from fillmask_ui.evaluation.measure import BLOCK_TEXTS, windows_of
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, SkippedText
+from fillmask_ui.runs.record import other_text
 from fillmask_ui.runs.rows_file import checksum, dump_row
+from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.texts.reading import SourceReport
 
 # So many processes may end in a unit before it is given up.
 TRIES = 6
+
+
+@dataclass(frozen=True, eq=False)
+class CellTask:
+    """What the processes of a pipeline have to know of a cell."""
+
+    run: str  # its name, for messages
+    source: TextSource
+    config: EvaluationConfig  # resolved for the models, the size of the batches too
+    parts: int  # units that a block is given out in
+    stored: Any  # ObjectRef of the rows that the run has: id to checksum of the text
+
+
+@dataclass(frozen=True)
+class ReadingNews:
+    """What a reading task knows of its texts when they are open, or at their end."""
+
+    report: SourceReport
+    blocks: int | None = None  # in all; None before the end
+    found: int = 0  # texts that the run has rows of
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """What goes from the texts to a worker, and as its answer from there to the driver."""
+
+    cell: int
+    block: int = -1
+    part: int = 0
+    texts: Sequence[tuple[Any, ...]] = ()  # of each example what `Example` is made of
+    done: Sequence[int] = ()  # ids of the texts that the run has rows of
+    told: ReadingNews | Exception | None = None  # instead of texts, or of an answer
+    # Of an answer.
+    given_up: bool = False  # it has ended too many processes
+    lines: bytes = b""
+    summary: RunningSummary | None = None  # of these lines
+    tokens: int = 0
+    worker: str = ""
+
+    def to_table(self) -> pa.Table:
+        """A table of its own, so that Ray gives it out at once."""
+        return pa.table({"unit": [pickle.dumps(self)]})
+
+
+def units_of(table: pa.Table) -> list[Unit]:
+    """The units of a table."""
+    return [pickle.loads(unit) for unit in table["unit"].to_pylist()]  # noqa: S301 - our own
+
+
+def read(rows: pa.Table, tasks: Sequence[CellTask]) -> Iterator[pa.Table]:
+    """The units of a cell, whose number is the row, between two pieces of news.
+
+    An error ends them.
+    """
+    (cell,) = rows["item"].to_pylist()
+    task = tasks[cell]
+    number = found = 0
+    try:
+        stored = ray.get(task.stored)
+        with open_texts(task.source) as texts:
+            yield Unit(cell, told=ReadingNews(texts.report)).to_table()
+            while block := list(islice(texts, BLOCK_TEXTS)):
+                done = _done(task.run, block, stored)
+                rows = [(example.id, *example.cells) for example in block]
+                for part in range(task.parts):
+                    yield Unit(cell, number, part, rows, done).to_table()
+                number, found = number + 1, found + len(done)
+            yield Unit(cell, told=ReadingNews(texts.report, number, found)).to_table()
+    except Exception as error:  # noqa: BLE001 - raised in the driver
+        yield Unit(cell, told=told_error(error)).to_table()
+
+
+def _done(run: str, block: Sequence[Example], stored: Mapping[int, int]) -> list[int]:
+    """Ids of the texts that a run has rows of; a `DataError` if one has changed since."""
+    done = [example for example in block if example.id in stored]
+    for example in done:
+        if checksum(example.content) != stored[example.id]:
+            raise other_text(run, example.id)
+    return [example.id for example in done]
+
+
+def told_error(error: Exception) -> Exception:
+    """An error as it goes to the driver; a bug takes its traceback along."""
+    if isinstance(error, FillmaskError):
+        return error
+    return RuntimeError("".join(traceback.format_exception(error)))
 
 
 class Attempts:
@@ -33,12 +129,10 @@ class Attempts:
         self._begun = Counter[tuple[int, ...]]()
 
     def begin(self, unit: tuple[int, ...]) -> int:
-        """Count an attempt."""
         self._begun[unit] += 1
         return self._begun[unit]
 
     def end(self, unit: tuple[int, ...]) -> None:
-        """Forget a unit."""
         del self._begun[unit]
 
 
@@ -51,40 +145,43 @@ class Worker:
 
     def __init__(self, cells: Sequence[CellTask], placed: Sequence[Placed], attempts: Any) -> None:
         self._cells, self._placed, self._attempts = cells, placed, attempts
-        self._name = ray.get_runtime_context().get_actor_id()
+        self._name = str(ray.get_runtime_context().get_actor_id())
         self._models: tuple[MaskedLM, MaskedLM | None] | None = None
 
     def __call__(self, units: pa.Table) -> pa.Table:
-        return pa.Table.from_pylist([self._answer(unit) for unit in units.to_pylist()])
+        return pa.concat_tables([self._answer(unit).to_table() for unit in units_of(units)])
 
-    def _answer(self, unit: dict[str, Any]) -> dict[str, Any]:
-        answer = {name: unit[name] for name in ("cell", "block", "part", "told")}
-        answer |= {"lines": b"", "summary": b"", "tokens": 0, "worker": self._name}
-        if answer["told"]:
+    def _answer(self, unit: Unit) -> Unit:
+        answer = replace(unit, texts=(), done=(), worker=self._name)
+        if unit.told:
             return answer
-        key = (unit["cell"], unit["block"], unit["part"])
+        key = (unit.cell, unit.block, unit.part)
         if ray.get(self._attempts.begin.remote(key)) > TRIES:
-            return answer | {"told": pickle.dumps(GivenUp())}
+            return replace(answer, given_up=True)
         try:
-            answer |= self._measure(unit)
+            lines, summary, tokens = self._measure(unit)
             self._attempts.end.remote(key)
-            return answer
+            return replace(answer, lines=lines, summary=summary, tokens=tokens)
         except MemoryError:
             os._exit(1)  # with what is left nothing more can be done; a fresh process tries again
         except Exception as error:  # noqa: BLE001 - raised in the driver
-            return answer | {"told": pickle.dumps(told_error(error))}
+            return replace(answer, told=told_error(error))
 
-    def _measure(self, unit: dict[str, Any]) -> dict[str, Any]:
+    def _measure(self, unit: Unit) -> tuple[bytes, RunningSummary, int]:
+        """Lines of the rows file, their sums, and how many tokens were scored."""
         if self._models is None:
             model, *others = map(load_placed, self._placed)
             self._models = model, others[0] if others else None
         model, baseline = self._models
-        task, examples = self._cells[unit["cell"]], examples_of(unit)
+        task, examples = self._cells[unit.cell], [Example(*each) for each in unit.texts]
         checksums = {example.id: checksum(example.content) for example in examples}
-        done = frozenset(unit["done"]) | self._of_other_parts(unit, examples, task)
-        running = RunningSummary(
-            config=task.config, vocabulary_size=model.signature.vocabulary_size
-        )
+        done = {*unit.done}
+        if task.parts > 1:  # other units of the block measure the other windows
+            windows = windows_of(model, examples, task.config, baseline)
+            for number, ids in enumerate(windows):
+                done.update(ids if number % task.parts != unit.part else ())
+        size = model.signature.vocabulary_size
+        running = RunningSummary(config=task.config, vocabulary_size=size)
         lines, tokens = [], 0
         for row in evaluate(model, examples, task.config, baseline=baseline, done=done):
             if isinstance(row, Heartbeat):
@@ -92,14 +189,4 @@ class Worker:
             running.add(row)
             lines.append(dump_row(row, checksums[row.id]))
             tokens += 0 if isinstance(row, SkippedText) else len(row.scores.nll_nats)
-        return {"lines": b"".join(lines), "summary": pickle.dumps(running), "tokens": tokens}
-
-    def _of_other_parts(
-        self, unit: dict[str, Any], examples: list[Example], task: CellTask
-    ) -> frozenset[int]:
-        """The texts of the windows that other units of the same block measure."""
-        if task.parts == 1 or self._models is None:
-            return frozenset()
-        windows = enumerate(windows_of(self._models[0], examples, task.config, self._models[1]))
-        others = (ids for number, ids in windows if number % task.parts != unit["part"])
-        return frozenset(index for ids in others for index in ids)
+        return b"".join(lines), running, tokens

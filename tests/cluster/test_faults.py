@@ -66,9 +66,9 @@ def ending(step):
 
     class Ending(Worker):
         def _measure(self, unit):
-            if step == "load" or (step == "exit" and unit["block"] == 1):
+            if step == "load" or (step == "exit" and unit.block == 1):
                 os._exit(1)
-            if unit["block"] == 1:
+            if unit.block == 1:
                 raise MemoryError
             return super()._measure(unit)
 
