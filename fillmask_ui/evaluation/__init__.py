@@ -1,14 +1,8 @@
 """How well a masked language model knows its texts.
 
-Definition: hide tokens of a text, ask the model for their distribution, and average the negative
-log-likelihood of the true tokens over all hidden tokens of all texts (cross-entropy in nats;
-e^mean is the perplexity). What is hidden names the metric; each file in `metrics` defines one.
-
-Rivals: accuracy calls 40 % and 5 % on the right word the same "wrong"; the perplexity of a causal
-model sees the left context only, so its values do not compare with these. Neither do losses per
-token of two tokenizers: losses per character do.
-
-`evaluate` yields a row per text, `summarize` turns rows into figures.
+Tokens of a text are hidden, and the negative log-likelihood of the true ones is averaged over all
+hidden tokens of all texts (nats). What is hidden names the metric; each file in `metrics` defines
+one. `evaluate` yields a row per text, `summarize` turns rows into figures.
 """
 
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig

@@ -54,19 +54,17 @@ class Batch:
         return sum(len(view.entries) for view in self.views if not view.done)
 
 
+@dataclass(eq=False)
 class Scorer(ABC):
-    """Measures texts in batches, by one model or two with one tokenizer.
+    """Measures texts in batches."""
 
-    `batch_tokens` is the largest B * T, `budget` the bytes of logits that all threads together may
-    hold.
-    """
+    models: Sequence[MaskedLM]  # one, or two with one tokenizer
+    batch_tokens: int  # largest B * T
+    budget: Budget  # bytes of logits that all threads together may hold
 
-    def __init__(self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget) -> None:
-        self._models = models
-        self._batch_tokens = batch_tokens
-        self._budget = budget
-        self._position_bytes = 4 * sum(model.signature.vocabulary_size for model in models)
-        self._most = max(1, budget.total // self._position_bytes)  # positions of a call
+    def __post_init__(self) -> None:
+        self._position_bytes = 4 * sum(model.signature.vocabulary_size for model in self.models)
+        self._most = max(1, self.budget.total // self._position_bytes)  # positions of a call
         # Of a batch of several texts: all calls at a time have room, however many there are, so
         # that batches are the same whatever the number of threads.
         self._fair = max(1, self._most // MOST_CALLS)
@@ -83,7 +81,7 @@ class Scorer(ABC):
         lengths = [len(view.text.hidden.ids) for view in views]
         planned = plan_batches(
             lengths,
-            max_tokens=self._batch_tokens,
+            max_tokens=self.batch_tokens,
             targets=[len(view.entries) for view in views],
             max_targets=self._fair,
         )
@@ -105,21 +103,21 @@ class Scorer(ABC):
 
     def _room_for(self, positions: int) -> AbstractContextManager[None]:
         """The part of the budget that the logits at some positions take, at most all."""
-        return self._budget.part(min(positions * self._position_bytes, self._budget.total))
+        return self.budget.part(min(positions * self._position_bytes, self.budget.total))
 
 
 class BatchScorer(Scorer):
     """Scores the true tokens of each view in one pass."""
 
-    def __init__(self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget) -> None:
-        super().__init__(models, batch_tokens, budget)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         # Id of a text, number of a view.
         self._scored: dict[int, dict[int, Scores]] = defaultdict(dict)
 
     def score(self, batch: Batch) -> Scores:
         views = batch.views
         seen = [view.text.hidden.view(view.number) for view in views]
-        padded = pad(seen, self._models[0].vocabulary.pad_id)  # [B, T]
+        padded = pad(seen, self.models[0].vocabulary.pad_id)  # [B, T]
         rows = np.repeat(np.arange(len(views)), [len(view.entries) for view in views])  # [M]
         cols = np.concatenate([view.text.hidden.cols[view.entries] for view in views])  # [M]
         targets = np.concatenate([view.text.row.true_ids[view.entries] for view in views])  # [M]
@@ -128,7 +126,7 @@ class BatchScorer(Scorer):
             asked = slice(start, start + self._most)
             at = padded, rows[asked], cols[asked]
             with self._room_for(len(rows[asked])):
-                logits = [logits_of_batch(model, *at) for model in self._models]
+                logits = [logits_of_batch(model, *at) for model in self.models]
                 chunks += _score_logits(logits, targets[asked])
                 del logits  # before their room is given to another call
         return _join(chunks)
@@ -147,7 +145,7 @@ class BatchScorer(Scorer):
             if len(parts) == view.text.hidden.view_count:
                 del self._scored[view.text.row.id]
                 of_text = _join([part for _, part in sorted(parts.items())])
-                yield _evaluated(view.text.row, of_text, self._models)
+                yield _evaluated(view.text.row, of_text, self.models)
 
 
 def _join(parts: Sequence[Scores]) -> Scores:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, is_dataclass, replace
-from typing import Any, get_type_hints
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.metrics import METRICS, Metric, make_metric
@@ -111,12 +111,10 @@ class EvaluationConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EvaluationConfig:
-        hints: dict[str, Any] = {}
-        for owner in cls.option_owners():
-            hints |= get_type_hints(owner)
-        made = {
-            name: hints[name](**value)
+        defaults = dict(own for kind in METRICS.values() for own in vars(kind()).items())
+        nested = {
+            name: type(defaults[name])(**value)
             for name, value in values.items()
-            if isinstance(value, Mapping) and is_dataclass(hints.get(name))
+            if isinstance(value, Mapping)
         }
-        return cls(**{**values, **made})
+        return cls(**{**values, **nested})

@@ -59,18 +59,6 @@ class Masks(Protocol):
         """Hidden tokens of one text, M = 0 or more."""
 
 
-@dataclass(frozen=True)
-class SeededMasks:
-    """Masks that depend on (seed, the example's id, its tokens) alone."""
-
-    config: EvaluationConfig
-    vocabulary: Vocabulary
-
-    def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
-        rng = generator(self.config.seed, example_id)
-        return self.config.metric.hide(encoding, self.vocabulary, rng)
-
-
 def evaluate(
     model: MaskedLM,
     examples: Iterable[Example | str | Sequence[str] | Mapping[str, Any]],
@@ -114,13 +102,12 @@ def evaluate(
             "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
     lanes, known = _lanes(model, baseline, config, masks), frozenset(done)
-    numbered = _numbered(texts, config.metric)
     batch_tokens, budget = config.batch_tokens or DEFAULT_BATCH_TOKENS, Budget(LOGIT_BYTES)
     scorers = [
         config.metric.scorer(lane.models, batch_tokens, budget, config.seed) for lane in lanes
     ]
     workers = min(getattr(own, "concurrent_calls", 1) for lane in lanes for own in lane.models)
-    cut = _windows(_prepare_all(lanes, numbered, config))
+    cut = _windows(lanes, texts, config)
     waiting: dict[tuple[int, int], EvaluatedText] = {}  # by id and lane
     tokens = 0
     with closing(in_order(_Step.perform, _steps(cut, scorers, known), workers)) as performed:
@@ -156,9 +143,7 @@ def windows_of(
 ) -> Iterator[tuple[int, ...]]:
     """The ids of the texts, skipped ones too, of each window of `evaluate`."""
     config = check_models(model, baseline, config)
-    lanes = _lanes(model, baseline, config, None)
-    numbered = _numbered(examples, config.metric)
-    for window in _windows(_prepare_all(lanes, numbered, config)):
+    for window in _windows(_lanes(model, baseline, config), examples, config):
         yield tuple(item.id if isinstance(item, SkippedText) else item[0].row.id for item in window)
 
 
@@ -204,8 +189,8 @@ class _Lane:
     """Models with one tokenizer, one part of each example, and the hidden tokens of it."""
 
     models: list[MaskedLM]
-    masks: Masks
     part: str  # attribute of `Example`
+    masks: Masks | None = None  # by the seed if none are given
 
     def prepare(self, example: Example, config: EvaluationConfig) -> Prepared | SkippedText:
         own = replace(example, text=getattr(example, self.part), worse=None)
@@ -213,19 +198,19 @@ class _Lane:
 
 
 def _lanes(
-    model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig, masks: Masks | None
+    model: MaskedLM,
+    baseline: MaskedLM | None,
+    config: EvaluationConfig,
+    masks: Masks | None = None,
 ) -> list[_Lane]:
     """For each part one for both models if they have the same tokenizer, else one each."""
-    sides = [[model]]
-    if baseline is not None:
-        if same_tokenizer(model.vocabulary, baseline.vocabulary):
-            sides[0].append(baseline)
-        else:
-            sides.append([baseline])
-    hidden = [masks or SeededMasks(config, model.vocabulary)]
-    hidden += [SeededMasks(config, side[0].vocabulary) for side in sides[1:]]
-    pairs = zip(sides, hidden, strict=True)
-    return [_Lane(own, drawn, part) for own, drawn in pairs for part in config.metric.parts]
+    parts = config.metric.parts
+    if baseline is None:
+        return [_Lane([model], part, masks) for part in parts]
+    if same_tokenizer(model.vocabulary, baseline.vocabulary):
+        return [_Lane([model, baseline], part, masks) for part in parts]
+    own = [_Lane([model], part, masks) for part in parts]
+    return own + [_Lane([baseline], part) for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,8 +228,11 @@ class _Step:
 _Item = tuple[Prepared, ...] | SkippedText
 
 
-def _windows(items: Iterator[_Item]) -> Iterator[list[_Item]]:
+def _windows(
+    lanes: Sequence[_Lane], texts: Iterable[Any], config: EvaluationConfig
+) -> Iterator[list[_Item]]:
     """Block by block; an item is read when its window is being made."""
+    items = _prepare_all(lanes, _numbered(texts, config.metric), config)
 
     def tokens_read(item: _Item) -> int:
         if isinstance(item, SkippedText):
@@ -298,15 +286,20 @@ def prepared(
     vocabulary: Vocabulary, texts: Iterable[Example | str], config: EvaluationConfig
 ) -> Iterator[Prepared]:
     """Texts with the hidden tokens that `evaluate` chooses, without those that it skips."""
-    masks = SeededMasks(config, vocabulary)
-    made = (prepare(own, vocabulary, config, masks) for own in _numbered(texts, config.metric))
+    made = (prepare(own, vocabulary, config) for own in _numbered(texts, config.metric))
     return (own for own in made if isinstance(own, Prepared))
 
 
 def prepare(
-    example: Example, vocabulary: Vocabulary, config: EvaluationConfig, masks: Masks
+    example: Example,
+    vocabulary: Vocabulary,
+    config: EvaluationConfig,
+    masks: Masks | None = None,
 ) -> Prepared | SkippedText:
-    """Hide tokens of one text, or say why it cannot be measured."""
+    """Hide tokens of one text, or say why it cannot be measured.
+
+    Without `masks` they depend on (seed, the example's id, its tokens) alone.
+    """
     if not example.text.strip():
         return SkippedText(example.id, "empty or blank")
     max_tokens = cast("int", config.max_tokens)  # `check_models` has resolved it
@@ -319,7 +312,11 @@ def prepare(
         encoding = _cut(encoding, max_tokens)
     can_hide = hideable(encoding.ids, vocabulary.special_ids)
     # Also for a text where nothing can be hidden: a stream of masks advances.
-    hidden = masks.hide(encoding, example.id)
+    if masks is None:
+        rng = generator(config.seed, example.id)
+        hidden = config.metric.hide(encoding, vocabulary, rng)
+    else:
+        hidden = masks.hide(encoding, example.id)
     if not can_hide.any():
         return SkippedText(example.id, "only special or unknown tokens")
     if not len(hidden.cols):
@@ -356,9 +353,7 @@ def _encode_beginning(vocabulary: Vocabulary, text: str, max_tokens: int) -> Enc
 
 def _cut(encoding: Encoding, max_tokens: int) -> Encoding:
     """As many tokens as fit, with the special tokens at the end."""
-    closing = 0
-    while closing < len(encoding) and encoding.special[-1 - closing]:
-        closing += 1
+    closing = sum(1 for _ in itertools.takewhile(bool, reversed(encoding.special)))
     kept = max_tokens - closing
     end = max((span.end for span in encoding.spans[:kept]), default=0)
     values = {

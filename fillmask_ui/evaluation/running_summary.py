@@ -36,7 +36,8 @@ NEAR_CHANCE = 0.9  # share of the loss of a uniform guess
 LEAST_EFFECTIVE_SHARE = 0.5
 FEWEST_TEXTS_TO_TELL = 10
 FEWEST_TEXTS_OF_A_GROUP = 5  # an interval over fewer is too wide to be of use
-MOST_MEANS = 200
+MOST_MEANS = MOST_TOKENS = 200
+MOST_POINTS = 3000
 
 
 def few_texts_note(texts: int, effective_texts: float) -> str:
@@ -96,9 +97,9 @@ class RunningSummary(running_sums.Tally):
         self._model = running_sums.ModelTally(self._metric.units)
         self._baseline = running_sums.ModelTally(self._metric.units)  # empty without a second model
         self._pair = running_sums.PairTally()  # empty without one of the same tokenizer
-        self._worst = running_sums.LargestTokens()
-        self._most_different = running_sums.LargestTokens()
-        self._points = running_sums.PointSample()
+        self._worst = running_sums.LargestTokens(MOST_TOKENS)
+        self._most_different = running_sums.LargestTokens(MOST_TOKENS)
+        self._points = running_sums.PointSample(MOST_POINTS)
 
     @property
     def texts(self) -> int:
@@ -311,7 +312,7 @@ def _model_figures(
         by_kind=_groups(tally.kinds),
         by_part=_groups(tally.parts),
         by_position=_groups(tally.positions),
-        by_frequency=_groups(tally.vocabulary.by_frequency()),
+        by_frequency=_groups(tally.by_frequency()),
         calibration=calibration,
         calibration_error=error / tokens,
         histogram=histogram,

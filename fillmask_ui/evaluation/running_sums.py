@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, MaskedText, TokenScores
 from fillmask_ui.intervals import Interval, RatioMoments, ratio_interval
@@ -45,7 +46,7 @@ POSITION_EDGES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FREQUENCY_EDGES = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)
 
 
-def loss_difference(own: np.ndarray, base: np.ndarray) -> np.ndarray:
+def loss_difference(own: ArrayLike, base: ArrayLike) -> np.ndarray:
     """`own - base`; 0 where both are infinite: the models are equally wrong."""
     return np.subtract(own, base, out=np.zeros(np.shape(own)), where=own != base)
 
@@ -107,7 +108,10 @@ class Tally:
                 own.extend(value)
             elif isinstance(own, set):
                 own |= value
-            elif isinstance(own, np.ndarray | Counter):
+            elif isinstance(own, dict):
+                for key, amount in value.items():
+                    own[key] = own.get(key, 0) + amount
+            elif isinstance(own, np.ndarray):
                 setattr(self, name, own + value)
             elif isinstance(value, Tally):  # without texts so far
                 setattr(self, name, value)
@@ -117,8 +121,7 @@ class OwnSums(Tally, ABC):
     """Sums that one metric alone has, of one model."""
 
     @abstractmethod
-    def add(self, row: EvaluatedText, scores: TokenScores) -> None:
-        """Count one text."""
+    def add(self, row: EvaluatedText, scores: TokenScores) -> None: ...
 
     @abstractmethod
     def figures(self, order: np.ndarray, hidden: np.ndarray, quick: bool) -> Any:
@@ -147,9 +150,7 @@ class SplitTally(Tally):
     def add(self, group: np.ndarray, terms: np.ndarray) -> None:
         """Count one text: int [M] in [0, G), and float64 [2, M, C]."""
         sums = np.zeros_like(self.sums)  # [2, G, C]
-        for half, own in zip(sums, terms, strict=True):
-            for column in range(COLUMNS):
-                half[:, column] = np.bincount(group, own[:, column], len(self.names))
+        np.add.at(sums.swapaxes(0, 1), group, terms.swapaxes(0, 1))
         self.sums += sums
         count, nll = sums.sum(axis=0)[:, [COUNT, NLL]].T  # [G]
         products = np.stack([count > 0, nll * nll, count * count, nll * count], axis=1)
@@ -162,35 +163,6 @@ class SplitTally(Tally):
         return RatioMoments(int(texts), nll, count, xx, nn, xn)
 
 
-class VocabularyTally(Tally):
-    """How often each token of the vocabulary occurs, and the sums where it is hidden."""
-
-    def __init__(self) -> None:
-        self.occurrences = Counter[int]()  # by token id
-        self.sums: dict[int, np.ndarray] = {}  # by token id, float64 [2, C]
-
-    def add(self, row: MaskedText, terms: np.ndarray) -> None:
-        """Count one text; `terms` are float64 [2, M, C]."""
-        self.occurrences.update(row.ids.tolist())
-        self._add_sums(zip(row.true_ids.tolist(), terms.swapaxes(0, 1), strict=True))
-
-    def merge(self, other: Any) -> None:
-        self.occurrences += other.occurrences
-        self._add_sums(other.sums.items())
-
-    def _add_sums(self, sums: Iterable[tuple[int, np.ndarray]]) -> None:
-        for token_id, own in sums:
-            self.sums[token_id] = self.sums.get(token_id, 0.0) + own
-
-    def by_frequency(self) -> SplitTally:
-        """Groups of tokens by their occurrences; their texts are not counted."""
-        split = SplitTally(_range_names(FREQUENCY_EDGES))
-        for token_id, own in self.sums.items():
-            group = bisect_right(FREQUENCY_EDGES, self.occurrences[token_id]) - 1
-            split.sums[:, group] += own
-        return split
-
-
 class ModelTally(Tally):
     """All sums of one model; `units` is what the loss of a text is divided by."""
 
@@ -201,7 +173,8 @@ class ModelTally(Tally):
         self.kinds = SplitTally(KINDS)
         self.parts = SplitTally(PARTS)
         self.positions = SplitTally(_range_names(POSITION_EDGES))
-        self.vocabulary = VocabularyTally()
+        self.occurrences = Counter[int]()  # of each token of the vocabulary, by its id
+        self.by_token: dict[int, np.ndarray] = {}  # sums where it is hidden, float64 [2, C]
         self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
         # Of each bin of stated probability: tokens, sum of the probabilities, right ones.
         self.reliability = np.zeros((2, CALIBRATION_BINS, 3))
@@ -216,6 +189,14 @@ class ModelTally(Tally):
     def mean_nll_nats(self) -> float:
         return math.fsum(self.kinds.sums.sum(axis=0)[:, NLL]) / int(self.sums[COUNT])
 
+    def by_frequency(self) -> SplitTally:
+        """Groups of tokens by their occurrences; their texts are not counted."""
+        split = SplitTally(_range_names(FREQUENCY_EDGES))
+        for token_id, own in self.by_token.items():
+            group = bisect_right(FREQUENCY_EDGES, self.occurrences[token_id]) - 1
+            split.sums[:, group] += own
+        return split
+
     def text_columns(self, order: np.ndarray) -> np.ndarray:
         """Float64 [TEXT_COLUMNS, N]: NLL, tokens, the metric's units, characters, entropy."""
         return np.array(self.texts).reshape(-1, TEXT_COLUMNS)[order].T.copy()
@@ -229,14 +210,15 @@ class ModelTally(Tally):
         self.kinds.add(row.kinds, terms)
         self.parts.add(row.parts, terms)
         self.positions.add(np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1, terms)
-        self.vocabulary.add(row, terms)
+        self.occurrences.update(row.ids.tolist())
+        for token_id, own in zip(row.true_ids.tolist(), terms.swapaxes(0, 1), strict=True):
+            self.by_token[token_id] = self.by_token.get(token_id, 0) + own
         bins = np.minimum(losses / BIN_NATS, LOSS_BINS - 1).astype(np.int64)
         np.add.at(self.histogram, (row.kinds, bins), 1)
         stated = scores.top_probabilities
         slot = np.minimum(stated * CALIBRATION_BINS, CALIBRATION_BINS - 1).astype(np.int64)
         reliability = in_two(np.stack([ones, stated, right], axis=1))
-        for half, own in zip(self.reliability, reliability, strict=True):
-            np.add.at(half, slot, own)
+        np.add.at(self.reliability.swapaxes(0, 1), slot, reliability.swapaxes(0, 1))
         if self.own is not None:
             self.own.add(row, scores)
         self.cut += [row.truncated, row.left_out]
@@ -319,17 +301,14 @@ def token_example(row: EvaluatedText, entry: int) -> TokenExample:
 class Smallest(Tally):
     """What sorts first, as (key, id, position, ...); ties go to the earlier text and position."""
 
-    most: int
-
-    def __init__(self, size: int = 0) -> None:
-        self.size = size or self.most
+    def __init__(self, size: int) -> None:
+        self.size = size
         self._entries: list[tuple[Any, ...]] = []  # the key first
 
     def merge(self, other: Any) -> None:
-        self._entries = self._first(other._entries)
+        self.keep(other._entries)
 
     def keep(self, entries: Iterable[tuple[Any, ...]]) -> None:
-        """Consider some entries."""
         self._entries = self._first(entries)
 
     def examples(self) -> tuple[Any, ...]:
@@ -343,8 +322,6 @@ class Smallest(Tally):
 class LargestTokens(Smallest):
     """The tokens with the largest values."""
 
-    most = 200
-
     def add(self, row: EvaluatedText, values: np.ndarray) -> None:
         """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
         full = len(self._entries) == self.size
@@ -357,8 +334,6 @@ class LargestTokens(Smallest):
 
 class PointSample(Smallest):
     """A fair sample of tokens, for scatter plots."""
-
-    most = 3000
 
     def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
         """Consider every token of a text; `columns` are float64 [M]."""

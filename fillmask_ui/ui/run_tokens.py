@@ -10,8 +10,7 @@ from fillmask_ui import scoring
 from fillmask_ui.comparing import Contrast, same_tokenizer
 from fillmask_ui.comparing.contrast import Pair, contrast
 from fillmask_ui.errors import FillmaskError, ModelError
-from fillmask_ui.evaluation.metrics.metric import Reading
-from fillmask_ui.evaluation.replay import replay, with_stored
+from fillmask_ui.evaluation.metrics.metric import Reading, replay, with_stored
 from fillmask_ui.filling import fill_at
 from fillmask_ui.filling.candidates import Distribution
 from fillmask_ui.filling.prompt import normalise_masks

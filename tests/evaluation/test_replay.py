@@ -4,8 +4,8 @@ import pytest
 from evaluated import ALL_CONFIGS, MODEL, TEXTS, measured
 
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate
-from fillmask_ui.evaluation.measure import SeededMasks, prepare
-from fillmask_ui.evaluation.replay import replay
+from fillmask_ui.evaluation.measure import prepare
+from fillmask_ui.evaluation.metrics.metric import replay
 from fillmask_ui.evaluation.rows import nested
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.records import Example
@@ -28,7 +28,7 @@ def from_disk(row):
 
 def masks_of(config, model):
     stream = config.mask_stream == "collator"
-    return (CollatorMasks if stream else lambda v, c: SeededMasks(c, v))(model.vocabulary, config)
+    return CollatorMasks(model.vocabulary, config) if stream else None
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=NAMES)

@@ -13,7 +13,7 @@ from table_model import TableModel, log_softmax_at
 from fillmask_ui.evaluation import METRICS, EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.catalogue import figure
 from fillmask_ui.evaluation.metrics import Metric
-from fillmask_ui.evaluation.replay import replay
+from fillmask_ui.evaluation.metrics.metric import replay
 from fillmask_ui.evaluation.rows import nested
 from fillmask_ui.evaluation.running_sums import OwnSums
 from fillmask_ui.masking import hide_as_masks, hideable

@@ -26,9 +26,7 @@ METRICS: dict[str, type[Metric]] = {
 def make_metric(name: str, options: dict[str, Any]) -> Metric:
     """The metric of a name; options of other metrics must have their defaults.
 
-    Raises:
-        OptionError: for an unknown metric, an option that it does not have, or a bad value.
-        TypeError: for an option that no metric has.
+    An `OptionError` for what does not fit, a `TypeError` for an option that no metric has.
 
     >>> make_metric("suffix", {"suffix_tokens": 3, "within_word": False})
     Suffix(suffix_tokens=3)

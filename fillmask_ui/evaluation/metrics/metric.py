@@ -10,20 +10,21 @@ Axes: T tokens of a text, M hidden positions.
 import math
 from abc import ABC
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
 from fillmask_ui.batching import Budget
+from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.batch_scoring import BatchScorer, Scorer
 from fillmask_ui.evaluation.rows import MaskedText, TokenScores, UnmaskedScores, covered
 from fillmask_ui.evaluation.running_sums import OwnSums
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import check_options
 from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.records import Encoding
+from fillmask_ui.records import Encoding, MaskFilling
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,3 +142,41 @@ def exp(value: float) -> float:
 def expm1(value: float) -> float:
     """e^value - 1, as `exp`."""
     return math.inf if value > 700 else math.expm1(value)  # of NaN it is NaN
+
+
+def replay(
+    row: MaskedText, metric: Metric, vocabulary: Vocabulary, entry: int, scores: TokenScores
+) -> Reading:
+    """`Metric.reading`; a `DataError` for a row of another vocabulary, or that does not say it."""
+    for token_id, token in zip(row.true_ids.tolist(), row.tokens, strict=True):
+        if vocabulary.token(token_id) != token:
+            raise DataError(
+                f"text {row.id} was measured with a vocabulary whose token {token_id} is "
+                f"{token!r}, and that of the model is {vocabulary.token(token_id)!r} now: the "
+                "model has been replaced since; evaluate again"
+            )
+    return metric.reading(row, entry, scores, vocabulary.mask_id)
+
+
+def with_stored(mask: MaskFilling, scores: TokenScores, entry: int) -> MaskFilling:
+    """A replayed distribution with the row's own figures of its true token and its best guess.
+
+    Texts that share a batch round each other in the seventh digit.
+    """
+    nll, best = float(scores.nll_nats[entry]), float(scores.top_probabilities[entry])
+    probability = float(np.exp(-nll))
+    (true,) = mask.scored
+    known = {
+        int(scores.top_ids[entry]): {"probability": best, "nll_nats": float(-np.log(best))},
+        true.parts[0].token_id: {"probability": probability, "nll_nats": nll},
+    }
+    candidates = tuple(replace(own, **known.get(own.token_id, {})) for own in mask.candidates)
+    stored = replace(
+        true,
+        nll_nats=nll,
+        probability=probability,
+        rank=int(scores.ranks[entry]),
+        parts=(replace(true.parts[0], nll_nats=nll),),
+    )
+    entropy = float(scores.entropy_nats[entry])
+    return replace(mask, entropy_nats=entropy, candidates=candidates, scored=(stored,))

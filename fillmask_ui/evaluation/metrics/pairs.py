@@ -36,6 +36,8 @@ from fillmask_ui.evaluation.rows import EvaluatedText, MaskedText, TokenScores
 from fillmask_ui.intervals import Interval, paired_share_interval, share_interval
 from fillmask_ui.options import option
 
+MOST_EXAMPLES = 50
+
 
 @dataclass(frozen=True)
 class Pairs(PseudoPerplexity):
@@ -92,9 +94,7 @@ class PairExample:
     def change_nats(self) -> float | None:
         """How much larger the margin is than the baseline's."""
         base = self.baseline_margin_nats
-        if base is None:
-            return None
-        return float(sums.loss_difference(np.array(self.margin_nats), np.array(base)))
+        return None if base is None else float(sums.loss_difference(self.margin_nats, base))
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,11 @@ class PairGroup:
     pairs: int = figure("pairs")
     pair_accuracy: float = figure("right", "", "pair_accuracy_interval", share=True)
     pair_accuracy_interval: Interval | None = None
+
+    @classmethod
+    def of(cls, name: str, right: np.ndarray) -> PairGroup:
+        count, pairs = int(right.sum()), len(right)
+        return cls(name or "(none)", pairs, count / pairs, share_interval(count, pairs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,38 +158,28 @@ def margin_nats(row: EvaluatedText, scores: TokenScores) -> float:
     return float(sums.loss_difference(other.nll_nats.sum(), scores.nll_nats.sum()))
 
 
-class LargestPairs(sums.Smallest):
-    """The pairs with the largest change, or with the largest margins the wrong way."""
-
-    most = 50
-
-    def add(self, row: EvaluatedText, margin: float) -> None:
-        """Consider one pair."""
-        base = None
-        if row.baseline is not None:
-            base = margin_nats(row, row.baseline)
-        elif row.other is not None:
-            base = margin_nats(row.other, row.other.scores)
-        worse = row.worse.text if row.worse else ""
-        own = PairExample(row.id, row.group, row.text, worse, margin, base)
-        key = margin if own.change_nats is None else -abs(own.change_nats)
-        self.keep([(key, row.id, 0, own)])
-
-
 class PairSums(sums.OwnSums):
     """The sums behind `PairFigures`."""
 
     def __init__(self) -> None:
         self.margins = array("d")  # per pair, in nats
         self.groups: list[str] = []
-        self.largest = LargestPairs()
+        self.largest = sums.Smallest(MOST_EXAMPLES)
 
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
         margin = margin_nats(row, scores)
         self.margins.append(margin)
         self.groups.append(row.group)
-        if scores is row.scores:
-            self.largest.add(row, margin)
+        if scores is not row.scores or row.worse is None:
+            return
+        base = None
+        if row.baseline is not None:
+            base = margin_nats(row, row.baseline)
+        elif row.other is not None:
+            base = margin_nats(row.other, row.other.scores)
+        own = PairExample(row.id, row.group, row.text, row.worse.text, margin, base)
+        key = margin if own.change_nats is None else -abs(own.change_nats)
+        self.largest.keep([(key, row.id, 0, own)])
 
     def right(self, order: np.ndarray) -> np.ndarray:
         return np.array(self.margins)[order] > 0
@@ -201,7 +196,7 @@ class PairSums(sums.OwnSums):
             ties=int((margins == 0).sum()),
             mean_margin_nats=sums.total(margins) / pairs,
             mean_margin_interval=sums.interval_of(margins, np.ones(pairs), quick),
-            by_group=tuple(_group(name, right[groups == name]) for name in names),
+            by_group=tuple(PairGroup.of(name, right[groups == name]) for name in names),
             examples=self.largest.examples(),
         )
 
@@ -214,8 +209,3 @@ class PairSums(sums.OwnSums):
             pairs_lost=lost,
             pairs_won=won,
         )
-
-
-def _group(name: str, right: np.ndarray) -> PairGroup:
-    count, pairs = int(right.sum()), len(right)
-    return PairGroup(name or "(none)", pairs, count / pairs, share_interval(count, pairs))

@@ -106,19 +106,19 @@ class Unmasking(Metric):
         return Reading(input_ids, asked, position, true_id, filled)
 
 
+@dataclass(eq=False)
 class UnmaskingScorer(Scorer):
     """Each of the models fills the texts by the config."""
 
-    def __init__(
-        self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget, config: UnmaskingConfig
-    ) -> None:
-        super().__init__(models, batch_tokens, budget)
-        self._config = config
-        self._pieces = [Pieces(model, config) for model in models]
+    config: UnmaskingConfig
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._pieces = [Pieces(model, self.config) for model in self.models]
 
     def score(self, batch: Batch) -> list[list[UnmaskedScores]]:
         texts = [view.text for view in batch.views]
-        own = zip(self._models, self._pieces, strict=True)
+        own = zip(self.models, self._pieces, strict=True)
         return [self._unmask(model, pieces, texts) for model, pieces in own]
 
     def finished(self, batch: Batch, scores: list[list[UnmaskedScores]]) -> Iterator[EvaluatedText]:
@@ -130,23 +130,16 @@ class UnmaskingScorer(Scorer):
     def _unmask(
         self, model: MaskedLM, pieces: Pieces, texts: Sequence[Prepared]
     ) -> list[UnmaskedScores]:
-        decodings = [_ScoredDecoding(text, model, self._config, pieces) for text in texts]
+        decodings = [_ScoredDecoding(text, model, self.config, pieces) for text in texts]
         while running := [one for one in decodings if one.hidden]:
             with self._room_for(sum(len(one.hidden) for one in running)):
                 for one, part in zip(running, logits_of(model, running), strict=True):
                     one.advance(part, seconds=0.0)
-        return [self._scores(model, one) for one in decodings]
-
-    def _scores(self, model: MaskedLM, finished: "_ScoredDecoding") -> UnmaskedScores:
-        columns, token = finished.columns, model.vocabulary.token
-        with self._room_for(ROWS_PER_CALL):
-            perplexity = pseudo_perplexity(model, finished.ids)
-        return UnmaskedScores(
-            **columns,
-            top_tokens=tuple(map(token, columns["top_ids"].tolist())),
-            written_tokens=tuple(map(token, columns["written_ids"].tolist())),
-            pseudo_perplexity=perplexity,
-        )
+        found = []
+        for one in decodings:
+            with self._room_for(ROWS_PER_CALL):
+                found.append(one.scores(pseudo_perplexity(model, one.ids)))
+        return found
 
 
 class _ScoredDecoding(Decoding):
@@ -181,6 +174,16 @@ class _ScoredDecoding(Decoding):
             empty = np.empty(len(self._true.cols), values.dtype)
             self.columns.setdefault(name, empty)[entries] = values
         return step
+
+    def scores(self, perplexity: float) -> UnmaskedScores:
+        """What the steps said, with the pseudo-perplexity of the finished text."""
+        token, columns = self._vocabulary.token, self.columns
+        return UnmaskedScores(
+            **columns,
+            top_tokens=tuple(map(token, columns["top_ids"].tolist())),
+            written_tokens=tuple(map(token, columns["written_ids"].tolist())),
+            pseudo_perplexity=perplexity,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
