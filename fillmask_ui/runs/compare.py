@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, Summary, summarize
+from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
 from fillmask_ui.evaluation.measure import NOT_COMPARABLE
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
@@ -29,11 +29,20 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
     measured different things or share no text.
     """
     first, second = (run if isinstance(run, Run) else Run(run) for run in (run_a, run_b))
+    own, other = first.info, second.info
+    config = own.config
+    if config.signature != other.config.signature:
+        config = own.config_now  # the protocol of today, if their numbers are the same in it
+        if config.signature != other.config_now.signature:
+            raise DataError(
+                f"the runs measured different things: {own.name} has {own.config.signature}, "
+                f"{other.name} has {other.config.signature}; evaluate both alike"
+            )
     return summarize(
         paired(first, second),
-        config=_common_config(first.info, second.info),
-        vocabulary_size=max(run.info.model["vocabulary_size"] for run in (first, second)),
-        limits=limits or first.info.limits,
+        config=config,
+        vocabulary_size=max(info.model["vocabulary_size"] for info in (own, other)),
+        limits=limits or own.limits,
     )
 
 
@@ -41,17 +50,6 @@ def compared_info(first: Run, second: Run) -> RunInfo:
     """The first run, with the model of the second as its baseline."""
     name = f"{first.info.name} and {second.info.name}"
     return replace(first.info, baseline=second.info.model, name=name, engines=())
-
-
-def _common_config(first: RunInfo, second: RunInfo) -> EvaluationConfig:
-    """What both runs measured, by the protocol of today if their numbers are the same in it."""
-    for own, other in ((first.config, second.config), (first.config_now, second.config_now)):
-        if own.signature == other.signature:
-            return own
-    raise DataError(
-        f"the runs measured different things: {first.name} has {first.config.signature}, "
-        f"{second.name} has {second.config.signature}; evaluate both alike"
-    )
 
 
 def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:

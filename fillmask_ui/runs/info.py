@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fillmask_ui.errors import DataError, OptionError, opening
 from fillmask_ui.evaluation import EvaluationConfig, RunningSummary
 from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION, PROTOCOLS
-from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
+from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS, check_models
 from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.model_choice import ModelChoice
@@ -131,14 +131,12 @@ def model_choice(info: RunInfo, which: str) -> ModelChoice:
 def prepare_info(
     config: EvaluationConfig, model: MaskedLM, *, baseline: MaskedLM | None = None, **fields: Any
 ) -> RunInfo:
-    """The `RunInfo` of a new run, its config resolved for the models; `fields` are others of it."""
+    """The `RunInfo` of a new run, its config as `check_models` gives it; `fields` are others."""
     from fillmask_ui import __version__
 
-    models = [model] if baseline is None else [model, baseline]
-    config = config.resolved(*(entry.max_tokens for entry in models))
-    versions = {"fillmask-ui": __version__}
-    for entry in models:
-        versions |= entry.signature.versions
+    config = check_models(model, baseline, config)
+    versions = {"fillmask-ui": __version__, **model.signature.versions}
+    versions |= baseline.signature.versions if baseline else {}
     return RunInfo(
         name="",
         created="",

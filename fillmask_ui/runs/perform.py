@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, RunningSummary
-from fillmask_ui.evaluation.measure import check_models
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
@@ -46,7 +45,6 @@ class Pace:
         self._began, self._seconds = time.monotonic(), 0.0
 
     def add(self, step: Progress) -> None:
-        """Take note of progress."""
         if step.tokens > self._last.tokens or (step.through or 0) > (self._last.through or 0):
             self._last, self._seconds = step, time.monotonic() - self._began
 
@@ -100,11 +98,10 @@ def perform_rest(
     A `FillmaskError` if the run, its texts or models cannot be had, or have changed since.
     """
     run = store.open(name)
-    if run.info.state != DONE or run.lacks_rows:
+    if run.info.state == DONE and not run.lacks_rows:
+        yield Progress(run.info, run.running())
+    else:
         yield from perform_cells([Cell(Plan.of(run.info), run.info.name)], store, load, engine)
-        return
-    with resume(store, name) as recorder:
-        yield Progress(recorder.info, recorder.running)
 
 
 def perform_cells(
@@ -130,7 +127,6 @@ def perform_cells(
 def begin(cell: Cell, store: RunStore, model: MaskedLM, baseline: MaskedLM | None) -> Recorder:
     """The new run of a cell; an `OptionError` if its plan does not fit the models."""
     plan = cell.plan
-    check_models(model, baseline, plan.config)
     own = {"texts": plan.texts(), "choices": plan.choices(), "limits": plan.limits}
     return start(store, prepare_info(plan.config, model, baseline=baseline, cell=cell.label, **own))
 

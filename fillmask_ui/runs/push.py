@@ -94,9 +94,7 @@ TRACKERS = {
 def push(run: Run, tracker: str, project: str = "fillmask-ui") -> Pushed:
     """Write a run, done or not, as a new run of a tracker's project; what was written is returned.
 
-    Raises:
-        OptionError: for an unknown tracker, or a blank project.
-        DataError: if nothing was measured, or the tracker is missing or does not take the run.
+    A `DataError` if nothing was measured, or the tracker is missing or does not take the run.
     """
     if tracker not in TRACKERS:
         raise OptionError(unknown("tracker", tracker, TRACKERS))

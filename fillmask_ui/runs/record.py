@@ -89,10 +89,7 @@ class Recorder(AbstractContextManager["Recorder"]):
 
     @contextmanager
     def under_way(self, engine: Mapping[str, Any]) -> Iterator[None]:
-        """The run is `running` inside, then `done`; `stopped` or `failed` if the block is left.
-
-        `engine` is an entry of `RunInfo.engines`.
-        """
+        """The run is `running` inside, then `done`; `stopped` or `failed` if the block is left."""
         before = self.info.engines
         engines = before if engine in before[-1:] else (*before, engine)
         self._set(state=RUNNING, error=None, engines=engines)
@@ -115,16 +112,13 @@ class Recorder(AbstractContextManager["Recorder"]):
         check_same("baseline", self.info.baseline, baseline.signature if baseline else None)
 
     def know_available(self, available: int | None) -> None:
-        """Note how many rows the data has; a `DataError` if the run began with another number.
-
-        One row more or less makes another permutation.
-        """
+        """Note how many rows the data has; a `DataError` if the run began with another number."""
         then = self.info.texts.get("available")
         if available in (None, then):
             return
         if then is None and not self.stored:
             self._set(texts={**self.info.texts, "available": available})
-        elif then is not None:
+        elif then is not None:  # one row more or less makes another permutation
             raise DataError(
                 f"the texts had {then:,} rows when run {self.name} began and have {available:,} "
                 "now: put them back as they were, or start a new run"

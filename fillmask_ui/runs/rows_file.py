@@ -20,6 +20,8 @@ class StoredRow:
 
     row: EvaluatedText | SkippedText
     checksum: int  # `checksum` of the text
+    content: bytes  # the whole line, its newline included
+    start: int  # offset in bytes
 
 
 def checksum(text: str) -> int:
@@ -37,7 +39,7 @@ def dump_row(row: EvaluatedText | SkippedText, checksum: int) -> bytes:
     return line.encode("utf-8", "replace")  # of lone surrogates no JSON reader knows
 
 
-def read_row(content: bytes, what: str) -> StoredRow:
+def read_row(content: bytes, what: str, start: int = 0) -> StoredRow:
     """One whole line; the `DataError` for a line that is not a row begins with `what`."""
     values = from_json(dict[str, Any], content, what)
     row: EvaluatedText | SkippedText
@@ -45,4 +47,4 @@ def read_row(content: bytes, what: str) -> StoredRow:
         row = from_own_values(SkippedText, {**values, "reason": values["skipped"]}, what)
     else:
         row = from_own_values(EvaluatedText, nested(values), what)
-    return StoredRow(row, from_own_values(int, values.get("checksum"), what))
+    return StoredRow(row, from_own_values(int, values.get("checksum"), what), content, start)

@@ -13,7 +13,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -61,14 +61,6 @@ def is_locked(path: Path) -> bool:
         return isinstance(error, (Timeout, PermissionError))
 
 
-@dataclass(frozen=True)
-class StoredLine(StoredRow):
-    """One whole line of rows.jsonl."""
-
-    start: int  # offset in bytes
-    content: bytes  # its newline included
-
-
 class Run:
     """A stored run, to be read; a `DataError` if the folder has none, or of another version."""
 
@@ -88,11 +80,11 @@ class Run:
             return STOPPED
         return self.info.state
 
-    def lines(self) -> Iterator[StoredLine]:
+    def lines(self) -> Iterator[StoredRow]:
         """All whole lines; a `DataError` for a line that is not a row, and for missing rows."""
         start, seen, name = 0, set[int](), self.info.name
         for number, content in enumerate(self._whole_lines(), start=1):
-            line = self._line(content, start, f", line {number}")
+            line = read_row(content, f"run {name}, line {number}", start)
             if line.row.id in seen:
                 raise DataError(f"run {name}, line {number}: it repeats text {line.row.id}")
             seen.add(line.row.id)
@@ -104,15 +96,11 @@ class Run:
                 f"measure the missing ones with fillmask-ui eval --resume {name}, or delete the run"
             )
 
-    def line_at(self, start: int) -> StoredLine:
+    def line_at(self, start: int) -> StoredRow:
         """The line at an offset in bytes."""
         with opening("a run", self.rows_path), self.rows_path.open("rb") as file:
             file.seek(start)
-            return self._line(file.readline(), start)
-
-    def _line(self, content: bytes, start: int = 0, where: str = "") -> StoredLine:
-        found = read_row(content, f"run {self.info.name}{where}")
-        return StoredLine(found.row, found.checksum, start, content)
+            return read_row(file.readline(), f"run {self.info.name}", start)
 
     def _whole_lines(self) -> Iterator[bytes]:
         if self.rows_path.exists():
@@ -127,7 +115,7 @@ class Run:
         """The row of one text, by its id; a `DataError` if it was not measured."""
         head = b'{"id":%d,' % example
         content = next((line for line in self._whole_lines() if line.startswith(head)), None)
-        row = self._line(content).row if content else None
+        row = read_row(content, f"run {self.info.name}").row if content else None
         if isinstance(row, EvaluatedText):
             return row
         raise DataError(f"run {self.info.name} has not measured a text {example}")
@@ -154,11 +142,7 @@ class Run:
         return min((number for number in known if number), default=None)
 
     def summary(self) -> Summary:
-        """The figures of the rows so far, to the last digit those of the run itself.
-
-        A `DataError` if a line is not a row, if the run is done and rows are missing, or if it
-        stopped before the first.
-        """
+        """The figures of the rows so far; a `DataError` as of `lines`, or before the first row."""
         if self.info.state != DONE and not self.row_count:
             raise DataError(
                 f"run {self.info.name} has measured no text yet: go on with `fillmask-ui eval "

@@ -55,7 +55,6 @@ class SweepCell:
 
     @property
     def name(self) -> str:
-        """For people."""
         seed = [] if self.seed is None else [f"seed {self.seed}"]
         return ", ".join([self.model.label, self.texts.label, self.metric.label, *seed])
 
@@ -236,11 +235,9 @@ def _baseline(models: Sequence[Labelled[ModelChoice]], named: str) -> str:
     """The label of the model that is meant, by its label or its reference."""
     labels = [model.label for model in models]
     referred = [model.label for model in models if model.value.reference == named]
-    if named in labels:
-        return named
-    if len(referred) == 1:
-        return referred[0]
-    raise OptionError(f"{unknown('baseline', named, labels)}: name one of the models")
+    if named not in labels and len(referred) != 1:
+        raise OptionError(f"{unknown('baseline', named, labels)}: name one of the models")
+    return named if named in labels else referred[0]
 
 
 def _made(kind: Any, values: Mapping[str, Any]) -> Any:

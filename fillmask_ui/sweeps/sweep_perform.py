@@ -94,11 +94,6 @@ class _Job:
     note: str = ""  # why an older run does not count
     over: bool = False  # measured to its end
 
-    def to_cell(self, store: RunStore) -> Cell:
-        # A stored run has the choices that were resolved for its model.
-        plan = Plan.of(store.open(self.run).info) if self.run else self.cell.plan
-        return Cell(plan, self.run, self.cell.stored_label)
-
 
 def _job(cell: SweepCell, runs: Sequence[Run], signature: ModelSignature) -> _Job:
     """The newest run on the model and texts of today counts, one that is done before others."""
@@ -148,7 +143,12 @@ def _perform_batch(
 ) -> Iterator[Step]:
     by_key = {job.cell.key: job for job in batch}
     begun = set[str]()
-    steps: Any = perform_cells([job.to_cell(store) for job in batch], store, load, engine)
+    cells = []
+    for job in batch:
+        # A stored run has the choices that were resolved for its model.
+        plan = Plan.of(store.open(job.run).info) if job.run else job.cell.plan
+        cells.append(Cell(plan, job.run, job.cell.stored_label))
+    steps: Any = perform_cells(cells, store, load, engine)
     with closing(steps):
         for progress in steps:
             job = by_key[progress.info.cell["key"]]

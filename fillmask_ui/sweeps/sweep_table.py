@@ -67,11 +67,9 @@ class Entry:
 
     @property
     def verdict(self) -> str:
-        """Blank without a baseline."""
         return self.comparison.verdict.label if self.comparison else ""
 
     def noted(self, note: str) -> Entry:
-        """With one more note."""
         return replace(self, note="; ".join(filter(None, (self.note, note))))
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,7 +114,6 @@ class Spread:
     change_deviation: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values."""
         cell = self.cell
         names = {"model": cell.model.label, "data": cell.texts.label, "metric": cell.metric.label}
         values = {name: value for name, value in vars(self).items() if name != "cell"}
@@ -195,22 +192,18 @@ def _entry(cell: SweepCell, runs: Sequence[Run], step: Step | None) -> Entry:
     if not runs:
         return Entry(cell, FAILED, note=step.message) if step else Entry(cell, MISSING)
     run = runs[-1]
-    state, progress, note = run.state, "", step.message if step else ""
+    entry = Entry(cell, run.state, run, note=step.message if step else "")
     if step is not None and step.state == FAILED:
-        state = FAILED
-    elif state == FAILED:
-        note = run.info.error or note
-    elif state == DONE:
+        return replace(entry, state=FAILED)
+    if entry.state == FAILED:
+        return replace(entry, note=run.info.error or entry.note)
+    if entry.state == DONE:
         result = run.info.result or {}
-        texts, effective = result.get("texts", 0), result.get("effective_texts")
-        entry = Entry(cell, state, run, note=note)
-        # Runs of earlier versions have no effective texts.
-        note = "" if effective is None else few_texts_note(texts, effective)
-        return entry.noted(note) if note else entry
-    else:
-        of = "" if run.expected is None else f" of {run.expected:,}"
-        progress = f"{run.row_count:,}{of} texts"
-    return Entry(cell, state, run, progress, note)
+        if "effective_texts" in result:  # which runs of earlier versions do not have
+            entry = entry.noted(few_texts_note(result["texts"], result["effective_texts"]))
+        return entry
+    of = "" if run.expected is None else f" of {run.expected:,}"
+    return replace(entry, progress=f"{run.row_count:,}{of} texts")
 
 
 def _beside_baseline(sweep: Sweep, entries: Mapping[str, Entry]) -> Iterator[Entry]:
