@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +54,12 @@ def _perform_model(
     try:
         model = load(cells[0].model.value)
     except FillmaskError as error:
-        yield from _without_model(cells, stored, str(error))
+        note = f"kept unchecked, as the model cannot be loaded now: {error}"
+        for cell in cells:
+            if done := [run for run in stored.get(cell.key, ()) if run.info.state == DONE]:
+                yield Step(cell, KEPT, done[-1].info.name, message=note)
+            else:
+                yield Step(cell, FAILED, message=str(error))
         return
     jobs = [_job(cell, stored.get(cell.key, ()), model.signature) for cell in cells]
     yield from (Step(job.cell, KEPT, job.run) for job in jobs if job.over)
@@ -68,8 +73,12 @@ def _perform_model(
         except FillmaskError as error:
             if len(batch) > 1:
                 batches += [[job] for job in batch]
-            else:
-                yield Step(batch[0].cell, FAILED, batch[0].run, None, _advice(batch[0].run, error))
+                continue
+            why, run = str(error), batch[0].run
+            if run:  # the sweep would go on with it
+                anew = f"start a new run (fillmask-ui runs delete {run}, then the sweep again)"
+                why = why.replace("start a new run", anew)
+            yield Step(batch[0].cell, FAILED, run, message=why)
 
 
 def stored_runs(sweep: Sweep, store: RunStore) -> dict[str, list[Run]]:
@@ -117,25 +126,6 @@ def _changes(run: Run, cell: SweepCell, signature: ModelSignature) -> str:
     if run.info.cell.get("texts_sha256") != cell.stored_label.get("texts_sha256"):
         changes.append(f"the texts in {cell.texts.value.where} changed")
     return ", and ".join(changes)
-
-
-def _without_model(
-    cells: Iterable[SweepCell], stored: Mapping[str, Sequence[Run]], why: str
-) -> Iterator[Step]:
-    """If a model cannot be loaded, what is done is kept, the rest fails."""
-    for cell in cells:
-        done = [run for run in stored.get(cell.key, ()) if run.info.state == DONE]
-        if done:
-            note = f"kept unchecked, as the model cannot be loaded now: {why}"
-            yield Step(cell, KEPT, done[-1].info.name, message=note)
-        else:
-            yield Step(cell, FAILED, message=why)
-
-
-def _advice(run: str | None, error: FillmaskError) -> str:
-    """An error with what to do about it in a sweep, which goes on with stored runs by itself."""
-    anew = f"start a new run (fillmask-ui runs delete {run}, then the sweep again)"
-    return str(error).replace("start a new run", anew) if run else str(error)
 
 
 def _perform_batch(

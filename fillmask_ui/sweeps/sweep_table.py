@@ -19,7 +19,7 @@ from fillmask_ui.evaluation.summary import Comparison
 from fillmask_ui.intervals import Interval
 from fillmask_ui.records import Displayed, finite
 from fillmask_ui.runs import Run, RunStore, compare
-from fillmask_ui.runs.info import DONE, FAILED, RunInfo
+from fillmask_ui.runs.info import DONE, FAILED
 from fillmask_ui.sweeps.sweep_file import Sweep, SweepCell
 from fillmask_ui.sweeps.sweep_perform import Step, stored_runs
 
@@ -220,15 +220,9 @@ def _beside_baseline(sweep: Sweep, entries: Mapping[str, Entry]) -> Iterator[Ent
             summary = compare(entry.run, other.run, limits=sweep.limits)
             yield replace(entry, comparison=summary.comparison)
         except FillmaskError as error:
-            labels = entry.cell.model.label, base.model.label
-            why = _why(entry.run.info, other.run.info, labels, error)
+            why = str(error)  # which names the runs
+            labels = {entry.run.info.name: entry.cell.model.label}
+            labels[other.run.info.name] = base.model.label
+            for name in sorted(labels, key=len, reverse=True):  # one may begin with the other
+                why = why.replace(name, labels[name])
             yield entry.noted(f"no verdict: {why}")
-
-
-def _why(own: RunInfo, base: RunInfo, labels: tuple[str, str], error: FillmaskError) -> str:
-    """Why two runs do not compare, with the labels of their models for their names."""
-    said = str(error)
-    names = {own.name: labels[0], base.name: labels[1]}
-    for name in sorted(names, key=len, reverse=True):  # one may begin with the other
-        said = said.replace(name, names[name])
-    return said
