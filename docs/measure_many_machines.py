@@ -181,10 +181,10 @@ def _received(sent: bytes) -> RunningSummary:
 def _whole(sent: bytes, size: int) -> bytes:
     """Sums in which each word of the vocabulary occurs."""
     running = _received(sent)
-    vocabulary = running._model.vocabulary
-    vocabulary.occurrences.update(range(size))
-    one = np.ones_like(next(iter(vocabulary.sums.values())))
-    vocabulary.sums = {token: one + vocabulary.sums.get(token, 0) for token in range(size)}
+    model = running._model
+    model.occurrences.update(range(size))
+    one = np.ones_like(next(iter(model.by_token.values())))
+    model.by_token = {token: one + model.by_token.get(token, 0) for token in range(size)}
     return pickle.dumps(running)
 
 

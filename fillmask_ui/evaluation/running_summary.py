@@ -318,7 +318,7 @@ def _model_figures(
         histogram=histogram,
         truncated=int(tally.cut[0]),
         left_out=int(tally.cut[1]),
-        written=own.figures(order, n, quick) if own else None,
+        written=own.figures(order, quick) if own else None,
     )
 
 

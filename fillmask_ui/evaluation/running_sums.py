@@ -124,11 +124,8 @@ class OwnSums(Tally, ABC):
     def add(self, row: EvaluatedText, scores: TokenScores) -> None: ...
 
     @abstractmethod
-    def figures(self, order: np.ndarray, hidden: np.ndarray, quick: bool) -> Any:
-        """A record of `catalogue.figure`s over texts in `order`, int64 [N].
-
-        `hidden` counts their hidden tokens, float64 [N].
-        """
+    def figures(self, order: np.ndarray, quick: bool) -> Any:
+        """A record of `catalogue.figure`s over texts in `order`, int64 [N]."""
 
     def right(self, order: np.ndarray) -> np.ndarray:
         """Whether each text came out right, bool [N]; of a metric that `counts_right`."""

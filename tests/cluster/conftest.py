@@ -16,7 +16,9 @@ import pytest
 
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.models import load_choice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Plan, Progress, Run, RunStore, perform
+from fillmask_ui.texts import TextSource
 
 SENTENCE = "the old man saw a red house by the river and walked on in the cold rain of spring"
 
@@ -41,6 +43,12 @@ def engine() -> Iterator[Any]:
 @pytest.fixture
 def store(tmp_path: Path) -> RunStore:
     return RunStore(tmp_path / "runs")
+
+
+@pytest.fixture
+def plan(tmp_path: Path, tiny_models: Any) -> Plan:
+    path = write_texts(tmp_path / "texts.txt", 4000)
+    return Plan(ModelChoice(str(tiny_models.folder("bert"))), source=TextSource("file", str(path)))
 
 
 def measured(plan: Plan, store: RunStore, engine: Any = None) -> Run:

@@ -19,21 +19,12 @@ from cluster.conftest import (
     processes,
     wait_for,
     workers_of_this_process,
-    write_texts,
 )
 
 from fillmask_ui.cluster.ray_worker import Worker
 from fillmask_ui.errors import DataError
 from fillmask_ui.models import load_choice
-from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.runs import Plan, perform, perform_rest
-from fillmask_ui.texts import TextSource
-
-
-@pytest.fixture
-def plan(tmp_path, tiny_models):
-    path = write_texts(tmp_path / "texts.txt", 4000)
-    return Plan(ModelChoice(str(tiny_models.folder("bert"))), source=TextSource("file", str(path)))
+from fillmask_ui.runs import perform, perform_rest
 
 
 def test_five_workers_killed_at_random(engine, store, plan):

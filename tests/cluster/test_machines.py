@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cluster.conftest import assert_same, measured, write_texts
+from cluster.conftest import assert_same, measured
 from ray.cluster_utils import Cluster as RayCluster
 
 from fillmask_ui.cluster import EngineChoice, open_engine
@@ -13,14 +13,7 @@ from fillmask_ui.cluster.ray_machines import describe
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.models import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.runs import Plan, perform
-from fillmask_ui.texts import TextSource
-
-
-@pytest.fixture
-def plan(tmp_path, tiny_models):
-    path = write_texts(tmp_path / "texts.txt", 4000)
-    return Plan(ModelChoice(str(tiny_models.folder("bert"))), source=TextSource("file", str(path)))
+from fillmask_ui.runs import perform
 
 
 @pytest.fixture

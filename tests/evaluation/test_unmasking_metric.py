@@ -187,7 +187,7 @@ def test_a_metric_is_a_class_and_a_row(monkeypatch, store):
         def add(self, row, scores):
             self.words += len(row.text.split())
 
-        def figures(self, order, hidden, quick):
+        def figures(self, order, quick):
             return Words(int(self.words[0]))
 
     @dataclass(frozen=True)

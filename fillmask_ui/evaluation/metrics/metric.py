@@ -11,7 +11,7 @@ import math
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -166,7 +166,7 @@ def with_stored(mask: MaskFilling, scores: TokenScores, entry: int) -> MaskFilli
     nll, best = float(scores.nll_nats[entry]), float(scores.top_probabilities[entry])
     probability = float(np.exp(-nll))
     (true,) = mask.scored
-    known = {
+    known: dict[int, dict[str, Any]] = {
         int(scores.top_ids[entry]): {"probability": best, "nll_nats": float(-np.log(best))},
         true.parts[0].token_id: {"probability": probability, "nll_nats": nll},
     }

@@ -184,7 +184,7 @@ class PairSums(sums.OwnSums):
     def right(self, order: np.ndarray) -> np.ndarray:
         return np.array(self.margins)[order] > 0
 
-    def figures(self, order: np.ndarray, hidden: np.ndarray, quick: bool) -> PairFigures:
+    def figures(self, order: np.ndarray, quick: bool) -> PairFigures:
         margins, right = np.array(self.margins)[order], self.right(order)
         groups = np.array(self.groups)[order]
         pairs, count = len(order), int(right.sum())

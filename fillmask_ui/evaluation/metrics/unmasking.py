@@ -215,7 +215,7 @@ class WrittenSums(OwnSums):
     """The sums behind `WrittenFigures`."""
 
     def __init__(self) -> None:
-        self.texts = array("d")  # per text: tokens that are the true ones, pseudo-perplexity
+        self.texts = array("d")  # per text: right and hidden tokens, pseudo-perplexity
         self.tokens: set[int] = set()  # different ids
         self.pairs: set[tuple[int, int]] = set()  # ids of neighbours that were both written
 
@@ -223,13 +223,13 @@ class WrittenSums(OwnSums):
         filled = cast("UnmaskedScores", scores)
         written = filled.written_ids.tolist()
         right = int((filled.written_ids == row.true_ids).sum())
-        self.texts.extend((right, filled.pseudo_perplexity))
+        self.texts.extend((right, len(written), filled.pseudo_perplexity))
         self.tokens.update(written)
         adjacent = np.flatnonzero(np.diff(row.cols) == 1).tolist()
         self.pairs.update((written[place], written[place + 1]) for place in adjacent)
 
-    def figures(self, order: np.ndarray, hidden: np.ndarray, quick: bool) -> WrittenFigures:
-        right, perplexity = np.array(self.texts).reshape(-1, 2)[order].T.copy()  # [N] each
+    def figures(self, order: np.ndarray, quick: bool) -> WrittenFigures:
+        right, hidden, perplexity = np.array(self.texts).reshape(-1, 3)[order].T.copy()  # [N] each
         texts, tokens = len(order), int(hidden.sum())
         exact = int((right == hidden).sum())
         accuracy = None
