@@ -1,6 +1,7 @@
 """Losses at temperatures, seeds, intervals, published changes and pairs: by hand and scipy."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,12 @@ from fillmask_ui.lessons.accuracy_and_loss import (
     TEMPERATURES,
     Tempered,
     loss_histogram,
+    nearest,
     temperature_losses,
 )
 from fillmask_ui.lessons.mean_uncertainty import (
     PUBLISHED,
     Change,
-    TextLosses,
     compare_paired,
     means_by_count,
     means_over_seeds,
@@ -35,16 +36,15 @@ TEXTS = [Example(*item) for item in enumerate(sample_texts(60))]
 def test_a_temperature_moves_no_rank_but_the_loss_and_they_are_the_evaluators():
     model = TableModel()
     losses = temperature_losses(model, TEXTS)
-    assert [one.temperature for one in losses.every] == [*TEMPERATURES]
-    first = losses.every[0]
-    for one in losses.every[1:]:
+    assert [one.temperature for one in losses] == [*TEMPERATURES]
+    first = losses[0]
+    for one in losses[1:]:
         np.testing.assert_array_equal(one.ranks, first.ranks)
         assert one.mean_top_probability < first.mean_top_probability
-    assert len({one.mean_nll_nats for one in losses.every}) == len(TEMPERATURES)
-    assert losses.best.mean_nll_nats == min(one.mean_nll_nats for one in losses.every)
+    assert len({one.mean_nll_nats for one in losses}) == len(TEMPERATURES)
     for temperature in (0.6, 1.0, 2.0):
         figures = summarize(evaluate(Tempered(model, temperature), TEXTS)).model
-        found = losses.at(temperature)
+        found = nearest(losses, temperature)
         assert found.tokens == figures.tokens
         assert found.mean_nll_nats == pytest.approx(figures.mean_nll_nats, abs=1e-9)
         assert found.top1_accuracy == figures.top1_accuracy
@@ -61,7 +61,7 @@ def test_means_over_seeds_are_the_evaluators():
         summarize(evaluate(model, TEXTS, EvaluationConfig(seed=seed))).model for seed in (3, 4, 5)
     ]
     means = [one.mean_nll_nats for one in figures]
-    assert [one.mean_nll_nats for one in found.seeds] == pytest.approx(means, abs=1e-12)
+    assert [one.mean_nll_nats for one in found.seeds.values()] == pytest.approx(means, abs=1e-12)
     assert found.mean_nats == pytest.approx(np.mean(means))
     assert found.spread_nats == pytest.approx(np.std(means, ddof=1))
     # All tokens of all seeds, kind by kind, are all that were scored.
@@ -78,7 +78,7 @@ def test_means_and_intervals_are_the_evaluators_in_any_order():
     model = TableModel()
     losses = text_losses(model, TEXTS)
     found, turned = means_by_count(losses), means_by_count(losses, 7)
-    assert [one.texts for one in found] == [5, 10, 20, 40, len(losses.tokens)]
+    assert [one.texts for one in found] == [5, 10, 20, 40, len(losses)]
     whole = summarize(list(evaluate(model, TEXTS))).model
     assert found[-1].mean_nll_nats == pytest.approx(whole.mean_nll_nats, abs=1e-12)
     assert found[-1].interval == whole.interval
@@ -90,7 +90,8 @@ def test_means_and_intervals_are_the_evaluators_in_any_order():
     with pytest.raises(DataError, match=r"could measure \d of 4 texts"):
         text_losses(model, TEXTS[:4])
     with pytest.raises(DataError, match="calls a token impossible"):
-        means_by_count(TextLosses(np.array([1, 2, math.inf, 1, 1, 1]), np.ones(6)))
+        scores = replace(losses[2].scores, nll_nats=np.array([math.inf]))
+        means_by_count([*losses[:2], replace(losses[2], scores=scores), *losses[3:]])
 
 
 def test_published_changes_by_hand():
@@ -114,13 +115,13 @@ def test_the_texts_are_right_about_the_shipped_models():
     texts = list(open_texts(TextSource(samples=40)))
     for one in (model, other):
         losses = temperature_losses(one, texts)
-        plain, sharper, flatter = (losses.at(t) for t in (1.0, 0.5, 2.0))
+        plain, sharper, flatter = (nearest(losses, t) for t in (1.0, 0.5, 2.0))
         assert plain.hits == sharper.hits == flatter.hits
         assert min(sharper.mean_nll_nats, flatter.mean_nll_nats) > plain.mean_nll_nats + 0.5
         counts = loss_histogram(plain.nll_nats, sharper.nll_nats).counts
         assert counts["B"][0] > counts["A"][0]
         assert counts["B"][7:].sum() > counts["A"][7:].sum()
-        assert 0.9 <= losses.best.temperature <= 1.1
+        assert 0.9 <= min(losses, key=lambda own: own.mean_nll_nats).temperature <= 1.1
         assert abs(plain.mean_top_probability - plain.top1_accuracy) < 0.05
     assert compare_paired(other, model, texts).times_narrower > 10
     few = shortest(list(open_texts(TextSource())), 20)

@@ -107,7 +107,7 @@ def print_comparison(found: Comparison, unit: str, models: Sequence[MaskedLM]) -
             (
                 *(name(row), row.probability, row.other_probability, points(row) or "-"),
                 " → ".join(f"{rank:,}" if rank else "-" for rank in (row.rank, row.other_rank)),
-                *(rank_change(row).arrow, mark(row)),
+                *(rank_change(row), mark(row)),
             )
             for row in mask.candidates
         )

@@ -15,7 +15,6 @@ import numpy as np
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.measure import prepared
-from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.evaluation.summary import Histogram
 from fillmask_ui.lessons.mean_uncertainty import IMPOSSIBLE, Told, counted
 from fillmask_ui.protocol import MaskedLM
@@ -116,64 +115,44 @@ class AtTemperature:
         return float(self.top_probabilities.mean())
 
 
-@dataclass(frozen=True, eq=False)
-class TemperatureLosses:
-    """One model's scores of the same hidden tokens at each of `TEMPERATURES`."""
-
-    every: tuple[AtTemperature, ...]  # G, by temperature
-
-    def at(self, temperature: float) -> AtTemperature:
-        """The scores at the nearest temperature of the grid."""
-        return min(self.every, key=lambda one: abs(one.temperature - temperature))
-
-    @property
-    def best(self) -> AtTemperature:
-        """Those with the lowest mean loss."""
-        return min(self.every, key=lambda one: one.mean_nll_nats)
-
-
 def temperature_losses(
     model: MaskedLM, texts: Sequence[Example], *, on_text: Told = lambda _: None
-) -> TemperatureLosses:
-    """Score what the evaluator hides by default, at each temperature, in one pass over the texts.
+) -> tuple[AtTemperature, ...]:
+    """Score what the evaluator hides by default, at each of `TEMPERATURES`, in one pass.
 
     A `DataError` if the model can read none of the texts, or calls a token impossible.
     """
     config = EvaluationConfig().resolved(model.max_tokens)
     found: list[list[TargetScores]] = [[] for _ in TEMPERATURES]
     for text in prepared(model.vocabulary, counted(texts, on_text), config):
-        _score(model, text, found)
+        hidden = text.hidden
+        ids = hidden.view(0)[None]  # [1, T]
+        rows = np.zeros(len(hidden.cols), np.int64)
+        logits = model.logits_at(ids, np.ones_like(ids), rows, hidden.cols)  # float32 [m, V]
+        for part in chunks(logits):
+            # In float64 no two logits become equal by the division, which would move ranks.
+            exact = logits[part].astype(np.float64)
+            for temperature, scores in zip(TEMPERATURES, found, strict=True):
+                scaled = exact / temperature
+                scores.append(score_targets(exponentials(scaled), scaled, hidden.true_ids[part]))
     if not found[0]:
         raise DataError(
             f"{model.signature.name} cannot read the embedded English texts: choose another model"
         )
-    every = tuple(
-        AtTemperature(
-            temperature,
-            *(
-                np.concatenate([getattr(own, name) for own in scores])
-                for name in ("nll_nats", "ranks", "top_probabilities")
-            ),
-        )
-        for temperature, scores in zip(TEMPERATURES, found, strict=True)
-    )
+    every = []
+    for temperature, scores in zip(TEMPERATURES, found, strict=True):
+        nll = np.concatenate([own.nll_nats for own in scores])
+        ranks_ = np.concatenate([own.ranks for own in scores])
+        top = np.concatenate([own.top_probabilities for own in scores])
+        every.append(AtTemperature(temperature, nll, ranks_, top))
     if not all(np.isfinite(one.nll_nats).all() for one in every):
         raise DataError(IMPOSSIBLE)
-    return TemperatureLosses(every)
+    return tuple(every)
 
 
-def _score(model: MaskedLM, text: Prepared, found: list[list[TargetScores]]) -> None:
-    """Add the scores of one text to those of each temperature; only its logits are held."""
-    hidden = text.hidden
-    ids = hidden.view(0)[None]  # [1, T]
-    rows = np.zeros(len(hidden.cols), np.int64)
-    logits = model.logits_at(ids, np.ones_like(ids), rows, hidden.cols)  # float32 [m, V]
-    for part in chunks(logits):
-        # In float64 no two logits become equal by the division, which would move ranks.
-        exact = logits[part].astype(np.float64)
-        for temperature, scores in zip(TEMPERATURES, found, strict=True):
-            scaled = exact / temperature
-            scores.append(score_targets(exponentials(scaled), scaled, hidden.true_ids[part]))
+def nearest(every: Sequence[AtTemperature], temperature: float) -> AtTemperature:
+    """The scores at the nearest temperature of the grid."""
+    return min(every, key=lambda one: abs(one.temperature - temperature))
 
 
 def loss_histogram(first: np.ndarray, second: np.ndarray) -> Histogram:

@@ -43,31 +43,14 @@ def shortest(texts: Sequence[Example], count: int) -> list[Example]:
 
 
 @dataclass(frozen=True)
-class SeedMean:
-    """The evaluator's answer for one seed."""
-
-    seed: int
-    tokens: int  # chosen
-    mean_nll_nats: float
-
-
-@dataclass(frozen=True)
 class SeedMeans:
     """One model on the same texts: masks drawn S times, and every token hidden once."""
 
-    seeds: tuple[SeedMean, ...]  # S, at least two
+    seeds: dict[int, ModelFigures]  # by seed: the evaluator's answers, S of them, at least two
+    mean_nats: float  # of the S answers
+    spread_nats: float  # their standard deviation
     shown_as: dict[str, float]  # mean loss in nats by what the model saw, all seeds together
     pseudo_nll_nats: float  # mean loss of every token, each hidden alone
-
-    @property
-    def mean_nats(self) -> float:
-        """Of the S answers."""
-        return statistics.fmean(one.mean_nll_nats for one in self.seeds)
-
-    @property
-    def spread_nats(self) -> float:
-        """Standard deviation of the S answers."""
-        return statistics.stdev(one.mean_nll_nats for one in self.seeds)
 
 
 def means_over_seeds(
@@ -81,40 +64,39 @@ def means_over_seeds(
 
     A `DataError` if a seed chooses no token at all, or the model calls one impossible.
     """
-    means: list[SeedMean] = []
-    groups: dict[str, list[GroupFigures]] = defaultdict(list)
-    for done, seed in enumerate(seeds, 1):
-        figures = summarize(evaluate(model, texts, EvaluationConfig(seed=seed))).model
-        means.append(SeedMean(seed, figures.tokens, figures.mean_nll_nats))
-        for group in figures.by_kind:
-            groups[group.name].append(group)
-        on_pass(done)
-    pseudo = summarize(evaluate(model, texts, EvaluationConfig("pseudo-perplexity"))).model
-    on_pass(len(seeds) + 1)
-    if not all(map(math.isfinite, [pseudo.mean_nll_nats, *(one.mean_nll_nats for one in means)])):
+    configs = [
+        *(EvaluationConfig(seed=seed) for seed in seeds),
+        EvaluationConfig("pseudo-perplexity"),
+    ]
+    *figures, pseudo = (
+        summarize(evaluate(model, texts, config)).model for config in counted(configs, on_pass)
+    )
+    means = [one.mean_nll_nats for one in figures]
+    if not all(map(math.isfinite, [pseudo.mean_nll_nats, *means])):
         raise DataError(IMPOSSIBLE)
+    groups: dict[str, list[GroupFigures]] = defaultdict(list)
+    for group in (group for one in figures for group in one.by_kind):
+        groups[group.name].append(group)
     shown_as = {
         name: math.fsum(one.tokens * one.mean_nll_nats for one in own)
         / sum(one.tokens for one in own)
         for name, own in groups.items()
     }
-    return SeedMeans(tuple(means), shown_as, pseudo.mean_nll_nats)
+    return SeedMeans(
+        dict(zip(seeds, figures, strict=True)),
+        statistics.fmean(means),
+        statistics.stdev(means),
+        shown_as,
+        pseudo.mean_nll_nats,
+    )
 
 
 # ---- The number of texts
 
 
-@dataclass(frozen=True, eq=False)
-class TextLosses:
-    """What a model lost on each of N texts."""
-
-    nll_nats: np.ndarray  # float64 [N], summed over the hidden tokens of a text
-    tokens: np.ndarray  # float64 [N], how many these are
-
-
 def text_losses(
     model: MaskedLM, texts: Sequence[Example], *, on_text: Told = lambda _: None
-) -> TextLosses:
+) -> list[EvaluatedText]:
     """The first 160 texts that the evaluator can measure; a `DataError` if fewer than five."""
     told = counted(evaluate(model, texts), on_text)
     rows = [row for row in told if isinstance(row, EvaluatedText)]
@@ -124,11 +106,7 @@ def text_losses(
             f"{min(COUNTS)} are wanted: choose another model"
         )
     place = {text.id: index for index, text in enumerate(texts)}
-    rows = sorted(rows, key=lambda row: place[row.id])[: COUNTS[-1]]
-    return TextLosses(
-        np.array([row.scores.nll_nats.sum() for row in rows]),
-        np.array([float(len(row.cols)) for row in rows]),
-    )
+    return sorted(rows, key=lambda row: place[row.id])[: COUNTS[-1]]
 
 
 @dataclass(frozen=True)
@@ -145,14 +123,15 @@ class MeanOfTexts:
         return (self.interval.high - self.interval.low) / 2
 
 
-def means_by_count(losses: TextLosses, order: int = 0) -> tuple[MeanOfTexts, ...]:
+def means_by_count(rows: Sequence[EvaluatedText], order: int = 0) -> tuple[MeanOfTexts, ...]:
     """Means of the first 5, 10, 20, ... of at least five texts, and of all.
 
     `order` is the seed of their order, 0 for the given one. A `DataError` if a loss is infinite.
     """
-    total = len(losses.tokens)
+    total = len(rows)
     places = np.random.default_rng(order).permutation(total) if order else np.arange(total)
-    x, n = losses.nll_nats[places], losses.tokens[places]
+    x = np.array([row.scores.nll_nats.sum() for row in rows])[places]  # float64 [N]
+    n = np.array([float(len(row.cols)) for row in rows])[places]
     whole = _interval(x, n)
     found = []
     for count in [*(count for count in COUNTS if count < total), total]:
@@ -185,14 +164,8 @@ class PairedModels:
     own: ModelFigures  # of the first model
     base: ModelFigures  # of the second
     comparison: Comparison  # of the first against the second, text by text
-    paired: Interval  # of the difference of the means, from the differences text by text
-    separate: Interval  # of it, from the two means and their intervals alone
-
-    @property
-    def times_narrower(self) -> float:
-        """Width of the separate interval over that of the paired one."""
-        width = self.paired.high - self.paired.low
-        return (self.separate.high - self.separate.low) / width if width else math.inf
+    separate: Interval  # of the difference, as if each model had been measured by itself
+    times_narrower: float  # width of this interval over that of the paired one
 
 
 def compare_paired(
@@ -201,27 +174,23 @@ def compare_paired(
     """Measure two models on the same masks.
 
     An `OptionError` if the tokenizers differ, a `DataError` if a loss is infinite.
+
+    Source:
+        Zou and Donner 2008, Statistics in Medicine 27:1693: distances from each mean to the ends
+        of its interval add up as squares, as standard errors of independent means do.
     """
     summary = summarize(counted(evaluate(model, texts, baseline=second), on_text))
     comparison, own, base = summary.comparison, summary.model, summary.baseline
     paired = comparison and comparison.difference_interval
     if not (comparison and base and paired and own.interval and base.interval):
         raise DataError(IMPOSSIBLE)
-    separate = difference_of((own.mean_nll_nats, base.mean_nll_nats), (own.interval, base.interval))
-    return PairedModels(own, base, comparison, paired, separate)
-
-
-def difference_of(means: tuple[float, float], intervals: tuple[Interval, Interval]) -> Interval:
-    """Interval of the first mean less the second, as if each had been measured by itself.
-
-    Source:
-        Zou and Donner 2008, Statistics in Medicine 27:1693: distances from each mean to the ends
-        of its interval add up as squares, as standard errors of independent means do.
-    """
-    (first, second), (own, base) = means, intervals
-    below = math.hypot(first - own.low, base.high - second)
-    above = math.hypot(own.high - first, second - base.low)
-    return Interval(first - second - below, first - second + above, own.method)
+    first, other = own.mean_nll_nats, base.mean_nll_nats
+    below = math.hypot(first - own.interval.low, base.interval.high - other)
+    above = math.hypot(own.interval.high - first, other - base.interval.low)
+    separate = Interval(first - other - below, first - other + above, own.interval.method)
+    width = paired.high - paired.low
+    narrower = (separate.high - separate.low) / width if width else math.inf
+    return PairedModels(own, base, comparison, separate, narrower)
 
 
 # ---- A published comparison

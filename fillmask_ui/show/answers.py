@@ -226,13 +226,6 @@ class StepCell:
     probability: float | None = None  # of a new token, at temperature 1
 
 
-def named(vocabulary: spelling.Spelling, token_id: int) -> str:
-    """A token's display name: `…ing` for a piece that continues a word."""
-    return spelling.token_name(
-        vocabulary.token(token_id), vocabulary.word(token_id), vocabulary.is_continuation(token_id)
-    )
-
-
 def frames(
     result: Unmasked, vocabulary: spelling.Spelling, sure: Callable[[HiddenPosition], float]
 ) -> list[dict[int, StepCell]]:
@@ -246,7 +239,7 @@ def frames(
             token = filled.get(state.position)
             best = token or state.candidates[0]
             cells[state.position] = StepCell(
-                named(vocabulary, best.token_id),
+                spelling.named(vocabulary, best.token_id),
                 "new" if token else "hidden",
                 sure(state),
                 token.probability if token else None,

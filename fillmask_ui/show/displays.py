@@ -25,7 +25,7 @@ from fillmask_ui.show.drawing import MAX_BARS, bars_of
 from fillmask_ui.show.figures import models_of, roles_of
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sweep import cells_table, notes, sections
-from fillmask_ui.show.words import ListedTokens
+from fillmask_ui.show.words import ListedTokens, named
 from fillmask_ui.sweeps import SweepTable
 from fillmask_ui.unmasking import Unmasked
 
@@ -181,8 +181,8 @@ def _unmasked_html(result: Unmasked) -> Iterator[str]:
     known = _listed(*itertools.chain(*hidden, *filled))
     cells = answers.frames(result, known, lambda own: own.candidates[0].probability)
     values = {"result": result, "frames": cells, "grown": partial(answers.grown, result)}
-    named = partial(answers.named, known)
-    yield _still("page/unmask/side.html", **values, name=named, side="A", confident=False)
+    name = partial(named, known)
+    yield _still("page/unmask/side.html", **values, name=name, side="A", confident=False)
 
 
 def _sweep_html(table: SweepTable) -> Iterator[str]:

@@ -1,23 +1,13 @@
 """Names of tokens and words, and how a rank changes from one model to another."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from fillmask_ui.comparing.contrast import ComparedJoint, Contrast, ContrastedWord
 from fillmask_ui.models.vocabulary import SubwordPrefixes
 from fillmask_ui.records import Candidate, ScoredPart
 from fillmask_ui.show.numbers import loss_number, percent
-
-NEW, GONE = "new", "gone"
-# What `mark` means, shown on hover.
-MARKS = {
-    NEW: "only the candidate lists it",
-    GONE: "only the reference lists it",
-    "asked": "a word you asked about",
-}
-_ENDING = "…"
 
 
 class Spelling(Protocol):
@@ -36,16 +26,16 @@ class ListedTokens:
     ('ing', True)
     """
 
-    def __init__(self, tokens: Mapping[int, str]) -> None:
+    def __init__(self, tokens: Mapping[Any, str]) -> None:
         self._tokens, self._prefixes = tokens, SubwordPrefixes.of(tokens.values())
 
-    def token(self, token_id: int) -> str:
+    def token(self, token_id: Any) -> str:
         return self._tokens.get(token_id, f"[{token_id}]")
 
-    def word(self, token_id: int) -> str:
+    def word(self, token_id: Any) -> str:
         return self._prefixes.word(self.token(token_id))
 
-    def is_continuation(self, token_id: int) -> bool:
+    def is_continuation(self, token_id: Any) -> bool:
         return self._prefixes.is_continuation(self.token(token_id))
 
 
@@ -57,7 +47,18 @@ def token_name(token: str, word: str, ending: bool) -> str:
     """
     if not word.strip():
         return token
-    return _ENDING + word if ending and word[:1].isalnum() else word
+    return f"…{word}" if ending and word[:1].isalnum() else word
+
+
+def named(vocabulary: Spelling, token_id: int, *, first: bool = False) -> str:
+    """The name of a token; the `first` of a text cannot be an ending.
+
+    >>> listed = ListedTokens({3: "play", 4: "##ing"})
+    >>> named(listed, 4), named(listed, 4, first=True)
+    ('…ing', 'ing')
+    """
+    ending = not first and vocabulary.is_continuation(token_id)
+    return token_name(vocabulary.token(token_id), vocabulary.word(token_id), ending)
 
 
 def candidate_names(candidates: Sequence[Candidate], vocabulary: Spelling) -> list[str]:
@@ -83,22 +84,6 @@ def factors(parts: Sequence[ScoredPart], unit: str) -> str:
     return " + ".join(f"{part.token} {loss_number(part.nll_nats, unit)}" for part in parts)
 
 
-def token_names(tokens: Iterable[str]) -> Callable[..., str]:
-    """What names tokens by their subword prefixes; the `first` of a text cannot be an ending.
-
-    >>> name = token_names(["play", "##ing"])
-    >>> name("play"), name("##ing"), name("[UNK]"), name("##ing", first=True)
-    ('play', '…ing', '[UNK]', 'ing')
-    """
-    prefixes = SubwordPrefixes.of(tokens)
-
-    def name(token: str, *, first: bool = False) -> str:
-        ending = not first and prefixes.is_continuation(token)
-        return token_name(token, prefixes.word(token), ending)
-
-    return name
-
-
 def compared_name(row: ContrastedWord, first: Spelling, second: Spelling) -> str:
     """The name of a word, given the vocabularies of reference and candidate."""
     for token, token_id, vocabulary in (
@@ -113,7 +98,7 @@ def compared_name(row: ContrastedWord, first: Spelling, second: Spelling) -> str
 def mark(row: ContrastedWord | ComparedJoint) -> str:
     """`new` if only the candidate lists the word, `gone` if only the reference, else `asked`."""
     if row.listed != row.other_listed:
-        return GONE if row.listed else NEW
+        return "gone" if row.listed else "new"
     return "" if row.listed else "asked"
 
 
@@ -130,32 +115,17 @@ def points(row: ContrastedWord) -> str:
     return "0.00" if text in ("+0.00", "-0.00") else text
 
 
-@dataclass(frozen=True)
-class RankChange:
-    """From reference to candidate, shown (`arrow`) and read aloud (`said`)."""
-
-    arrow: str
-    said: str
-
-
-def rank_change(row: ContrastedWord) -> RankChange:
+def rank_change(row: ContrastedWord) -> str:
     """How many places higher the candidate ranks a word; blank without two ranks.
 
     >>> from types import SimpleNamespace as Row
-    >>> rank_change(Row(rank=4, other_rank=2))
-    RankChange(arrow='▲2', said='2 places up, from 4 to 2')
-    >>> rank_change(Row(rank=1, other_rank=1))
-    RankChange(arrow='=', said='stays at 1')
+    >>> rank_change(Row(rank=4, other_rank=2)), rank_change(Row(rank=1, other_rank=1))
+    ('▲2', '=')
     """
     if row.rank is None or row.other_rank is None:
-        return RankChange("", "")
+        return ""
     change = row.rank - row.other_rank
-    if not change:
-        return RankChange("=", f"stays at {row.rank:,}")
-    count = f"{abs(change):,} place{'s' if abs(change) > 1 else ''}"
-    way = "up" if change > 0 else "down"
-    arrow = f"{'▲' if change > 0 else '▼'}{abs(change):,}"
-    return RankChange(arrow, f"{count} {way}, from {row.rank:,} to {row.other_rank:,}")
+    return f"{'▲' if change > 0 else '▼'}{abs(change):,}" if change else "="
 
 
 def first_words(mask: Contrast) -> tuple[ContrastedWord, ContrastedWord]:

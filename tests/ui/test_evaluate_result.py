@@ -19,7 +19,7 @@ from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.charts import charts
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import conclusion_text, story_text
-from fillmask_ui.show.words import token_names
+from fillmask_ui.show.words import ListedTokens, named
 from fillmask_ui.ui.evaluate import result_view, view
 from fillmask_ui.ui.evaluate.result_view import (
     DIFFERENT,
@@ -127,8 +127,12 @@ def test_endings_have_one_name_and_show_their_token():
     assert ">“…ing”" in worst
     for source in (table, worst):
         assert "##" not in re.sub(r'title="[^"]*"', "", source)
-    bytes_ = token_names(["Ġthe", "ing"])
-    assert [bytes_("Ġthe"), bytes_("ing"), bytes_("The", first=True)] == ["the", "…ing", "The"]
+    listed = ListedTokens({1: "Ġthe", 2: "ing", 3: "The"})
+    assert [named(listed, 1), named(listed, 2), named(listed, 3, first=True)] == [
+        "the",
+        "…ing",
+        "The",
+    ]
 
 
 def flat(rows):

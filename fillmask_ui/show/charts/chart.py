@@ -7,12 +7,14 @@ theme. `layout.meta` describes each figure in words, for screen readers.
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.evaluation import MeanSoFar, Summary
+from fillmask_ui.evaluation.summary import ModelFigures
+from fillmask_ui.intervals import Interval
 from fillmask_ui.show.figures import Names, models_of
 from fillmask_ui.show.table import Table
 
@@ -72,6 +74,17 @@ class Subject:
         labels = [label(name, _TITLE_CHARACTERS) for name in self.names]
         self.styles = tuple(map(Style, labels, (REFERENCE, CANDIDATE), ("solid", "dash")))
 
+    @property
+    def drawn(self) -> Iterator[tuple[ModelFigures, Style]]:
+        """Each model with its style."""
+        return zip(self.models, self.styles, strict=True)
+
+    def figure(
+        self, description: str, x: str | None = None, y: str | None = None, **layout: Any
+    ) -> go.Figure:
+        """As `new_figure`, with a legend for two models."""
+        return new_figure(description, x, y, legend=self.two, **layout)
+
 
 @dataclass(frozen=True, eq=False)
 class Chart:
@@ -120,6 +133,20 @@ def new_figure(
             x=ends, y=ends, mode="lines", line=line, showlegend=False, hoverinfo="skip"
         )
     return figure
+
+
+def whiskers(
+    places: Sequence[float], spans: Sequence[Interval | None], colour: str, width: int = 3
+) -> dict[str, Any]:
+    """The intervals of some places as plotly's error bars, of no length where there is none."""
+    ends = [*zip(places, spans, strict=True)]
+    return {
+        "array": [own.high - place if own else 0.0 for place, own in ends],
+        "arrayminus": [place - own.low if own else 0.0 for place, own in ends],
+        "color": colour,
+        "thickness": 1.2,
+        "width": width,
+    }
 
 
 @cache

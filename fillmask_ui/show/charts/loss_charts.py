@@ -104,7 +104,7 @@ def loss_histogram(subject: Subject) -> Chart:
         yaxis_rangemode="tozero",
         updatemenus=[{**menu, **places}],
     )
-    for model, style, counts in zip(subject.models, subject.styles, bars.counts, strict=True):
+    for (model, style), counts in zip(subject.drawn, bars.counts, strict=True):
         figure.add_bar(
             **bars.places(),
             y=counts,
@@ -124,16 +124,15 @@ def loss_histogram(subject: Subject) -> Chart:
 
 def loss_distribution(subject: Subject) -> Chart:
     """The empirical distribution function of the loss."""
-    figure = new_figure(
+    figure = subject.figure(
         "Share of tokens whose loss is at most a value: half of them at most "
         f"{subject.models[0].median_nll_nats:.3f} nats.",
         "loss of a token (nats)",
         "share of tokens with at most this loss",
-        legend=subject.two,
         yaxis_range=[0, 1.01],
         yaxis_tickformat=",.0%",
     )
-    for model, style in zip(subject.models, subject.styles, strict=True):
+    for model, style in subject.drawn:
         share = np.cumsum(model.histogram.total) / model.tokens
         end = int(np.searchsorted(share, 1 - 1e-12))
         kept = np.unique(np.linspace(0, end, min(end + 1, MAX_STEPS)).round().astype(int))
@@ -153,10 +152,9 @@ def loss_by_kind(subject: Subject) -> Chart:
     """Violins of the loss of tokens that the model saw masked, replaced or unchanged."""
     kinds = subject.models[0].by_kind
     means = (f"{group.name} mean {group.mean_nll_nats:.3f}" for group in kinds)
-    figure = new_figure(
+    figure = subject.figure(
         f"Violins of the loss by what the model saw: {', '.join(means)} nats.",
         y="loss of a token (nats)",
-        legend=subject.two,
         violinmode="overlay",
         violingap=0.2,
         xaxis_range=[-0.6, len(kinds) - 0.4],  # plotly's own range cuts the outer halves off
@@ -164,7 +162,7 @@ def loss_by_kind(subject: Subject) -> Chart:
         margin_b=32,
     )
     sides = ("negative", "positive") if subject.two else ("both",)
-    for side, model, style in zip(sides, subject.models, subject.styles, strict=True):
+    for side, (model, style) in zip(sides, subject.drawn, strict=True):
         for group in model.by_kind:
             own = Histogram(model.histogram.edges, {"": model.histogram.counts[group.name]})
             count = min(group.tokens, VIOLIN_POINTS)
@@ -254,30 +252,23 @@ def differences(subject: Subject) -> Chart | None:
 def loss_by_group(subject: Subject, split: str) -> Chart:
     """Mean loss of each group of tokens of a split, with its interval."""
     groups = getattr(subject.models[0], split)
-    figure = new_figure(
+    figure = subject.figure(
         f"Mean loss by {SPLITS[split]}: {groups[0].name} {groups[0].mean_nll_nats:.3f}, "
         f"{groups[-1].name} {groups[-1].mean_nll_nats:.3f} nats.",
         SPLITS[split],
         "mean loss (nats)",
-        legend=subject.two,
         xaxis_type="category",
         xaxis_categoryorder="array",
         xaxis_categoryarray=figures.group_names(subject.models, split),
         yaxis_rangemode="tozero",
     )
-    for model, style in zip(subject.models, subject.styles, strict=True):
+    for model, style in subject.drawn:
         groups = getattr(model, split)
-        spans = [(group.mean_nll_nats, group.interval) for group in groups]
+        means = [group.mean_nll_nats for group in groups]
         figure.add_scatter(
             x=[group.name for group in groups],
-            y=[mean for mean, _ in spans],
-            error_y={  # of no length without an interval
-                "array": [own.high - mean if own else 0.0 for mean, own in spans],
-                "arrayminus": [mean - own.low if own else 0.0 for mean, own in spans],
-                "color": style.colour,
-                "thickness": 1.2,
-                "width": 3,
-            },
+            y=means,
+            error_y=chart.whiskers(means, [group.interval for group in groups], style.colour),
             mode="markers" if split == "by_part" else "lines+markers",
             marker={"color": style.colour, "size": 9},
             **style.trace(1.5),
@@ -294,11 +285,10 @@ def right_by_group(subject: Subject) -> Chart | None:
         return None
     written = [model.written for model in subject.models]
     names = [own.name for own in written[0].by_group]
-    figure = new_figure(
+    figure = subject.figure(
         "Share of pairs right by group: "
         + ", ".join(f"{own.name} {own.pair_accuracy:.0%}" for own in written[-1].by_group),
         "share of pairs right",
-        legend=subject.two,
         height=120 + 44 * len(names),
         xaxis={"range": [0, 1.03], "tickformat": ",.0%"},
         yaxis={
@@ -309,18 +299,13 @@ def right_by_group(subject: Subject) -> Chart | None:
     )
     figure.add_vline(x=0.5, line={"color": chart.MUTED, "width": 1, "dash": "dash"})
     for place, (own, style) in enumerate(zip(written, subject.styles, strict=True)):
-        spans = [(group.pair_accuracy, group.pair_accuracy_interval) for group in own.by_group]
+        shares = [group.pair_accuracy for group in own.by_group]
+        spans = [group.pair_accuracy_interval for group in own.by_group]
         shift = 0.0 if not subject.two else 0.12 - 0.24 * place  # side by side, not one on another
         figure.add_scatter(
-            x=[share for share, _ in spans],
+            x=shares,
             y=[len(names) - 1 - at + shift for at in range(len(names))],
-            error_x={
-                "array": [span.high - share for share, span in spans],
-                "arrayminus": [share - span.low for share, span in spans],
-                "color": style.colour,
-                "thickness": 1.2,
-                "width": 3,
-            },
+            error_x=chart.whiskers(shares, spans, style.colour),
             mode="markers",
             marker={"color": style.colour, "size": 9},
             name=style.name,
@@ -333,16 +318,15 @@ def right_by_group(subject: Subject) -> Chart | None:
 def calibration(subject: Subject) -> Chart:
     """The stated probability of the best guess against how often it is right."""
     axis = {"range": [-0.02, 1.04], "tickformat": ",.0%"}
-    figure = new_figure(
+    figure = subject.figure(
         "Stated probability of the best guess against how often it is right; mean distance "
         f"{subject.models[0].calibration_error:.3f}.",
         "stated probability of the best guess",
         "share of them that are right",
-        legend=subject.two,
         diagonal=1.0,
     )
     figure.update_xaxes(axis).update_yaxes(axis)
-    for model, style in zip(subject.models, subject.styles, strict=True):
+    for model, style in subject.drawn:
         bins = model.calibration
         sizes = [6 + 18 * (slot.tokens / model.tokens) ** 0.5 for slot in bins]
         figure.add_scatter(
@@ -369,11 +353,10 @@ def running_mean(subject: Subject) -> Chart | None:
     # Without the first texts, which swing widely.
     settled = [v for e in history[len(history) // 4 :] for v in (*e.means, *e.lows, *e.highs)]
     known = [value for value in settled if value is not None]
-    figure = new_figure(
+    figure = subject.figure(
         f"The mean loss settles: {last.means[0]:.3f} nats after {last.texts:,} texts.",
         "texts measured",
         "mean loss so far (nats)",
-        legend=subject.two,
         yaxis_range=[min(known) - 0.02, max(known) + 0.02],
     )
     columns: list[Any] = [texts]

@@ -8,8 +8,17 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from fillmask_ui.bench.rounds import Report, Row
+from fillmask_ui.intervals import Interval
 from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
-from fillmask_ui.show.charts.chart import CANDIDATE, MUTED, REFERENCE, Chart, label, new_figure
+from fillmask_ui.show.charts.chart import (
+    CANDIDATE,
+    MUTED,
+    REFERENCE,
+    Chart,
+    label,
+    new_figure,
+    whiskers,
+)
 from fillmask_ui.show.figures import INTERVAL
 from fillmask_ui.show.table import Table
 
@@ -39,43 +48,31 @@ class Named:
     figures: VariantFigures
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """The paired interval of the loss, in nats; the loss twice without one."""
+    def span(self) -> Interval:
+        """The paired interval of the loss, in nats; of no length without one."""
         own = self.figures
         if own.change_interval is None:
-            return own.mean_nll_nats, own.mean_nll_nats
+            return Interval(own.mean_nll_nats, own.mean_nll_nats, "")
         base = own.mean_nll_nats / (1 + own.relative_change)
-        span = own.change_interval
-        return base * (1 + span.low), base * (1 + span.high)
+        return own.change_interval.map(lambda change: base * (1 + change))
 
 
-def by_size(rows: Sequence[Named]) -> Chart:
-    """Loss against size on disk; areas of markers grow with the speed."""
-    places = [row.figures.size_bytes / 1e6 for row in rows]
-    return _variants_chart(rows, "size", "size on disk (MB)", places)
+def variants_chart(every: Sequence[Named], against: str) -> Chart:
+    """Loss against `size` or `speed`, with the frontier; at least one loss must be finite.
 
-
-def by_speed(rows: Sequence[Named]) -> Chart:
-    """Loss against speed, as a ratio: each variant is measured in turns with the baseline."""
-    axis = "tokens per second, times the baseline's"
-    return _variants_chart(rows, "speed", axis, [row.figures.speedup for row in rows], better=1)
-
-
-def _variants_chart(
-    every: Sequence[Named], against: str, axis: str, along: Sequence[float], better: int = -1
-) -> Chart:
-    """Points with their frontier, at least one with a finite loss.
-
-    The loss is drawn `against` what `axis` names with its unit, each variant at its place `along`
-    it; `better` is 1 if a larger place is better, -1 if a smaller one is.
+    Areas of markers grow with the speed.
     """
-    pairs = zip(every, along, strict=True)
-    rows, places = zip(
-        *((row, place) for row, place in pairs if isfinite(row.figures.mean_nll_nats)), strict=True
-    )
-    title = f"Loss against {against}"
+    rows = [row for row in every if isfinite(row.figures.mean_nll_nats)]
     losses = [row.figures.mean_nll_nats for row in rows]
-    best = frontier([-better * place for place in places], losses)
+    if against == "size":
+        axis = "size on disk (MB)"
+        places = [row.figures.size_bytes / 1e6 for row in rows]
+        best = frontier(places, losses)
+    else:
+        axis = "tokens per second, times the baseline's"
+        places = [row.figures.speedup for row in rows]
+        best = frontier([-place for place in places], losses)
+    title = f"Loss against {against}"
     told = ", ".join(rows[place].name for place in best)
     figure = new_figure(
         f"{title} of {len(rows)} models; on the frontier: {told}.",
@@ -95,7 +92,8 @@ def _variants_chart(
             hoverinfo="skip",
         )
     most = max(row.figures.speedup for row in rows)
-    across, up = _with_room(places, 0.18), _with_room([e for row in rows for e in row.ends], 0.3)
+    ends = [end for row in rows for end in (row.span.low, row.span.high)]
+    across, up = _with_room(places, 0.18), _with_room(ends, 0.3)
     sides = _sides(places, rows, across, up)
     for kind, symbol in (("on the frontier", "circle"), ("beaten in both", "circle-open")):
         own = [p for p in range(len(rows)) if (p in best) == (symbol == "circle")]
@@ -106,13 +104,7 @@ def _variants_chart(
         figure.add_scatter(
             x=[places[p] for p in own],
             y=[losses[p] for p in own],
-            error_y={
-                "array": [rows[p].ends[1] - losses[p] for p in own],
-                "arrayminus": [losses[p] - rows[p].ends[0] for p in own],
-                "color": CANDIDATE,
-                "thickness": 1.2,
-                "width": 4,
-            },
+            error_y=whiskers([losses[p] for p in own], [rows[p].span for p in own], CANDIDATE, 4),
             mode="markers+text",
             marker={
                 "symbol": symbol,
@@ -150,7 +142,7 @@ def _sides(
         x = (place - across[0]) / (across[1] - across[0]) * width
         low, y, high = (
             (up[1] - loss) / (up[1] - up[0]) * height
-            for loss in (row.ends[0], row.figures.mean_nll_nats, row.ends[1])
+            for loss in (row.span.low, row.figures.mean_nll_nats, row.span.high)
         )
         spots.append((x, y))
         taken += [(x - 13, y - 13, x + 13, y + 13), (x - 4, high, x + 4, low)]
@@ -166,8 +158,11 @@ def _sides(
             for side, left in (*beside, ("center", x - long / 2))
             if (level, side) != ("middle", "center")
         }
-        hits = {
-            side: sum(_meet(box, other) for other in taken)
+        hits = {  # rectangles that a name would overlap, and whether it leaves the drawing
+            side: sum(
+                box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
+                for other in taken
+            )
             + (box[0] < 0 or box[1] < 0 or box[2] > width or box[3] > height)
             for side, box in boxes.items()
         }
@@ -175,11 +170,6 @@ def _sides(
         found.append(side)
         taken.append(boxes[side])
     return found
-
-
-def _meet(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """Whether two rectangles overlap."""
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def variants_table(rows: Sequence[Named]) -> Table:

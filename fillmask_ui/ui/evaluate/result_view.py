@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from fillmask_ui.show.answers import masked_figures, sentence, summary_html
 from fillmask_ui.show.figures import ROLES, comparison_table, figures_table, models_of, own_groups
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import engines_text, model_label, story_text
-from fillmask_ui.show.words import candidate_names, token_names
+from fillmask_ui.show.words import ListedTokens, candidate_names, named
 from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Status
 from fillmask_ui.ui.run_tokens import reading_values, replayed
@@ -181,13 +182,15 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> dict[
         rise = [own for own in numbered if (own[1].difference_nats or 0) > 0]
         fall = [own for own in numbered if (own[1].difference_nats or 0) < 0]
         few = [*rise[:WORST_SHOWN], *fall[:WORST_SHOWN]]
+    tokens = ((own.token, own.top_token, own.baseline_top_token or "") for own in found.tokens)
+    listed = ListedTokens({name: name for own in tokens for name in own})
     values: dict[str, Any] = {
         "caption": CAPTIONS[wanted.order] + (f", {SAW[wanted.saw]}" if wanted.saw else ""),
         "narrowed": wanted.low > 0 or wanted.high < math.inf,
         "low": wanted.low,
         "high": f"{wanted.high:g}" if wanted.high < math.inf else "any",
         "pair": pair,
-        "names": token_names(name for own in found.tokens for name in (own.token, own.top_token)),
+        "names": partial(named, listed),
     }
     worst = [(number, token, excerpt(token)) for number, token in few[: 2 * WORST_SHOWN]]
     values |= {"found": found, "saw": SAW, "around": _CONTEXT, "few": worst, "each_way": each_way}

@@ -12,7 +12,7 @@ from fillmask_ui.lessons.masked_text import MaskedText, each_kind, encoded, hide
 from fillmask_ui.masking import DEFAULT_SHARES, KINDS, UNCHANGED, MaskRecipe
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
-from fillmask_ui.show.words import token_name
+from fillmask_ui.show.words import named
 from fillmask_ui.ui.figure import Asked, around, control, figure
 
 # With this seed the text has chosen tokens of all three kinds in a vocabulary of whole words.
@@ -37,8 +37,7 @@ def _name(vocabulary: Vocabulary, token_id: int, position: int) -> str:
     """A token at a place of a text, as people write it; the first one ends no word."""
     if token_id == vocabulary.mask_id:
         return "[MASK]"
-    ending = vocabulary.is_continuation(token_id) and position > 1
-    return token_name(vocabulary.token(token_id), vocabulary.word(token_id), ending)
+    return named(vocabulary, token_id, first=position <= 1)
 
 
 def _names(model: MaskedLM, text: MaskedText) -> list[tuple[str, str]]:

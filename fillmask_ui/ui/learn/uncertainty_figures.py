@@ -1,7 +1,7 @@
 """Figures of "Better than accuracy" and of "How sure is the number?"."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -97,8 +97,9 @@ def _show_near_misses(asked: Asked) -> Any:
 )
 def _show_two_temperatures(asked: Asked) -> Any:
     """One model at two temperatures, beside the one with the lowest loss."""
-    losses = _temperature_losses(asked, asked.model)
-    return {"first": losses.at(asked["a"]), "second": losses.at(asked["b"]), "losses": losses}
+    every = _temperature_losses(asked, asked.model)
+    first, second = (accuracy.nearest(every, asked[name]) for name in "ab")
+    return {"first": first, "second": second, "every": every}
 
 
 @figure(
@@ -111,8 +112,8 @@ def _show_two_temperatures(asked: Asked) -> Any:
 def _show_token_losses(asked: Asked) -> Any:
     """The losses of the tokens of two models, or of one at two temperatures, as a histogram."""
     second = _second_model(asked, asked.text("second", _SAME))
-    a = _temperature_losses(asked, asked.model).at(asked["a"])
-    b = _temperature_losses(asked, second).at(asked["b"])
+    a = accuracy.nearest(_temperature_losses(asked, asked.model), asked["a"])
+    b = accuracy.nearest(_temperature_losses(asked, second), asked["b"])
     return {
         "sides": {"A": a, "B": b},
         "names": {"A": asked.model.signature.name, "B": second.signature.name},
@@ -120,7 +121,7 @@ def _show_token_losses(asked: Asked) -> Any:
     }
 
 
-def _temperature_losses(asked: Asked, model: MaskedLM) -> accuracy.TemperatureLosses:
+def _temperature_losses(asked: Asked, model: MaskedLM) -> Sequence[accuracy.AtTemperature]:
     measure = partial(accuracy.temperature_losses, model)
     return _measured(asked, ("temperature losses",), TEMPERATURE_TEXTS, measure, model)
 
@@ -145,7 +146,7 @@ def _show_twenty_seeds(asked: Asked) -> Any:
         )
 
     means = asked.counted(("twenty seeds",), "passes over the texts", run)
-    return {"means": means, "chosen": next(s for s in means.seeds if s.seed == asked["seed"])}
+    return {"means": means, "seed": asked["seed"], "chosen": means.seeds[asked["seed"]]}
 
 
 @figure(

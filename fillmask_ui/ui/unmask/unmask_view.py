@@ -12,8 +12,9 @@ from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.options import Option, options_of
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.schema import from_values
-from fillmask_ui.show.answers import frames, grown, named
+from fillmask_ui.show.answers import frames, grown
 from fillmask_ui.show.render import render
+from fillmask_ui.show.words import named
 from fillmask_ui.ui import figure
 from fillmask_ui.ui.figure import Asked, Shown
 from fillmask_ui.ui.job import Report, Unfinished, Waiting
