@@ -70,8 +70,10 @@ def test_principal_components_are_eigenvectors_of_the_covariance(vectors):
     found = plane(vectors)
     sizes, axes = np.linalg.eigh(np.cov(vectors.T))
     assert found.shares == pytest.approx(tuple(sizes[::-1][:2] / sizes.sum()))
-    np.testing.assert_allclose(np.abs(found.axes @ axes[:, ::-1][:, :2]), np.eye(2), atol=1e-9)
-    np.testing.assert_allclose(found.place(vectors), found.points)
+    wanted = (vectors - vectors.mean(axis=0)) @ axes[:, ::-1][:, :2]
+    np.testing.assert_allclose(np.abs(found.points), np.abs(wanted), atol=1e-9)
+    again = plane(vectors, vectors[:3]).points
+    np.testing.assert_allclose(again, [*found.points, *found.points[:3]])
     np.testing.assert_allclose(found.points.var(axis=0, ddof=1), sizes[::-1][:2])
 
 

@@ -124,15 +124,14 @@ def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
     """
     sides = Sides.of(model, text)
     words = _spoken(sides.words)
-    left = [word.text for word in words if word.end <= len(sides.masked.before)]
-    right = [word.text for word in words if word.start >= len(sides.masked.before)]
-    shown = (*left, MASK, *right)
+    mask = sum(word.end <= len(sides.masked.before) for word in words)
+    shown = (*(own.text for own in words[:mask]), MASK, *(own.text for own in words[mask:]))
     if len(shown) > MOST_GRID_WORDS:
         raise TextError(
             f"the sentence has {len(shown)} words and the grids have room for {MOST_GRID_WORDS}: "
             "shorten it"
         )
-    return Attention(shown, len(left), True), Attention(shown, len(left), False)
+    return Attention(shown, mask, True), Attention(shown, mask, False)
 
 
 def _spoken(words: Sequence[TextWord]) -> list[TextWord]:

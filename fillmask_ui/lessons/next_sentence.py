@@ -7,14 +7,16 @@ Source:
     losses).
 """
 
+import math
 from dataclasses import dataclass, fields
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from fillmask_ui.errors import OptionError, TextError
+from fillmask_ui.errors import TextError
 from fillmask_ui.filling.prompt import check_length
 from fillmask_ui.lessons.masked_text import hide
-from fillmask_ui.protocol import MaskedLM, PairLogits, PairPretraining
+from fillmask_ui.protocol import MaskedLM, PairPretraining
 from fillmask_ui.records import Encoding, Span
 from fillmask_ui.scoring import nll_nats
 
@@ -58,7 +60,7 @@ class PairLoss:
         return None if self.masked_nats is None else self.masked_nats + self.order_nats
 
 
-def predicts_next(model: MaskedLM) -> bool:
+def predicts_next(model: Any) -> TypeGuard[PairPretraining]:
     """Whether a model has a head for next sentence prediction."""
     return isinstance(model, PairPretraining) and model.predicts_next
 
@@ -83,10 +85,11 @@ def sentence_pair(model: MaskedLM, first: str, second: str) -> SentencePair:
     return SentencePair(encoding, (0,) * len(one) + (1,) * len(two))
 
 
-def next_probability(model: MaskedLM, pair: SentencePair) -> float:
-    """P(the second sentence follows the first), by a head that the model must have."""
-    logits = _pair_logits(model, pair, np.array(pair.encoding.ids), np.array([0]))
-    return float(np.exp(-nll_nats(logits.order[None], np.array([FOLLOWS]))[0]))
+def next_probability(model: PairPretraining, pair: SentencePair) -> float:
+    """P(the second sentence follows the first)."""
+    ids, segments = np.array(pair.encoding.ids), np.array(pair.segments)
+    order = model.pair_logits(ids, segments, np.array([0])).order
+    return math.exp(-_order_nats(order, FOLLOWS))
 
 
 def order_loss(probability: float, truth: int) -> float:
@@ -95,8 +98,11 @@ def order_loss(probability: float, truth: int) -> float:
     >>> round(order_loss(0.7, FOLLOWS), 3), round(order_loss(0.7, RANDOM), 3)
     (0.357, 1.204)
     """
-    logits = np.log([[probability, 1 - probability]])
-    return float(nll_nats(logits, np.array([truth]))[0])
+    return _order_nats(np.log([probability, 1 - probability]), truth)
+
+
+def _order_nats(logits: np.ndarray, truth: int) -> float:
+    return float(nll_nats(logits[None], np.array([truth]))[0])
 
 
 def pair_loss(
@@ -109,29 +115,22 @@ def pair_loss(
     """
     hidden = hide(pair.encoding, model.vocabulary, seed)
     ids, cols = hidden.input_ids, hidden.cols
+    losses: list[float] = []
     if predicts_next(model):
-        logits = _pair_logits(model, pair, ids, cols)
-        tokens, order = logits.tokens, logits.order[None]
+        logits = model.pair_logits(ids, np.array(pair.segments), cols)
+        tokens, order = logits.tokens, logits.order
     else:
-        tokens = np.zeros((0, 1), dtype=np.float32)
+        order = np.log([probability, 1 - probability])
         if len(cols):
             tokens = model.logits_at(ids[None], np.ones_like(ids)[None], np.zeros_like(cols), cols)
-        order = np.log([[probability, 1 - probability]])
-    losses = nll_nats(tokens, hidden.true_ids).tolist() if len(cols) else []
+    if len(cols):
+        losses = nll_nats(tokens, hidden.true_ids).tolist()
     token = model.vocabulary.token
     return PairLoss(
         tuple(
             HiddenToken(token(int(hidden.ids[col])), token(int(ids[col])), own)
             for col, own in zip(cols, losses, strict=True)
         ),
-        float(np.exp(-nll_nats(order, np.array([FOLLOWS]))[0])),
-        float(nll_nats(order, np.array([truth]))[0]),
+        math.exp(-_order_nats(order, FOLLOWS)),
+        _order_nats(order, truth),
     )
-
-
-def _pair_logits(
-    model: MaskedLM, pair: SentencePair, ids: np.ndarray, cols: np.ndarray
-) -> PairLogits:
-    if not isinstance(model, PairPretraining):
-        raise OptionError(f"{model.signature.name} has no head for next sentence prediction")
-    return model.pair_logits(ids, np.array(pair.segments), cols)

@@ -117,12 +117,6 @@ class Plane:
 
     points: np.ndarray  # float64 [S, 2]
     shares: tuple[float, float]  # of the variance of the vectors
-    centre: np.ndarray  # float64 [H]
-    axes: np.ndarray  # float64 [2, H], of length 1
-
-    def place(self, vectors: np.ndarray) -> np.ndarray:
-        """Other vectors [S, H] in the same plane, [S, 2]."""
-        return (vectors - self.centre) @ self.axes.T
 
 
 @dataclass(frozen=True)
@@ -214,8 +208,8 @@ def word_vectors(
     for use, own in zip(uses, states, strict=True):
         place = np.cumsum(~np.array(use.encoding.special)) - 1  # row of each token in `own`
         vectors.append(own[place[list(use.tokens)]].mean(axis=0))
-    others = [known.vectors] if known else []
-    together = Background(np.concatenate([*others, *states]), known.texts if known else 0)
+    known = known or Background(np.zeros((0, states[0].shape[1]), np.float32), 0)
+    together = Background(np.concatenate([known.vectors, *states]), known.texts)
     return WordVectors(uses, np.array(vectors), together)
 
 
@@ -269,15 +263,15 @@ def mean_cosine(vectors: np.ndarray, most: int = 3) -> MeanCosine:
     return MeanCosine(total, tuple(dimensions))
 
 
-def plane(vectors: np.ndarray) -> Plane:
-    """Principal components of vectors [S, H], S at least 2."""
+def plane(vectors: np.ndarray, others: np.ndarray | None = None) -> Plane:
+    """Principal components of vectors [S, H], S at least 2; `others` get a point behind theirs."""
     centre = vectors.mean(axis=0)
     _, sizes, axes = np.linalg.svd(vectors - centre, full_matrices=False)
     # The sign of an axis means nothing: the largest entry points up, so that it is always the same.
     axes = axes[:2] * np.sign(axes[:2][np.arange(2), np.abs(axes[:2]).argmax(axis=1)])[:, None]
     shares = sizes[:2] ** 2 / max(float((sizes**2).sum()), 1e-12)
-    points = (vectors - centre) @ axes.T
-    return Plane(points, (float(shares[0]), float(shares[1])), centre, axes)
+    every = vectors if others is None else np.vstack([vectors, others])
+    return Plane((every - centre) @ axes.T, (float(shares[0]), float(shares[1])))
 
 
 def nearest_senses(

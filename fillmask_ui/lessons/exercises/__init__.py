@@ -8,11 +8,11 @@ import numpy as np
 
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.lessons.exercises.exercise import Exercise
-from fillmask_ui.lessons.exercises.generator import ask, course_tasks
+from fillmask_ui.lessons.exercises.generator import COURSE_TASKS, ask
 
 COURSE_SEED = 1
 MOST_SEED = 9999
-EXERCISES = tuple(course_tasks())  # chapters; the place of one is part of the seed of its numbers
+EXERCISES = tuple(COURSE_TASKS)  # chapters; the place of one is part of the seed of its numbers
 
 
 def exercises_of(chapter: str, seed: int) -> tuple[Exercise, ...]:
@@ -28,4 +28,4 @@ def exercises_of(chapter: str, seed: int) -> tuple[Exercise, ...]:
     if not 1 <= seed <= MOST_SEED:
         raise OptionError(f"the seed of exercises lies between 1 and {MOST_SEED}; it was {seed}")
     rng = np.random.default_rng([seed, EXERCISES.index(chapter)])
-    return ask(course_tasks()[chapter], rng, seed == COURSE_SEED)
+    return ask(COURSE_TASKS[chapter], rng, seed == COURSE_SEED)

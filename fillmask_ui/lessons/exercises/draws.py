@@ -93,14 +93,9 @@ def logits_at_a_temperature(rng: Rng) -> Drawn:
         logits = some(rng, -2, 5, 3) / 2  # from -1 to 2
         divided = logits / temperature
         nats, plain = nll_nats(np.stack([divided, logits]), np.array([0, 0])).tolist()
-    return {
-        "words": words,
-        "temperature": temperature,
-        "divided": divided,
-        "nats": nats,
-        "plain": plain,
-        "rows": [(word, written(own, 1)) for word, own in zip(words, logits, strict=True)],
-    }
+    rows = [(word, written(own, 1)) for word, own in zip(words, logits, strict=True)]
+    known = {"words": words, "temperature": temperature, "divided": divided}
+    return {**known, "nats": nats, "plain": plain, "rows": rows}
 
 
 def kind_of_a_token(rng: Rng) -> Drawn:
@@ -138,13 +133,9 @@ def two_wrong_models(rng: Rng) -> Drawn:
     far = {"river": hundredths(rng, 1, 6), "mountain": hundredths(rng, 80, 90), "sky": 0.02}
     best, worst, *models = ("B", "A", far, close) if rng.integers(2) else ("A", "B", close, far)
     columns = [[f"{word} {value:g}" for word, value in model.items()] for model in models]
-    return {
-        "best": best,
-        "worst": worst,
-        "rows": [*zip(*columns, strict=True)],
-        "p": [model["river"] for model in models],
-        "most": [max(model.values()) for model in models],
-    }
+    p, most = [model["river"] for model in models], [max(model.values()) for model in models]
+    rows = [*zip(*columns, strict=True)]
+    return {"best": best, "worst": worst, "rows": rows, "p": p, "most": most}
 
 
 def four_models(rng: Rng) -> Drawn:
@@ -174,6 +165,7 @@ def four_models(rng: Rng) -> Drawn:
 def change_and_interval(rng: Rng) -> Drawn:
     """Two losses, and an interval of their relative change for each verdict alike."""
     limits = Limits()
+    # Lowest and highest middle of the interval, in tenths of a percent, and half its width.
     bands = {
         "PASS": (-20, 30, 1.0),
         "AT_RISK": (70, 81, 1.0),
@@ -192,14 +184,9 @@ def change_and_interval(rng: Rng) -> Drawn:
         "AT_RISK, else REGRESSION, and INCONCLUSIVE where the interval lies in more than one of "
         "these."
     )
-    return {
-        "baseline": baseline,
-        "model": model,
-        "interval": interval,
-        "rule": rule,
-        "right": right,
-        "wrong": {label: rule for label in bands if label != right},
-    }
+    wrong = {label: rule for label in bands if label != right}
+    known = {"baseline": baseline, "model": model, "interval": interval}
+    return {**known, "rule": rule, "right": right, "wrong": wrong}
 
 
 def two_vectors(rng: Rng) -> Drawn:
@@ -260,14 +247,11 @@ def best_words_by_layer(rng: Rng) -> Drawn:
     return {"truth": truth, "first": first, "early": early, "lowest": rows[0][1], "rows": rows}
 
 
+_DRAWS = (
+    *(masked_sentence, shares, hundredths, integers, choice, some, sample, class_votes),
+    *(logits_at_a_temperature, kind_of_a_token, two_distributions, two_wrong_models, four_models),
+    *(change_and_interval, two_vectors, values_of_a_dimension, vectors_of_three_senses),
+    best_words_by_layer,
+)
 # What tasks call by these names; the generator of random numbers goes before their arguments.
-DRAWS: Mapping[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        *(masked_sentence, shares, hundredths, integers, choice, some, sample),
-        *(class_votes, logits_at_a_temperature, kind_of_a_token, two_distributions),
-        *(two_wrong_models, four_models, change_and_interval),
-        *(two_vectors, values_of_a_dimension, vectors_of_three_senses),
-        best_words_by_layer,
-    )
-}
+DRAWS: Mapping[str, Callable[..., Any]] = {own.__name__: own for own in _DRAWS}

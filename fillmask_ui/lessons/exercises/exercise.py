@@ -6,7 +6,6 @@ commas between. Indexes start at 0.
 """
 
 import re
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -23,26 +22,13 @@ class Feedback:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exercise(ABC):
-    """One question."""
+class Question:
+    """What all exercises have, beside a `solution` in words, a `right_response` and a `check`."""
 
     kind: ClassVar[str]
     text: str
     explanation: str  # a worked solution, in lines
     table: tuple[tuple[str, ...], ...] = ()  # rows of cells, the headings first
-
-    @abstractmethod
-    def check(self, response: str) -> Feedback:
-        """Whether the response is right, and why."""
-
-    @property
-    @abstractmethod
-    def solution(self) -> str:
-        """The answer in words."""
-
-    @property
-    @abstractmethod
-    def right_response(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +40,7 @@ class Slip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Numeric(Exercise):
+class Numeric(Question):
     """Asks for a number."""
 
     kind: ClassVar[str] = "numeric"
@@ -64,14 +50,9 @@ class Numeric(Exercise):
     slips: tuple[Slip, ...] = ()
 
     @property
-    def tolerance(self) -> float:
-        """How far a response may be off, in the unit of the answer."""
-        return 10.0**-self.decimals
-
-    @property
     def refuses_slips(self) -> bool:
         """Whether no slip passes for the answer, even when rounded to `decimals`."""
-        far = 1.5 * self.tolerance + 1e-9  # rounding moves a number by half of the tolerance
+        far = 1.5 * 10.0**-self.decimals + 1e-9  # rounding moves a number by half of the tolerance
         return all(abs(slip.value - self.answer) > far for slip in self.slips)
 
     @property
@@ -84,13 +65,11 @@ class Numeric(Exercise):
 
     def check(self, response: str) -> Feedback:
         number = read_number(response)
+        if number is None and not response.strip():
+            return Feedback(None, "Type a number such as 1.25 or 1,25.")
         if number is None:
-            if not response.strip():
-                return Feedback(None, "Type a number such as 1.25 or 1,25.")
-            said = (
-                f"“{response[:40]}” is no number that can be read: type one such as 1.25 or 1,25."
-            )
-            return Feedback(None, said)
+            said = f"“{response[:40]}” is no number that can be read"
+            return Feedback(None, f"{said}: type one such as 1.25 or 1,25.")
         if self._meets(number, self.answer):
             return Feedback(True, f"Right: {self.solution}.")
         for slip in self.slips:
@@ -100,7 +79,7 @@ class Numeric(Exercise):
         return Feedback(False, f"Not yet: {response.strip()} is too {size}.")
 
     def _meets(self, number: float, wanted: float) -> bool:
-        return abs(number - wanted) <= self.tolerance + 1e-9
+        return abs(number - wanted) <= 10.0**-self.decimals + 1e-9
 
 
 @dataclass(frozen=True)
@@ -112,7 +91,7 @@ class Option:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice(Exercise):
+class Choice(Question):
     """Asks for one of several options."""
 
     kind: ClassVar[str] = "choice"
@@ -147,7 +126,7 @@ class Item:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ordering(Exercise):
+class Ordering(Question):
     """Asks for the order of all items, the smallest value first."""
 
     kind: ClassVar[str] = "ordering"
@@ -176,6 +155,9 @@ class Ordering(Exercise):
                 said = f"{before.name} ({before.note}) stands before {after.name} ({after.note})."
                 return Feedback(False, f"Not yet. {said}")
         return Feedback(True, f"Right: {self.solution}")
+
+
+Exercise = Numeric | Choice | Ordering
 
 
 def read_number(response: str) -> float | None:

@@ -72,20 +72,19 @@ class Task:
         }
         if self.answer:
             shared |= {"answer": drawn["answer"], "unit": self.unit, "decimals": self.decimals}
-            found = [
-                (_value(expression, drawn), say(text or _USUAL_SLIPS[expression]))
+            slips = (
+                Slip(float(value), say(text or _USUAL_SLIPS[expression]))
                 for expression, text in self.slips.items()
-            ]
-            slips = [Slip(float(value), text) for value, text in found if value is not None]
+                if (value := _value(expression, drawn)) is not None
+            )
             return Numeric(**shared, slips=tuple(slips))
         if "items" in drawn:
             return Ordering(**shared, items=drawn["items"])
         wrong = drawn["wrong"] if self.wrong is None else self.wrong
         options = [Option(say(self.right)), *(Option(say(o), say(why)) for o, why in wrong.items())]
         places = rng.permutation(len(options)).tolist()
-        return Choice(
-            **shared, options=tuple(options[place] for place in places), right=places.index(0)
-        )
+        shuffled = tuple(options[place] for place in places)
+        return Choice(**shared, options=shuffled, right=places.index(0))
 
 
 def read_tasks(source: str) -> tuple[Task, ...]:
@@ -93,11 +92,9 @@ def read_tasks(source: str) -> tuple[Task, ...]:
     return tuple(Task(**task) for task in yaml.safe_load(source))
 
 
-@cache
-def course_tasks() -> Mapping[str, tuple[Task, ...]]:
-    """The tasks of each chapter, by its name, in the order of the course."""
-    files = sorted((Path(__file__).parents[1] / "texts").glob("*.yaml"))
-    return {file.stem.partition("-")[2]: read_tasks(file.read_text("utf-8")) for file in files}
+_TEXTS = sorted((Path(__file__).parents[1] / "texts").glob("*.yaml"))
+# By the name of their chapter, in the order of the course.
+COURSE_TASKS = {own.stem.partition("-")[2]: read_tasks(own.read_text("utf-8")) for own in _TEXTS}
 
 
 def ask(
@@ -121,9 +118,9 @@ def _draw(
     task: Task, rng: np.random.Generator, known: dict[str, Any], given: dict[str, Any]
 ) -> dict[str, Any]:
     """What is given, and all else that a task draws."""
-    functions = {name: partial(function, rng) for name, function in DRAWS.items()}
     if isinstance(task.draw, str):
-        return given or functions[task.draw]()
+        return given or DRAWS[task.draw](rng)
+    functions = {name: partial(function, rng) for name, function in DRAWS.items()}
     drawn = dict(given)
     for name, expression in task.draw.items():
         if name not in given:

@@ -160,15 +160,15 @@ def _show_pair(asked: Asked) -> Any:
     around("box", "fm-controls", *_ORDER),
 )
 def _show_order(asked: Asked) -> Any:
-    pair, truth, probability = _pair(asked), _truth(asked), asked["probability"]
-    if predicts := pretraining.predicts_next(asked.model):
+    model, pair, truth, probability = asked.model, _pair(asked), _truth(asked), asked["probability"]
+    if pretraining.predicts_next(model):
         key = ("next sentence", pair.encoding.ids, pair.segments)
         # The head is loaded when it is first asked for.
-        probability = asked.slowly(key, lambda _: pretraining.next_probability(asked.model, pair))
+        probability = asked.slowly(key, lambda _: pretraining.next_probability(model, pair))
     # A head may be so sure that nothing is left in float64.
     probability = min(max(probability, 1e-12), 1 - 1e-12)
     return {
-        "predicts": predicts,
+        "predicts": pretraining.predicts_next(asked.model),
         "name": asked.model.signature.name,
         "classes": {"it follows": probability, "it does not": 1 - probability},
         "truth": truth,

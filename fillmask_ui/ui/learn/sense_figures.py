@@ -123,11 +123,10 @@ def _show_map(asked: Asked) -> Any:
 
 
 def _map(vectors: space.WordVectors, word: str, fresh: np.ndarray | None = None) -> dict[str, Any]:
-    found = space.plane(vectors.z_scored(vectors.vectors))
-    places = found.points if fresh is None else np.vstack([found.points, found.place(fresh)])
-    across, up = _axes(places)
+    found = space.plane(vectors.z_scored(vectors.vectors), fresh)
+    across, up = _axes(found.points)
     return {
-        "places": places.tolist(),
+        "places": found.points.tolist(),
         "senses": [*vectors.senses.tolist(), -1],  # -1: the sense is asked for
         "across": across,
         "up": up,
