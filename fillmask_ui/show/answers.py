@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -231,23 +231,18 @@ def frames(
 ) -> list[dict[int, StepCell]]:
     """The cells of the initially hidden positions, one dict per step; `sure` is in [0, 1]."""
     shown: list[dict[int, StepCell]] = []
+    cells: dict[int, StepCell] = {}
     for step in result.steps:
         filled = {token.position: token for token in step.filled}
         again = {token.position for token in step.remasked}
-        cells: dict[int, StepCell] = {}
-        for state in step.hidden:
-            token = filled.get(state.position)
-            best = token or state.candidates[0]
-            cells[state.position] = StepCell(
-                spelling.named(vocabulary, best.token_id),
-                "new" if token else "hidden",
-                sure(state),
-                token.probability if token else None,
-            )
-        for position, cell in shown[-1].items() if shown else ():
-            if position not in cells:
-                state_name = "again" if position in again else "filled"
-                cells[position] = StepCell(cell.word, state_name, cell.sure)
+        for position, cell in cells.items():
+            state_name = "again" if position in again else "filled"
+            cells[position] = StepCell(cell.word, state_name, cell.sure)
+        for own in step.hidden:
+            token = filled.get(own.position)
+            word = spelling.named(vocabulary, (token or own.candidates[0]).token_id)
+            state_name, probability = ("new", token.probability) if token else ("hidden", None)
+            cells[own.position] = StepCell(word, state_name, sure(own), probability)
         shown.append(dict(sorted(cells.items())))
     return shown
 
@@ -264,10 +259,8 @@ def grown(result: Unmasked, number: int) -> tuple[Candidate, float] | None:
         for own in result.steps[number - 1].hidden
         for one in own.candidates
     }
-    pairs = [
-        (own.candidates[0], before.get((own.position, own.candidates[0].token_id), 1.0))
-        for own in result.steps[number].hidden
-    ]
+    best = ((own.position, own.candidates[0]) for own in result.steps[number].hidden)
+    pairs = [(one, before.get((position, one.token_id), 1.0)) for position, one in best]
     pair = max(pairs, key=lambda own: own[0].probability - own[1], default=None)
     return pair if pair and pair[0].probability - pair[1] >= _LEAST_GROWTH else None
 
@@ -317,13 +310,11 @@ def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str]] |
         return None
     change, span = pair.difference_nats, pair.difference_interval
     form: Callable[[float], str] = "{:+g} nats".format
-    by_change = summary.metric.scaled or summary.metric.counts_right
-    if by_change:
-        change, span, form = pair.relative_change, pair.interval, "{:+.3g} %".format
+    if summary.metric.scaled or summary.metric.counts_right:
+        change, form = 100 * pair.relative_change, "{:+.3g} %".format
+        span = pair.interval and pair.interval.map(lambda end: 100 * end)
     if span is None or not all(map(math.isfinite, (change, span.low, span.high))):
         return None
-    if by_change:
-        change, span = 100 * change, replace(span, low=100 * span.low, high=100 * span.high)
     return (change, span, form) if span.low < span.high else None
 
 
