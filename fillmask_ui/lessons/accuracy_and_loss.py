@@ -23,12 +23,9 @@ from fillmask_ui.scoring import (
     TargetScores,
     chunks,
     exponentials,
-    ranks,
     score_targets,
-    target_nll_nats,
 )
 
-TRUE_WORD = "mat"
 # What the true word leaves is shared out in these parts.
 _OTHERS = {"floor": 0.75, "sofa": 0.15, "roof": 0.10}
 TEMPERATURES = tuple(step / 10 for step in range(5, 21))
@@ -36,35 +33,14 @@ BIN_NATS = 1.0
 BINS = 15  # 0 to 15 nats; the last takes what lies beyond
 
 
-@dataclass(frozen=True)
-class SmallPrediction:
-    """A distribution over four words, the true one first."""
+def prediction(true_probability: float) -> dict[str, float]:
+    """The probability of each of four words, given that of the true one, which comes first.
 
-    probabilities: dict[str, float]  # by word
-    nll_nats: float  # of the true word
-    rank: int  # of the true word, 1 for the best guess
-
-    @property
-    def best_guess(self) -> str:
-        return max(self.probabilities, key=lambda word: self.probabilities[word])
-
-
-def prediction(true_probability: float) -> SmallPrediction:
-    """The prediction that gives the true word a probability in (0, 1), and the others the rest.
-
-    >>> found = prediction(0.4)
-    >>> found.best_guess, found.rank, round(found.nll_nats, 3)
-    ('floor', 2, 0.916)
+    >>> prediction(0.5)
+    {'mat': 0.5, 'floor': 0.375, 'sofa': 0.075, 'roof': 0.05}
     """
-    rest = {word: part * (1 - true_probability) for word, part in _OTHERS.items()}
-    probabilities = {TRUE_WORD: true_probability, **rest}
-    log_probs = np.log([[*probabilities.values()]])  # [1, 4]
-    target = np.array([0])
-    return SmallPrediction(
-        probabilities,
-        float(target_nll_nats(log_probs, target)[0]),
-        int(ranks(log_probs, target)[0]),
-    )
+    rest = 1 - true_probability
+    return {"mat": true_probability} | {word: part * rest for word, part in _OTHERS.items()}
 
 
 class Tempered:
@@ -142,9 +118,9 @@ def temperature_losses(
     every = []
     for temperature, scores in zip(TEMPERATURES, found, strict=True):
         nll = np.concatenate([own.nll_nats for own in scores])
-        ranks_ = np.concatenate([own.ranks for own in scores])
+        ranks = np.concatenate([own.ranks for own in scores])
         top = np.concatenate([own.top_probabilities for own in scores])
-        every.append(AtTemperature(temperature, nll, ranks_, top))
+        every.append(AtTemperature(temperature, nll, ranks, top))
     if not all(np.isfinite(one.nll_nats).all() for one in every):
         raise DataError(IMPOSSIBLE)
     return tuple(every)

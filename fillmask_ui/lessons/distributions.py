@@ -29,8 +29,6 @@ from fillmask_ui.errors import OptionError
 MOST_CLASSES = 12
 # Numbers that were rounded to five digits add up to 1 this closely.
 _TOLERANCE = 2e-5
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-_PIECE = re.compile(rf"({_NUMBER})(?:/({_NUMBER}))?(%?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -77,18 +75,14 @@ def read_numbers(typed: str, name: str) -> tuple[float, ...]:
 
 
 def _number(piece: str, name: str) -> float:
-    match = _PIECE.fullmatch(piece)
-    if match is None:
+    above, _, below = piece.removesuffix("%").partition("/")
+    try:
+        value = float(above) / (100.0 if piece.endswith("%") else 1.0) / float(below or 1)
+    except (ValueError, ZeroDivisionError):
         raise OptionError(
             f"{piece[:20]!r} in {name} is no number: write 0.25, 1/4 or 25%, with a comma between "
             "two numbers"
-        )
-    above, below, percent = match.groups()
-    value = float(above) / (100.0 if percent else 1.0)
-    if below is not None:
-        if not float(below):
-            raise OptionError(f"{piece[:20]!r} in {name} divides by zero")
-        value /= float(below)
+        ) from None
     if not 0 <= value < math.inf:
         raise OptionError(f"{piece[:20]!r} in {name} is no probability: it must be from 0 to 1")
     return value

@@ -21,12 +21,8 @@ from fillmask_ui.ui.learn import (
 from fillmask_ui.ui.session import Session
 
 _ROOMS = (
-    guess_figures,
-    loss_figures,
-    context_figures,
-    masking_figures,
-    uncertainty_figures,
-    sense_figures,
+    *(guess_figures, loss_figures, context_figures),
+    *(masking_figures, uncertainty_figures, sense_figures),
 )
 FIGURES = {
     own.name: own for room in _ROOMS for own in vars(room).values() if isinstance(own, Figure)

@@ -74,7 +74,6 @@ def _asked_mask(asked: Asked) -> _OneMask:
     ),
 )
 def _show_table(asked: Asked) -> Any:
-    """The columns from logits to the loss, as many as are asked for."""
     mask, added = _asked_mask(asked), asked["added"]
     number = {"5": 5.0, "largest": -float(mask.logits.max())}.get(added, 0.0)
     return {
@@ -92,7 +91,6 @@ def _show_table(asked: Asked) -> Any:
     needs_model=False,
 )
 def _show_curve(asked: Asked) -> Any:
-    """A point on the curve of -ln p, and the three names of its loss."""
     probability = asked["percent"] / 100
     return {"p": probability, "nll": -math.log(probability) + 0.0}
 
@@ -104,7 +102,6 @@ def _show_curve(asked: Asked) -> Any:
     control("slider", "temperature", "Temperature T", 0.1, 5, 0.1, 1),
 )
 def _show_temperature(asked: Asked) -> Any:
-    """The distribution of logits / T as bars, the loss on its curve, and the entropy."""
     mask = _asked_mask(asked)
     made = mask.softmax(temperature=asked["temperature"])
     rows = [_bar(row, mask) for row in made.rows]
@@ -122,7 +119,6 @@ def _bar(row: SoftmaxRow, mask: _OneMask) -> Bar:
 
 @figure("loss_units", "Nats, bits, perplexity", *_ONE_MASK)
 def _show_units(asked: Asked) -> Any:
-    """Loss and entropy of the reader's mask in nats, bits and as perplexity."""
     mask = _asked_mask(asked)
     made = mask.softmax()
     equal = math.exp(made.nll_nats)

@@ -116,7 +116,6 @@ def _show_rogue(asked: Asked) -> Any:
 
 @figure("sense_map", "A map of the vectors", *_controls())
 def _show_map(asked: Asked) -> Any:
-    """The z-scored vectors in the plane in which they differ most."""
     known, (word, sentences, _, taken) = _background(asked), _asked(asked)
     vectors = space.word_vectors(asked.model, sentences, word, known)
     return _map(vectors, word) | {"uses": vectors.uses}, taken
@@ -152,7 +151,6 @@ _NEW = control("text", "fresh", "A new sentence", _FRESH, carried=True)
 
 @figure("nearest_sense", "The nearest sense", *_controls(_NEW, fresh=True))
 def _show_nearest(asked: Asked) -> Any:
-    """The sense whose centroid is nearest to the word in a new sentence."""
     known, (word, sentences, text, taken) = _background(asked), _asked(asked)
     vectors = space.word_vectors(asked.model, sentences, word, known)
     # Its own tokens are not of the background, so that nothing else changes while one types.
@@ -170,7 +168,6 @@ def _show_nearest(asked: Asked) -> Any:
     control("text", "hidden", "Hidden word", "bank", short=True),
 )
 def _show_layers(asked: Asked) -> Any:
-    """The model's head on the states of every layer at the first mask."""
     text, word = asked["masked"].strip(), asked["hidden"][:50].strip()
     found = asked.slowly(
         ("layers", text, word), lambda _: layers(asked.model, text, mask=0, word=word)

@@ -43,11 +43,7 @@ def _second(**first: str) -> Control:
 
 
 def _second_model(asked: Asked, reference: str) -> MaskedLM:
-    """The model of a reference, or the first one for `_SAME`.
-
-    Raises:
-        ModelError: if it cannot be loaded, or has another tokenizer than the first.
-    """
+    """The model of a reference, or the first one for `_SAME`; both have the same tokenizer."""
     if reference == _SAME:
         return asked.model
     second = asked.session.model_soon(reference)
@@ -84,9 +80,7 @@ def _measured(
     needs_model=False,
 )
 def _show_near_misses(asked: Asked) -> Any:
-    percents = {"A": asked["a"], "B": asked["b"]}
-    models = {name: accuracy.prediction(percent / 100) for name, percent in percents.items()}
-    return {"models": models}
+    return {"models": {name: accuracy.prediction(asked[name.lower()] / 100) for name in "AB"}}
 
 
 @figure(
@@ -96,7 +90,6 @@ def _show_near_misses(asked: Asked) -> Any:
     _temperature("b", "Temperature B", 2.0),
 )
 def _show_two_temperatures(asked: Asked) -> Any:
-    """One model at two temperatures, beside the one with the lowest loss."""
     every = _temperature_losses(asked, asked.model)
     first, second = (accuracy.nearest(every, asked[name]) for name in "ab")
     return {"first": first, "second": second, "every": every}
@@ -110,7 +103,6 @@ def _show_two_temperatures(asked: Asked) -> Any:
     _temperature("b", "Temperature of B", 0.5),
 )
 def _show_token_losses(asked: Asked) -> Any:
-    """The losses of the tokens of two models, or of one at two temperatures, as a histogram."""
     second = _second_model(asked, asked.text("second", _SAME))
     a = accuracy.nearest(_temperature_losses(asked, asked.model), asked["a"])
     b = accuracy.nearest(_temperature_losses(asked, second), asked["b"])
@@ -136,8 +128,6 @@ def _temperature_losses(asked: Asked, model: MaskedLM) -> Sequence[accuracy.AtTe
     control("piece", "answer"),
 )
 def _show_twenty_seeds(asked: Asked) -> Any:
-    """The evaluator's mean by seed, beside pseudo-perplexity."""
-
     def run(told: Callable[[int, int], None]) -> uncertainty.SeedMeans:
         texts = uncertainty.shortest(list(open_texts(TextSource())), SEED_TEXTS)
         passes = len(SEEDS) + 1
@@ -155,7 +145,6 @@ def _show_twenty_seeds(asked: Asked) -> Any:
     control("dial", "order", "Order of the texts", 0),
 )
 def _show_more_texts(asked: Asked) -> Any:
-    """The interval of the mean of the first 5, 10, 20, ... texts, in an order of the reader's."""
     measure = partial(uncertainty.text_losses, asked.model)
     losses = _measured(asked, ("more texts",), uncertainty.COUNTS[-1] + _SPARE, measure)
     return {"means": uncertainty.means_by_count(losses, asked["order"])}
@@ -174,7 +163,6 @@ def _show_more_texts(asked: Asked) -> Any:
     needs_model=False,
 )
 def _show_published_changes(asked: Asked) -> Any:
-    """The published table recomputed, and two figures of the reader's by the same rule."""
     limits = Limits(
         _typed(asked, "pass_below", "the limit of PASS") / 100,
         _typed(asked, "risk_below", "the limit of AT_RISK") / 100,
@@ -207,7 +195,6 @@ def _typed(asked: Asked, name: str, what: str) -> float:
     _second(**{"": "a close relative", _SAME: f"the same model at temperature {_TEMPERATURE:g}"}),
 )
 def _show_paired_difference(asked: Asked) -> Any:
-    """Two models on identical masks: their means, and two intervals of the difference."""
     reference = asked.text("second") or _VARIANTS.get(asked.model.signature.name, _SAME)
     second = _second_model(asked, reference)
     name = second.signature.name
