@@ -7,7 +7,7 @@ Every number of a text is either computed, in `numbers`, or comes from a source,
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -35,47 +35,25 @@ class Chapter:
     title: str
     question: str  # that it answers
     steps: tuple[Step, ...]
-    numbers: Mapping[str, str]  # number as the text writes it -> the expression that gives it
-    given: Mapping[str, str]  # number as written -> its source
+    # Number as the text writes it -> the expression that gives it, and number -> its source.
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
 def chapters() -> tuple[Chapter, ...]:
     """All chapters in order."""
-    files = sorted((Path(__file__).parent / "texts").glob("*.md"))
-    return tuple(read_chapter(file.name, file.read_text(encoding="utf-8")) for file in files)
+    return tuple(map(_read, sorted((Path(__file__).parent / "texts").glob("*.md"))))
 
 
-def read_chapter(file_name: str, source: str) -> Chapter:
-    r"""A chapter from the text of its file, whose name is as `05-ledger.md`.
-
-    A `ValueError` if the front matter is missing or a step has two figures.
-
-    >>> head = "---\ntitle: T\nquestion: Q?\n---\n"
-    >>> read_chapter("02-loss.md", head + "## A\nbefore\n\n[figure: curve]\n\nafter").steps
-    (Step(title='A', text='before', figure='curve', after='after'),)
-    """
-    parts = source.split("---\n", 2)
-    if len(parts) != 3 or parts[0].strip():
-        raise ValueError(f"{file_name} does not begin with front matter between two lines of ---")
-    head = yaml.safe_load(parts[1])
-    number, _, name = file_name.removesuffix(".md").partition("-")
-    pieces = re.split(r"^## (.+)\n", parts[2], flags=re.MULTILINE)[1:]
-    steps = [_step(title, text) for title, text in zip(pieces[::2], pieces[1::2], strict=True)]
-    return Chapter(
-        int(number),
-        name,
-        head["title"],
-        head["question"],
-        tuple(steps),
-        head.get("numbers") or {},
-        head.get("given") or {},
-    )
-
-
-def _step(title: str, text: str) -> Step:
-    before, *rest = _FIGURE.split(text)
-    if len(rest) > 2:
-        raise ValueError(f"the step {title!r} has more than one figure: make two steps of it")
-    figure, after = rest or ("", "")
-    return Step(title.strip(), before.strip(), figure, after.strip())
+def _read(file: Path) -> Chapter:
+    """A chapter; the name of its file is as `05-ledger.md`."""
+    _, head, body = file.read_text(encoding="utf-8").split("---\n", 2)
+    number, _, name = file.stem.partition("-")
+    pieces = re.split(r"^## (.+)\n", body, flags=re.MULTILINE)[1:]
+    steps = []
+    for title, text in zip(pieces[::2], pieces[1::2], strict=True):
+        before, *rest = _FIGURE.split(text)
+        figure, after = rest or ("", "")
+        steps.append(Step(title.strip(), before.strip(), figure, after.strip()))
+    return Chapter(int(number), name, steps=tuple(steps), **yaml.safe_load(head))

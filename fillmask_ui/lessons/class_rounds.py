@@ -1,15 +1,8 @@
 """A class guesses a hidden word: what each student says, the class's distribution, and its losses.
 
-Definition. A student splits 100 % over at most three words; what is not placed counts as spread
-evenly over the V tokens of the model's vocabulary, and a weight of 1 % is mixed in the same way,
-so that no loss is infinite: s(w) = 0.99 (p(w) + u / V) + 0.01 / V, with the share p(w) of a word
-and the part u that is not placed. The class's distribution is the mean of the students'. As the
-mixing is linear, the class's own smoothed distribution is the mean of the smoothed ones, and by
-Jensen's inequality (-ln is convex) the loss of the class, -ln mean s(w), is never above the mean of
-the students' losses, mean(-ln s(w)). The largest loss is ln(100 V): 14.9 nats for V = 30,522.
-
-Rivals: an infinite loss for a word that nobody named ends the game at the first surprise; one
-imaginary guess more (`Guesses.nll_with_one_more`) depends on how many students there are.
+The loss is -ln s(w), s(w) = 0.99 (p(w) + u / V) + 0.01 / V, with the share p(w) of a word, the part
+u that is not placed and V tokens in the model's vocabulary; `docs/class.md` says why. An infinite
+loss for a word that nobody named would end the game at the first surprise.
 """
 
 import math
@@ -132,12 +125,7 @@ def split_of(guesses: Sequence[Guess]) -> Guesses:
 
 
 def smoothed_nll(split: Guesses, truth: str, vocabulary_size: int) -> float:
-    """The loss of a student or of the class on the hidden word, -ln s, in nats.
-
-    >>> said = split_of([Guess("tea", 60)])
-    >>> round(smoothed_nll(said, "tea", 100), 4)  # -ln(0.99 (0.6 + 0.4/100) + 0.0001)
-    0.5141
-    """
+    """The loss of a student or of the class on the hidden word, -ln s, in nats."""
     share = split.share(truth) + split.no_guess / vocabulary_size
     return -math.log((1 - MIXED) * share + MIXED / vocabulary_size)
 

@@ -1,11 +1,7 @@
 """One masked word seen from the left, from the right and from both sides; who may look at whom.
 
-Definition. The text left of the mask is kept and the other side is cut off, or the other way round;
-what remains is a text of its own to the model, with its special tokens around it. The other side
-may instead be hidden, one mask per token: then the model still knows how long it is.
-
-Rivals: a causal model reads the left side only because it was trained that way, on every beginning
-of every text; a masked model that is given half a text takes it for a whole one.
+A side is cut off, so that what remains is a text of its own to the model, or hidden by one mask per
+token: then the model still knows how long it is.
 """
 
 import math

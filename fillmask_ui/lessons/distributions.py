@@ -1,16 +1,7 @@
-"""Two distributions over the same classes: entropy, cross-entropy, and what lies between them.
+"""A truth p and a prediction q over the same classes, and the distance between them.
 
-Definition. With p what is true and q what is predicted, over the same classes:
-
-- entropy H(p) = -sum of p ln p;
-- cross-entropy H(p, q) = -sum of p ln q, which is infinite where q is 0 and p is not;
-- Kullback-Leibler divergence KL(p || q) = H(p, q) - H(p), at least 0, and 0 only for q = p.
-
-A class with p = 0 adds nothing to any of them: x ln x tends to 0 as x does. For a one-hot p the
-entropy is 0, and the cross-entropy is -ln q of the true class, the loss of a language model.
-
-Rivals: the squared distance of p and q (Brier score), which stays finite for a zero in q; the total
-variation distance, which is the same both ways.
+Entropy H(p) = -sum of p ln p; cross-entropy H(p, q) = -sum of p ln q, infinite where q is 0 and p
+is not; KL(p || q) = H(p, q) - H(p). A class with p = 0 adds nothing, as x ln x tends to 0.
 
 Source:
     Cover and Thomas, Elements of Information Theory, 2nd edition, sections 2.1 and 2.3.
@@ -106,10 +97,6 @@ def compare(p: Sequence[float], q: Sequence[float], names: Sequence[str] = ()) -
 
     Classes without a name are numbered. An `OptionError` if the two differ in length, or one does
     not add up to 1.
-
-    >>> found = compare([0, 1, 0, 0], [0.1, 0.7, 0.1, 0.1])
-    >>> round(found.cross_entropy_nats, 3), found.entropy_nats, round(found.kl_nats, 3)
-    (0.357, 0.0, 0.357)
     """
     if len(p) != len(q):
         raise OptionError(

@@ -1,9 +1,7 @@
 """From the logits of one mask to the loss of its true word, step by step.
 
-Definition. With logits z over V tokens, P(i) = e^(z_i / T) / sum of all e^(z_j / T), where T is the
-temperature, 1 unless said otherwise; the loss is -ln P(true token). A number added to every logit
-multiplies every exponential by the same factor, so it changes no probability: only differences of
-logits matter. The largest logit is subtracted so that no exponential is too large for the machine.
+With logits z over V tokens, P(i) = e^(z_i / T) / sum of all e^(z_j / T) at the temperature T; the
+loss is -ln P(true token).
 """
 
 import math
@@ -63,10 +61,6 @@ def softmax_of(
     """The softmax of one mask over logits [V], which are divided by a temperature above 0.
 
     `shown` has the ids of tokens with a row of their own, the true one (`target`) among them.
-
-    >>> made = softmax_of(np.array([0.0, 0.0, 0.0, 0.0]), 2, [2])
-    >>> made.total, made.probability, made.rows[-1].tokens
-    (4.0, 0.25, 3)
     """
     changed = (np.asarray(logits, np.float64) / temperature + added)[None]  # [1, V]
     values = scoring.exponentials(changed)

@@ -101,10 +101,6 @@ def mixed_mean_nats(means: Mapping[str, float], unchanged_share: float) -> float
     """The mean loss if another share of the chosen tokens, in [0, 0.9], stayed unchanged.
 
     A tenth is random, the rest are masks; `means` has the mean loss in nats of every kind.
-
-    >>> means = {"mask": 2.0, "random": 3.0, "unchanged": 0.0}
-    >>> round(mixed_mean_nats(means, 0.1), 6), round(mixed_mean_nats(means, 0.5), 6)
-    (1.9, 1.1)
     """
     random_share = DEFAULT_SHARES[RANDOM]
     parts = (1 - random_share - unchanged_share, random_share, unchanged_share)

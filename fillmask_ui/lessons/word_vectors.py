@@ -228,11 +228,7 @@ def _token_states(model: MaskedLM, encodings: Sequence[Encoding]) -> list[np.nda
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Cosine similarity of each vector [S, H] with each other one [R, H]: float64 [S, R].
-
-    >>> cosines(np.array([[3.0, 4.0]]), np.array([[4.0, 3.0], [0.0, 2.0]])).round(2)
-    array([[0.96, 0.8 ]])
-    """
+    """Cosine similarity of each vector [S, H] with each other one [R, H]: float64 [S, R]."""
     return _unit(first) @ _unit(second).T
 
 
@@ -245,10 +241,6 @@ def mean_cosine(vectors: np.ndarray, most: int = 3) -> MeanCosine:
     """Mean cosine of all pairs of tokens [N, H], N at least 2, and where it comes from.
 
     The cosine of two vectors is a sum over dimensions, and so is the mean of many.
-
-    >>> found = mean_cosine(np.array([[9.0, 1.0], [9.0, -1.0]]))
-    >>> found.dimensions[0].index, found.dimensions[0].share > 1
-    (0, True)
     """
     unit = _unit(vectors)
     pairs = len(unit) * (len(unit) - 1)

@@ -90,26 +90,26 @@ def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
         yield span
 
 
-def groups_table(models: Sequence[ModelFigures], split: str, names: Names = ROLES) -> Table:
-    """Figures of each group of tokens, a row per group; `split` is a key of `SPLITS`."""
-    return _groups_table(models, split, SPLITS[split], GROUP_FIGURES, names)
-
-
 def own_groups(summary: Summary, names: Names = ()) -> Iterator[Table]:
     """Figures of the groups that the metric alone makes, a table for each split that it has."""
     found = [model.written for model in models_of(summary)]
     for split, what in getattr(found[0], "splits", {}).items():
         if groups := getattr(found[0], split):
             own = figures_of(type(groups[0]))
-            yield _groups_table(found, split, what, own, names or roles_of(summary))
+            yield groups_table(found, split, names or roles_of(summary), what, own)
 
 
-def _groups_table(
-    records: Sequence[Any], split: str, what: str, figures: Sequence[Figure], names: Names
+def groups_table(
+    records: Sequence[Any],
+    split: str,
+    names: Names = ROLES,
+    what: str = "",
+    figures: Sequence[Figure] = GROUP_FIGURES,
 ) -> Table:
+    """A row per group of the tokens of each record; `what` the groups of a `split` go by."""
     by_name = [{(group.name,): group for group in getattr(own, split)} for own in records]
     keys = [(name,) for name in group_names(records, split)]
-    return records_table((what,), keys, by_name, figures, names)
+    return records_table((what or SPLITS[split],), keys, by_name, figures, names)
 
 
 def records_table(

@@ -88,17 +88,21 @@ def _views(asked: Asked, views: dict[str, View], word: str) -> dict[str, Any]:
     """What the model makes of each view."""
     seen = []
     for title, view in views.items():
-        filling = asked.session.ask(asked.model, fill, view.text, top_k=_BARS, joint=0)
-        scored = asked.session.ask(
-            asked.model, score_candidate_at, view.text, word.strip(), view.mask
-        )
-        size = filling.signature.vocabulary_size
-        bars = bars_of(filling.masks[view.mask], view.mask, asked.model.vocabulary, size, scored)
+        found = expected(asked, view.text, word.strip(), _BARS, view.mask)
         # In a narrow column the summary says what notes would; and no click writes a word here.
-        plain = [replace(bar, note="", key="") for bar in bars]
-        link = "?" + link_to("explore", text=view.text, words=word.strip())
-        seen.append({"title": title, "view": view, "scored": scored, "bars": plain, "link": link})
+        plain = [replace(bar, note="", key="") for bar in found.pop("bars")]
+        seen.append({"title": title, "view": view, "bars": plain, **found})
     return {"views": seen}
+
+
+def expected(asked: Asked, text: str, word: str, top_k: int, mask: int = 0) -> dict[str, Any]:
+    """The best words at a mask and its true word as `bars`, the latter `scored`, a `link`."""
+    filling = asked.session.ask(asked.model, fill, text, top_k=top_k, joint=0)
+    scored = asked.session.ask(asked.model, score_candidate_at, text, word, mask)
+    size = filling.signature.vocabulary_size
+    bars = bars_of(filling.masks[mask], mask, asked.model.vocabulary, size, scored)
+    link = "?" + link_to("explore", text=text, words=word)
+    return {"bars": bars, "scored": scored, "size": size, "link": link}
 
 
 _GAP = control("text", "text", "Sentence", WALDEN, hint="with one [MASK]")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import split_words
 from fillmask_ui.filling.words import raw_logits_at
@@ -15,11 +14,11 @@ from fillmask_ui.lessons.context_sides import MASK
 from fillmask_ui.lessons.distributions import adds_up, compare, read_numbers, scaled
 from fillmask_ui.lessons.masked_position import find_masked_position, true_token
 from fillmask_ui.lessons.softmax import Softmax, SoftmaxRow, softmax_of, top_tokens
-from fillmask_ui.show.drawing import Bar, bars_of
+from fillmask_ui.show.drawing import Bar
 from fillmask_ui.show.sentences import as_unsure
 from fillmask_ui.show.words import candidate_names
-from fillmask_ui.ui.components import link_to
 from fillmask_ui.ui.figure import Asked, around, control, figure
+from fillmask_ui.ui.learn.context_figures import expected
 from fillmask_ui.ui.learn.guess_figures import READY
 from fillmask_ui.ui.session import check_text
 
@@ -245,16 +244,11 @@ def _show_soft_truth(asked: Asked) -> Any:
 def _show_model_truth(asked: Asked) -> Any:
     text, word = asked["text"], asked["word"].strip()
     check_text(text)
-    model, session = asked.model, asked.session
-    masked = find_masked_position(model, text)
-    true_token(model, masked, word)  # a softmax is over single tokens
-    text = f"{masked.before}{MASK}{masked.after}"
-    filling = session.ask(model, fill, text, top_k=_WORDS, joint=0)
-    scored = session.ask(model, score_candidate_at, text, word, 0)
-    size = filling.signature.vocabulary_size
-    bars = bars_of(filling.masks[0], 0, model.vocabulary, size, scored)
+    masked = find_masked_position(asked.model, text)
+    true_token(asked.model, masked, word)  # a softmax is over single tokens
+    seen = expected(asked, f"{masked.before}{MASK}{masked.after}", word, _WORDS)
+    bars = seen["bars"]
     # All other words share one row: with p = 0 it adds nothing, whatever they are.
     p = [float(bar.kind == "hidden") for bar in bars]
     found = compare(p, [bar.probability for bar in bars], [bar.word for bar in bars])
-    link = "?" + link_to("explore", text=text, words=word)
-    return {"found": found, "scored": scored, "size": size, "link": link}
+    return {"found": found, **seen}
