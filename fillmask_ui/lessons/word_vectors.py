@@ -93,24 +93,6 @@ class WordVectors:
         return (vectors - known.mean(axis=0)) / deviation
 
 
-@dataclass(frozen=True)
-class DimensionShare:
-    """What one dimension adds to the mean cosine of two tokens."""
-
-    index: int  # in [0, H)
-    share: float  # of the mean cosine; all dimensions together have 1
-    mean: float  # of the dimension over the background
-    deviation: float
-
-
-@dataclass(frozen=True)
-class MeanCosine:
-    """The mean cosine of two tokens, and the dimensions that it comes from."""
-
-    cosine: float  # over all pairs of tokens
-    dimensions: tuple[DimensionShare, ...]  # that add most, the largest first
-
-
 @dataclass(frozen=True, eq=False)
 class Plane:
     """The two directions in which some vectors differ most."""
@@ -237,22 +219,15 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
-def mean_cosine(vectors: np.ndarray, most: int = 3) -> MeanCosine:
-    """Mean cosine of all pairs of tokens [N, H], N at least 2, and where it comes from.
+def cosine_parts(vectors: np.ndarray) -> np.ndarray:
+    """What each dimension adds to the mean cosine of all pairs of tokens [N, H]: float64 [H].
 
-    The cosine of two vectors is a sum over dimensions, and so is the mean of many.
+    The cosine of two vectors is a sum over dimensions, and so is the mean of many; N is at least 2.
     """
     unit = _unit(vectors)
     pairs = len(unit) * (len(unit) - 1)
     # Sum over pairs of different tokens = square of the sum, less each token with itself.
-    parts = (unit.sum(axis=0) ** 2 - (unit**2).sum(axis=0)) / pairs  # [H]
-    mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
-    total = float(parts.sum())
-    dimensions = (
-        DimensionShare(int(i), float(parts[i]) / total, float(mean[i]), float(deviation[i]))
-        for i in np.argsort(-parts, kind="stable")[:most]
-    )
-    return MeanCosine(total, tuple(dimensions))
+    return (unit.sum(axis=0) ** 2 - (unit**2).sum(axis=0)) / pairs
 
 
 def plane(vectors: np.ndarray, others: np.ndarray | None = None) -> Plane:

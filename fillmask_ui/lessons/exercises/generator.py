@@ -146,12 +146,7 @@ def _each(function: Callable[..., Any]) -> Callable[..., Any]:
     return of
 
 
-class _Environment(Environment):
-    def make_globals(self, d: Any) -> Any:  # noqa: ARG002
-        return self.globals  # a plain dict: each of thousands of small templates copies it
-
-
-_ENVIRONMENT = _Environment(
+_ENVIRONMENT = Environment(
     variable_start_string="{", variable_end_string="}", undefined=StrictUndefined, finalize=_general
 )
 _ENVIRONMENT.filters |= {

@@ -40,22 +40,22 @@ def bars_figure(rows: Sequence[Mapping[str, Any]], drawn: Bars) -> go.Figure:
     names = [" · ".join(str(row[name]) for name in kept) for row in rows]
     description = f"{drawn.title} of {len(rows)}: {', '.join(names[:5])}"
     sides = zip(ROLES if drawn.values[1:] else ("",), drawn.values, strict=True)
-    titles = (drawn.title, "") if drawn.across else ("", drawn.title)
-    figure = new_figure(description, *titles, legend=len(drawn.values) > 1)
+    figure = new_figure(description, legend=len(drawn.values) > 1)
+    along, beside = "xy" if drawn.across else "yx"  # the axis of the values, that of the rows
     places = list(range(len(rows)))
-    ticks = {"tickvals": places, "ticktext": [label(name, _LABEL_CHARACTERS) for name in names]}
     for (side, column), colour in zip(sides, (REFERENCE, CANDIDATE), strict=False):
-        values, look = [row[column] for row in rows], {"name": side, "marker": {"color": colour}}
-        if drawn.across:
-            figure.add_bar(x=values, y=places, orientation="h", **look)
-        else:
-            figure.add_bar(x=places, y=values, **look)
+        ends = {along: [row[column] for row in rows], beside: places}
+        look = {"name": side, "marker": {"color": colour}}
+        figure.add_bar(**ends, orientation="h" if drawn.across else None, **look)
+    ticks = [label(name, _LABEL_CHARACTERS) for name in names]
+    axes = {
+        f"{along}axis": {"title_text": drawn.title, "tickformat": drawn.form},
+        f"{beside}axis": {"tickvals": places, "ticktext": ticks},
+    }
     if drawn.across:
-        figure.update_layout(height=110 + _BAR_PIXELS * len(rows) * len(drawn.values))
-        figure.update_yaxes(ticks, autorange="reversed").update_xaxes(tickformat=drawn.form)
-    else:
-        figure.update_xaxes(ticks).update_yaxes(tickformat=drawn.form)
-    return figure.update_layout(font_color=_INK)
+        height = 110 + _BAR_PIXELS * len(rows) * len(drawn.values)
+        figure.update_layout(height=height, yaxis_autorange="reversed")
+    return figure.update_layout(axes, font_color=_INK)
 
 
 def summary_figure(summary: Summary) -> go.Figure:

@@ -88,21 +88,20 @@ def _show_rogue(asked: Asked) -> Any:
     known, (word, sentences, _, taken) = _background(asked), _asked(asked)
     found = space.word_vectors(asked.model, sentences, word, known)
     texts = found.background.vectors
-    pushed = asked["push"]
-    index = space.mean_cosine(texts).dimensions[0].index
+    pushed, index = asked["push"], int(space.cosine_parts(texts).argmax())
     push = np.zeros(texts.shape[1], dtype=np.float32)
     push[index] = pushed * float(np.linalg.norm(texts, axis=1).mean())
-    vectors = space.WordVectors(
-        found.uses, found.vectors + push, space.Background(texts + push, found.background.texts)
-    )
-    everything = space.mean_cosine(vectors.background.vectors)
+    background = space.Background(texts + push, found.background.texts)
+    vectors = space.WordVectors(found.uses, found.vectors + push, background)
+    parts = space.cosine_parts(background.vectors)
     scored = vectors.z_scored(vectors.vectors)
-    scored_texts = space.mean_cosine(vectors.z_scored(vectors.background.vectors))
+    scored_texts = space.cosine_parts(vectors.z_scored(background.vectors))
     similarity = space.cosines(vectors.vectors, vectors.vectors), space.cosines(scored, scored)
-    tokens = everything.cosine, scored_texts.cosine
+    tokens = float(parts.sum()), float(scored_texts.sum())
     return {
-        "mean_cosine": everything,
-        "background": vectors.background,
+        # Of the mean cosine, by the dimensions that add most.
+        "shares": {int(i): float(parts[i]) / tokens[0] for i in np.argsort(-parts)[:3]},
+        "background": background,
         "pushed": pushed,
         "index": index,
         "senses": vectors.senses.tolist(),
