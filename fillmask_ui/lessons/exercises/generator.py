@@ -146,7 +146,7 @@ def _each(function: Callable[..., Any]) -> Callable[..., Any]:
     return of
 
 
-_ENVIRONMENT = Environment(
+_ENVIRONMENT = Environment(  # noqa: S701 - it makes texts, which the page escapes
     variable_start_string="{", variable_end_string="}", undefined=StrictUndefined, finalize=_general
 )
 _ENVIRONMENT.filters |= {
