@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from fillmask_ui import load_model
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.lessons.masked_text import encoded, mask_text, shares
-from fillmask_ui.lessons.token_losses import by_kind, mixed_mean_nats, over_seeds, token_losses
+from fillmask_ui.lessons.token_losses import mixed_mean_nats, over_seeds, token_losses
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.ui.learn.masking_figures import SEED, TEXT
 
@@ -99,12 +99,12 @@ def test_many_seeds_are_pooled_as_if_each_was_evaluated(model):
     alone = summarize(rows).model
     assert pooled.tokens == alone.tokens > 20
     assert pooled.mean_nll_nats == pytest.approx(alone.mean_nll_nats, abs=1e-12)
-    assert {kind: own.tokens for kind, own in by_kind(pooled).items()} == {
-        kind: own.tokens for kind, own in by_kind(alone).items()
+    assert {own.name: own.tokens for own in pooled.by_kind} == {
+        own.name: own.tokens for own in alone.by_kind
     }
     measured = [row for row in rows if isinstance(row, EvaluatedText)]
-    for kind, own in by_kind(pooled).items():
-        losses = [row.scores.nll_nats[row.kinds == KINDS.index(kind)] for row in measured]
+    for own in pooled.by_kind:
+        losses = [row.scores.nll_nats[row.kinds == KINDS.index(own.name)] for row in measured]
         assert own.mean_nll_nats == pytest.approx(np.concatenate(losses).mean())
     assert told == [*range(1, 31)]
 
@@ -122,7 +122,7 @@ def test_the_text_of_the_chapter_shows_all_three_kinds(embedded):
 
 def test_unchanged_tokens_flatter_the_mean(embedded):
     figures = over_seeds(embedded, TEXT, range(200))
-    means = {kind: group.mean_nll_nats for kind, group in by_kind(figures).items()}
+    means = {group.name: group.mean_nll_nats for group in figures.by_kind}
     assert means["unchanged"] < 0.1
     assert means["random"] > means["mask"] > figures.mean_nll_nats + 0.1
     mixes = [mixed_mean_nats(means, share / 100) for share in (0, 10, 50, 90)]

@@ -13,7 +13,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.metrics.metric import exp
 from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigures
-from fillmask_ui.intervals import Interval, Limits, ratio_interval
+from fillmask_ui.intervals import Interval, ratio_interval
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example
 
@@ -216,10 +216,6 @@ class Change:
     def perplexity_factor(self) -> float:
         """Perplexity over that of the baseline: e^ of the difference."""
         return exp(self.difference_nats)
-
-    def verdict(self, limits: Limits) -> str:
-        """The band of the change alone; a single figure has no interval."""
-        return limits.band(self.relative_change)
 
 
 @dataclass(frozen=True)

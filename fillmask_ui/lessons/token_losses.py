@@ -12,7 +12,7 @@ import numpy as np
 from fillmask_ui.batching import in_order
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
-from fillmask_ui.evaluation.summary import GroupFigures, ModelFigures
+from fillmask_ui.evaluation.summary import ModelFigures
 from fillmask_ui.lessons.masked_text import MaskedText, Token, hide
 from fillmask_ui.lessons.mean_uncertainty import Told, counted
 from fillmask_ui.masking import DEFAULT_SHARES, KINDS, RANDOM, HiddenTokens
@@ -90,11 +90,6 @@ def over_seeds(
     examples = [Example(seed, text) for seed in seeds]
     rows = evaluate(model, examples, config, masks=_SeedByExample(model.vocabulary))
     return summarize(counted(rows, report), config=config).model
-
-
-def by_kind(figures: ModelFigures) -> dict[str, GroupFigures]:
-    """The evaluator's figures by what the model saw; kinds without a token are left out."""
-    return {group.name: group for group in figures.by_kind}
 
 
 def mixed_mean_nats(means: Mapping[str, float], unchanged_share: float) -> float:

@@ -19,12 +19,7 @@ class Spelling(Protocol):
 
 
 class ListedTokens:
-    """The spelling of the tokens that a record lists, without a vocabulary at hand.
-
-    >>> listed = ListedTokens({3: "play", 4: "##ing"})
-    >>> listed.word(4), listed.is_continuation(4)
-    ('ing', True)
-    """
+    """The spelling of the tokens that a record lists, without a vocabulary at hand."""
 
     def __init__(self, tokens: Mapping[Any, str]) -> None:
         self._tokens, self._prefixes = tokens, SubwordPrefixes.of(tokens.values())

@@ -36,7 +36,8 @@ _TYPED = control(
 def _show_guess(asked: Asked) -> Any:
     """The class's distribution; beside it the model's, once it is revealed for this sentence."""
     chosen = next((e for e in READY if e.name == asked["which"]), None)
-    text, truth = (chosen.text, chosen.hidden[0]) if chosen else (asked["sentence"], _truth(asked))
+    typed = asked["sentence"], asked["truth"][:100].strip()
+    text, truth = (chosen.text, chosen.hidden[0]) if chosen else typed
     check_text(text, [truth])
     masked = find_masked_position(asked.model, text)
     rows = [(asked.text(f"word_{i}"), asked.number(f"percent_{i}", 0, 100, 0)) for i in range(ROWS)]
@@ -54,10 +55,6 @@ def _show_guess(asked: Asked) -> Any:
     found = compare(asked.session, asked.model, text, said, truth, model_words=own)
     html = comparison_html(found, "nats")
     return {"masked": masked, "truth": truth, "bars": [], "compared": html}, {"revealed": text}
-
-
-def _truth(asked: Asked) -> str:
-    return asked["truth"][:100].strip()
 
 
 def _guesses(typed: str) -> Guesses:

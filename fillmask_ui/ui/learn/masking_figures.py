@@ -169,7 +169,7 @@ def _show_kind_losses(asked: Asked) -> Any:
 
 
 def _kinds_and_all(figures: ModelFigures) -> dict[str, GroupFigures | ModelFigures]:
-    return {**ledger.by_kind(figures), "all": figures}
+    return {**{group.name: group for group in figures.by_kind}, "all": figures}
 
 
 @figure(
@@ -182,7 +182,7 @@ def _kinds_and_all(figures: ModelFigures) -> dict[str, GroupFigures | ModelFigur
 )
 def _show_mix(asked: Asked) -> Any:
     seeds, pooled = _pooled(asked, encoded(asked.model, asked["text"]))
-    losses = {kind: group.mean_nll_nats for kind, group in ledger.by_kind(pooled).items()}
+    losses = {group.name: group.mean_nll_nats for group in pooled.by_kind}
     if len(losses) < len(KINDS):
         raise TextError(
             f"{seeds} seeds give this short text no token of the kind "
