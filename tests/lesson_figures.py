@@ -6,6 +6,7 @@ from typing import Any
 
 from page_tags import Tags
 
+from fillmask_ui.lessons.exercises.exercise import Choice, Exercise, Numeric
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.figure import Asked, Shown, Unfinished
 from fillmask_ui.ui.learn.learn_figures import FIGURES
@@ -19,6 +20,15 @@ def show_figure(session: Session, model: MaskedLM | None, name: str, **values: A
         with suppress(Unfinished):
             return FIGURES[name].show(asked)
     raise AssertionError(f"{name} went on for minutes")
+
+
+def right_response(exercise: Exercise) -> str:
+    """What a reader types, chooses or orders who is right."""
+    if isinstance(exercise, Numeric):
+        return f"{exercise.answer:.{exercise.decimals + 1}f}"
+    return (
+        str(exercise.right) if isinstance(exercise, Choice) else ",".join(map(str, exercise.order))
+    )
 
 
 def text_of(html: str) -> str:

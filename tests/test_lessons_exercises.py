@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from lesson_figures import right_response
 from scipy.spatial.distance import cosine
 from scipy.stats import entropy, zscore
 from torch.nn.functional import binary_cross_entropy, cross_entropy
@@ -44,14 +45,14 @@ def test_a_right_response_is_right_and_no_mistake_passes(chapter):
     """Over 250 seeds, as typed with few digits or many; its words are those of a slip."""
     for seed in range(1, 251):
         for exercise in exercises_of(chapter, seed):
-            feedback = exercise.check(exercise.right_response)
+            feedback = exercise.check(right_response(exercise))
             assert feedback.right is True and exercise.solution in feedback.text
             {"numeric": numeric, "choice": choice, "ordering": ordering}[exercise.kind](exercise)
 
 
 def numeric(exercise):
-    answer, near, digits = exercise.answer, exercise.tolerance, exercise.decimals
-    said = exercise.right_response.replace("-", "−").rstrip("0").rstrip(".")
+    answer, near, digits = exercise.answer, 10.0**-exercise.decimals, exercise.decimals
+    said = right_response(exercise).replace("-", "−").rstrip("0").rstrip(".")
     assert said in exercise.explanation and abs(answer) > 2 * near
     assert exercise.check(f"{answer:.{digits}f}".replace(".", ",")).right is True
     for wrong in (answer - 1.1 * near, answer + 1.1 * near):

@@ -41,11 +41,6 @@ def hundredths(rng: Rng, low: int, high: int) -> float:
     return int(rng.integers(low, high + 1)) / 100
 
 
-def integers(rng: Rng, low: int, high: int) -> int:
-    """A whole number from `low` to below `high`."""
-    return int(rng.integers(low, high))
-
-
 def choice(rng: Rng, options: Sequence[Any]) -> Any:
     """One of the options."""
     return options[int(rng.integers(len(options)))]
@@ -248,7 +243,7 @@ def best_words_by_layer(rng: Rng) -> Drawn:
 
 
 _DRAWS = (
-    *(masked_sentence, shares, hundredths, integers, choice, some, sample, class_votes),
+    *(masked_sentence, shares, hundredths, Rng.integers, choice, some, sample, class_votes),
     *(logits_at_a_temperature, kind_of_a_token, two_distributions, two_wrong_models, four_models),
     *(change_and_interval, two_vectors, values_of_a_dimension, vectors_of_three_senses),
     best_words_by_layer,

@@ -23,7 +23,7 @@ class Feedback:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What all exercises have, beside a `solution` in words, a `right_response` and a `check`."""
+    """What all exercises have, beside a `solution` in words and a `check`."""
 
     kind: ClassVar[str]
     text: str
@@ -58,10 +58,6 @@ class Numeric(Question):
     @property
     def solution(self) -> str:
         return f"{written(self.answer, self.decimals + 1)} {self.unit}".strip()
-
-    @property
-    def right_response(self) -> str:
-        return f"{self.answer:.{self.decimals + 1}f}"
 
     def check(self, response: str) -> Feedback:
         number = read_number(response)
@@ -102,15 +98,11 @@ class Choice(Question):
     def solution(self) -> str:
         return self.options[self.right].text
 
-    @property
-    def right_response(self) -> str:
-        return str(self.right)
-
     def check(self, response: str) -> Feedback:
         if response not in map(str, range(len(self.options))):
             return Feedback(None, "Choose one of the answers.")
         chosen = self.options[int(response)]
-        if response == self.right_response:
+        if int(response) == self.right:
             return Feedback(True, f"Right: {chosen.text}")
         return Feedback(False, f"Not yet. {chosen.why}".strip())
 
@@ -140,10 +132,6 @@ class Ordering(Question):
     @property
     def solution(self) -> str:
         return " → ".join(self.items[index].name for index in self.order)
-
-    @property
-    def right_response(self) -> str:
-        return ",".join(map(str, self.order))
 
     def check(self, response: str) -> Feedback:
         given = response.split(",")

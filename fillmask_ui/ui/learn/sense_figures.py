@@ -98,9 +98,13 @@ def _show_rogue(asked: Asked) -> Any:
     scored_texts = space.cosine_parts(vectors.z_scored(background.vectors))
     similarity = space.cosines(vectors.vectors, vectors.vectors), space.cosines(scored, scored)
     tokens = float(parts.sum()), float(scored_texts.sum())
+    most = np.argsort(-parts)[:3]
+    largest = background.vectors[:, most[0]]
     return {
-        # Of the mean cosine, by the dimensions that add most.
-        "shares": {int(i): float(parts[i]) / tokens[0] for i in np.argsort(-parts)[:3]},
+        # Of the mean cosine, by dimension.
+        "shares": {int(i): float(parts[i]) / tokens[0] for i in most},
+        "mean": float(largest.mean()),
+        "deviation": float(largest.std()),
         "background": background,
         "pushed": pushed,
         "index": index,
