@@ -105,14 +105,11 @@ def shares(
     encoding: Encoding, vocabulary: Vocabulary, recipe: MaskRecipe, seeds: Sequence[int]
 ) -> Shares:
     """Count what some seeds choose of a text."""
-    kinds = np.zeros(len(KINDS), np.int64)
-    empty = 0
-    for seed in seeds:
-        hidden = hide(encoding, vocabulary, seed, recipe)
-        kinds += np.bincount(hidden.kinds, minlength=len(KINDS))
-        empty += not len(hidden.cols)
+    kinds = [hide(encoding, vocabulary, seed, recipe).kinds for seed in seeds]
+    counts = np.bincount(np.concatenate(kinds), minlength=len(KINDS))
     free = int(hideable(encoding.ids, vocabulary.special_ids).sum())
-    return Shares(len(seeds) * free, tuple(kinds.tolist()), empty)
+    empty = sum(not len(own) for own in kinds)
+    return Shares(len(seeds) * free, tuple(counts.tolist()), empty)
 
 
 @dataclass(frozen=True, eq=False)
