@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -40,40 +39,35 @@ _NOTE = (
 )
 
 
-@dataclass(frozen=True)
-class Named:
-    """The figures of a variant and its name in charts and tables."""
-
-    name: str
-    figures: VariantFigures
-
-    @property
-    def span(self) -> Interval:
-        """The paired interval of the loss, in nats; of no length without one."""
-        own = self.figures
-        if own.change_interval is None:
-            return Interval(own.mean_nll_nats, own.mean_nll_nats, "")
-        base = own.mean_nll_nats / (1 + own.relative_change)
-        return own.change_interval.map(lambda change: base * (1 + change))
+Variants = Mapping[str, VariantFigures]  # by the names that charts and tables give them
 
 
-def variants_chart(every: Sequence[Named], against: str) -> Chart:
+def _span(own: VariantFigures) -> Interval:
+    """The paired interval of the loss, in nats; of no length without one."""
+    if own.change_interval is None:
+        return Interval(own.mean_nll_nats, own.mean_nll_nats, "")
+    base = own.mean_nll_nats / (1 + own.relative_change)
+    return own.change_interval.map(lambda change: base * (1 + change))
+
+
+def variants_chart(every: Variants, against: str) -> Chart:
     """Loss against `size` or `speed`, with the frontier; at least one loss must be finite.
 
     Areas of markers grow with the speed.
     """
-    rows = [row for row in every if isfinite(row.figures.mean_nll_nats)]
-    losses = [row.figures.mean_nll_nats for row in rows]
+    known = {name: own for name, own in every.items() if isfinite(own.mean_nll_nats)}
+    names, rows = list(known), list(known.values())
+    losses, spans = [own.mean_nll_nats for own in rows], list(map(_span, rows))
     if against == "size":
         axis = "size on disk (MB)"
-        places = [row.figures.size_bytes / 1e6 for row in rows]
+        places = [own.size_bytes / 1e6 for own in rows]
         best = frontier(places, losses)
     else:
         axis = "tokens per second, times the baseline's"
-        places = [row.figures.speedup for row in rows]
+        places = [own.speedup for own in rows]
         best = frontier([-place for place in places], losses)
     title = f"Loss against {against}"
-    told = ", ".join(rows[place].name for place in best)
+    told = ", ".join(names[place] for place in best)
     figure = new_figure(
         f"{title} of {len(rows)} models; on the frontier: {told}.",
         axis,
@@ -91,31 +85,31 @@ def variants_chart(every: Sequence[Named], against: str) -> Chart:
             name="frontier",
             hoverinfo="skip",
         )
-    most = max(row.figures.speedup for row in rows)
-    ends = [end for row in rows for end in (row.span.low, row.span.high)]
+    most = max(own.speedup for own in rows)
+    ends = [end for own in spans for end in (own.low, own.high)]
     across, up = _with_room(places, 0.18), _with_room(ends, 0.3)
-    sides = _sides(places, rows, across, up)
+    sides = _sides([*zip(names, places, losses, spans, strict=True)], across, up)
     for kind, symbol in (("on the frontier", "circle"), ("beaten in both", "circle-open")):
         own = [p for p in range(len(rows)) if (p in best) == (symbol == "circle")]
         if not own:
             continue
         # A baseline is the reference of the others; it has no interval to be drawn.
-        colours = [CANDIDATE if rows[p].figures.verdict else REFERENCE for p in own]
+        colours = [CANDIDATE if rows[p].verdict else REFERENCE for p in own]
         figure.add_scatter(
             x=[places[p] for p in own],
             y=[losses[p] for p in own],
-            error_y=whiskers([losses[p] for p in own], [rows[p].span for p in own], CANDIDATE, 4),
+            error_y=whiskers([losses[p] for p in own], [spans[p] for p in own], CANDIDATE, 4),
             mode="markers+text",
             marker={
                 "symbol": symbol,
                 "color": colours,
-                "size": [_LARGEST * (rows[p].figures.speedup / most) ** 0.5 for p in own],
+                "size": [_LARGEST * (rows[p].speedup / most) ** 0.5 for p in own],
                 "line": {"width": 2, "color": colours},
             },
-            text=[label(rows[p].name, _LABEL_CHARACTERS) for p in own],
+            text=[label(names[p], _LABEL_CHARACTERS) for p in own],
             textposition=[sides[p] for p in own],
             name=kind,
-            customdata=[[rows[p].figures.tokens_per_second, rows[p].figures.speedup] for p in own],
+            customdata=[[rows[p].tokens_per_second, rows[p].speedup] for p in own],
             hovertemplate="%{text}: %{y:.4f} nats at %{x:.4~g}, %{customdata[0]:,.0f} tokens/s "
             "(%{customdata[1]:.2f} times the baseline)<extra></extra>",
         )
@@ -133,22 +127,26 @@ def _with_room(values: Sequence[float], share: float) -> list[float]:
 
 
 def _sides(
-    places: Sequence[float], rows: Sequence[Named], across: Sequence[float], up: Sequence[float]
+    points: Sequence[tuple[str, float, float, Interval]],
+    across: Sequence[float],
+    up: Sequence[float],
 ) -> list[str]:
-    """The `textposition` of each name, so that it covers no marker, interval or other name."""
+    """The `textposition` of each name, so that it covers no marker, interval or other name.
+
+    A point has a name, a place across and up, and the interval of the latter.
+    """
     width, height = _CANVAS
     spots, taken = [], []  # rectangles in pixels: left, top, right, bottom
-    for place, row in zip(places, rows, strict=True):
+    for _, place, loss, span in points:
         x = (place - across[0]) / (across[1] - across[0]) * width
         low, y, high = (
-            (up[1] - loss) / (up[1] - up[0]) * height
-            for loss in (row.span.low, row.figures.mean_nll_nats, row.span.high)
+            (up[1] - end) / (up[1] - up[0]) * height for end in (span.low, loss, span.high)
         )
         spots.append((x, y))
         taken += [(x - 13, y - 13, x + 13, y + 13), (x - 4, high, x + 4, low)]
     found = []
-    for (x, y), row in zip(spots, rows, strict=True):
-        long = 7.0 * len(row.name)
+    for (x, y), (name, *_) in zip(spots, points, strict=True):
+        long = 7.0 * len(name)
         beside = [("right", x + 14), ("left", x - 14 - long)]
         if x > 0.6 * width:  # towards the middle, on a screen of any width
             beside.reverse()
@@ -172,7 +170,7 @@ def _sides(
     return found
 
 
-def variants_table(rows: Sequence[Named]) -> Table:
+def variants_table(rows: Variants) -> Table:
     """Every figure of each row, unrounded."""
     columns = (
         *("variant", "size (bytes)", "times the baseline's size"),
@@ -182,13 +180,12 @@ def variants_table(rows: Sequence[Named]) -> Table:
     )
     cells = (
         (
-            *(row.name, own.size_bytes, own.ratio),
+            *(name, own.size_bytes, own.ratio),
             *(own.tokens_per_second, own.speedup, own.sentence_ms),
             *(own.mean_nll_nats, own.interval, own.relative_change, own.change_interval),
             *(own.verdict or BASELINE, own.top1_agreement, own.kl_nats),
         )
-        for row in rows
-        for own in [row.figures]
+        for name, own in rows.items()
     )
     return Table.of(columns, cells)
 

@@ -10,7 +10,7 @@ from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
 from fillmask_ui.quantizing.variant_store import Home, VariantStore
 from fillmask_ui.show.answers import sentence
-from fillmask_ui.show.charts.run_charts import Named, variants_chart
+from fillmask_ui.show.charts.run_charts import variants_chart
 from fillmask_ui.show.diagnosis import stamp_line
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import link_to, notice_html
@@ -120,9 +120,7 @@ def _with_frontiers(lines: Sequence[Line]) -> list[Line]:
 
 def shown(lines: Sequence[Line]) -> Update:
     """The table, the charts and what to take from them."""
-    compared = [
-        Named(line.name, line.figures) for line in lines if line.figures and not line.elsewhere
-    ]
+    compared = {line.name: line.figures for line in lines if line.figures and not line.elsewhere}
     drawn = (
         () if len(compared) < 2 else [variants_chart(compared, axis) for axis in ("size", "speed")]
     )
