@@ -16,10 +16,10 @@ from fillmask_ui.errors import ModelError, opening
 from fillmask_ui.models.onnx_files import GraphSource, Homes, find_homes
 from fillmask_ui.models.runtime_model import TOLERANCE
 from fillmask_ui.models.weights import read_header
-from fillmask_ui.onnx_tools.asked_positions import gather_asked, states_at_asked
+from fillmask_ui.onnx_tools.asked_positions import gather_asked, last_state
 from fillmask_ui.onnx_tools.external_weights import point_into
-from fillmask_ui.onnx_tools.graph_edits import read_as_stored
-from fillmask_ui.onnx_tools.layers import head_at_asked, layer_values, with_layers
+from fillmask_ui.onnx_tools.graph_edits import read_as_stored, with_outputs
+from fillmask_ui.onnx_tools.layers import head_at_asked, layer_values
 
 _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 _BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 types
@@ -79,13 +79,14 @@ class ParsedGraph:
         return _rewritten(whole, gather_asked(self.model, whole.logits))
 
     def states(self, known: GraphSource) -> GraphSource | None:
-        """`states_at_asked` of a source with known logits."""
-        return _rewritten(self.source, states_at_asked(self.model, known.logits))
+        """The output `last_state` of a source with known logits."""
+        value = last_state(self.model, known.logits)
+        return _rewritten(self.source, with_outputs(self.model, [value]) if value else None)
 
     def layers(self, known: GraphSource, ids: str) -> GraphSource | None:
         """The outputs of all layers, `layer_values`, of a source with known logits."""
         values = layer_values(self.model, ids, known.logits)
-        return _rewritten(self.source, with_layers(self.model, values) if values else None)
+        return _rewritten(self.source, with_outputs(self.model, values) if values else None)
 
     def head(self, known: GraphSource, value: str, kind: np.dtype) -> GraphSource | None:
         """`head_at_asked` of a source with known logits, for the states of its last layer."""

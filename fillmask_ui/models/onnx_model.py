@@ -237,8 +237,10 @@ class OnnxMaskedLM(RuntimeModel):
 
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         name = self._states.get_outputs()[0].name
-        feeds = self._feed(batch, rows, cols, cut=True)
-        return self._call(self._states, feeds, [name])[name]
+        feeds = self._feed(batch, rows, cols, cut=False)
+        states = self._call(self._states, feeds, [name])[name]  # [B, T, H] or [B * T, H]
+        width = next(iter(feeds.values())).shape[1]
+        return states.reshape(-1, states.shape[-1])[rows * width + cols].astype(np.float32)
 
     # Each part has its own copy of the weights, as few lessons need them.
     def _part(self, part: GraphSource | None, hidden: str) -> ort.InferenceSession:

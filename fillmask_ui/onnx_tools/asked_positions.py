@@ -1,4 +1,4 @@
-"""Graphs that end at asked positions: in the logits, or in the last hidden state.
+"""Graphs that end in the logits at asked positions.
 
     hidden states [B, T, H] -> MatMul -> logits [B, T, V]
 
@@ -33,7 +33,6 @@ from fillmask_ui.onnx_tools.constant_folding import (
 
 ASKED = "asked_positions"  # the new input, int64 [M]
 AT_ASKED = "_at_asked"  # follows the name of the logits in that of the new output
-STATES = "states_at_asked"  # the output of `states_at_asked`, float32 [M, H]
 
 # Operators with a constant matrix; they mix numbers within a row, never rows.
 PRODUCTS = {
@@ -67,8 +66,8 @@ def gather_asked(model: ModelProto, logits: str) -> ModelProto | None:
     return result if _Rewriting(result.graph).apply(logits) else None
 
 
-def states_at_asked(model: ModelProto, logits: str) -> ModelProto | None:
-    """A copy of a graph that ends in the last hidden state, the input of the head.
+def last_state(model: ModelProto, logits: str) -> str | None:
+    """The last hidden state, which the head reads; None if the projection is not found.
 
     The head is a vocabulary projection, mostly behind a dense layer of its own:
 
@@ -76,21 +75,8 @@ def states_at_asked(model: ModelProto, logits: str) -> ModelProto | None:
 
     Walking back from the logits, the first product is the projection, and from there the dense
     layer is the one product that all ways lead to. In a model without one the projection reads the
-    encoder, whose residual connection opens another way to earlier products. The copy has the input
-    `ASKED` and the one output `STATES`; None if the projection is not found.
+    encoder, whose residual connection opens another way to earlier products.
     """
-    states = last_state(model, logits)
-    if states is None:
-        return None
-    result = copied(model)
-    cast = helper.make_node("Cast", ["states_as_stored"], [STATES], to=TensorProto.FLOAT)
-    new = [*_asked_rows(states, "states_as_stored"), cast]
-    _end_in(result.graph, new, STATES, TensorProto.FLOAT)
-    return result
-
-
-def last_state(model: ModelProto, logits: str) -> str | None:
-    """The value that the head reads; None if the projection is not found."""
     rows = _Rows(model.graph)
     projection = _only_product(rows, logits)
     if projection is None:
@@ -116,23 +102,6 @@ def _only_product(rows: _Rows, value: str) -> NodeProto | None:
         elif maker not in found:
             found.append(maker)
     return found[0] if len(found) == 1 else None
-
-
-def _asked_rows(value: str, asked: str) -> list[NodeProto]:
-    """Nodes that take the asked rows [M, ...] out of a value [B, T, ...] or [B * T, ...]."""
-    flat = f"{value}_by_row"
-    return [
-        helper.make_node("Flatten", [value], [flat], axis=-1),
-        helper.make_node("Gather", [flat, ASKED], [asked], axis=0),
-    ]
-
-
-def _end_in(graph: GraphProto, new: list[NodeProto], output: str, kind: int) -> None:
-    """Give a graph new nodes, the input `ASKED` and one output of an element type alone."""
-    del graph.output[:]
-    graph.output.append(helper.make_tensor_value_info(output, kind, None))
-    replace_nodes(graph, [*graph.node, *new])
-    graph.input.append(helper.make_tensor_value_info(ASKED, TensorProto.INT64, ["asked"]))
 
 
 class _Rows:
@@ -205,10 +174,13 @@ class _Rewriting:
             return False
         output = logits + AT_ASKED
         self.new.append(helper.make_node("Identity", [self._gathered(logits)], [output]))
-        (kind,) = (
-            out.type.tensor_type.elem_type for out in self.graph.output if out.name == logits
-        )
-        _end_in(self.graph, self.new, output, kind)
+        (whole,) = (own for own in self.graph.output if own.name == logits)
+        kind = whole.type.tensor_type.elem_type
+        del self.graph.output[:]
+        self.graph.output.append(helper.make_tensor_value_info(output, kind, None))
+        replace_nodes(self.graph, [*self.graph.node, *self.new])
+        asked = helper.make_tensor_value_info(ASKED, TensorProto.INT64, ["asked"])
+        self.graph.input.append(asked)
         return True
 
     def _find_border(self, value: str, border: set[str], seen: set[str]) -> int:
@@ -231,7 +203,11 @@ class _Rewriting:
         asked = f"{value}_at_asked_rows"
         self.asked[value] = asked
         if inputs is None:
-            self.new += _asked_rows(value, asked)
+            flat = f"{value}_by_row"  # of [B, T, ...] or [B * T, ...]
+            self.new += [
+                helper.make_node("Flatten", [value], [flat], axis=-1),
+                helper.make_node("Gather", [flat, ASKED], [asked], axis=0),
+            ]
             return asked
         node = self.makers[value]
         names = {name: self._gathered(name) for name in dict.fromkeys(inputs)}

@@ -4,8 +4,8 @@ A product A W becomes
 
     DynamicQuantizeLinear(A) -> MatMulInteger with int8 W -> Cast -> Mul by both scales
 
-by onnxruntime.quantization, with symmetric weights, one scale a column ("per channel") or matrix,
-and one scale a call for activations. That tool leaves a matrix behind a Transpose in full
+by onnxruntime.quantization, with symmetric weights, one scale a column ("per channel"), and one
+scale a call for activations. That tool leaves a matrix behind a Transpose in full
 precision, such as word embeddings W [V, H] that are the vocabulary projection too. Here they become
 one int8 matrix for both, with a scale a row, so a lookup becomes
 
@@ -31,9 +31,7 @@ from fillmask_ui.onnx_tools.constant_folding import replace_nodes
 from fillmask_ui.onnx_tools.float32_graph import split_ties, turned_constants
 
 
-def dynamic_int8(
-    model: ModelProto, *, exclude: Collection[str] = (), per_channel: bool = True
-) -> ModelProto:
+def dynamic_int8(model: ModelProto, *, exclude: Collection[str] = ()) -> ModelProto:
     """A copy of a whole graph with its constant products in int8, except the excluded nodes."""
     from onnxruntime.quantization import quantize_dynamic
 
@@ -43,11 +41,11 @@ def dynamic_int8(
             split_ties(model, exclude),
             path,
             op_types_to_quantize=["MatMul"],
-            per_channel=per_channel,
+            per_channel=True,
             nodes_to_exclude=sorted(exclude),
         )
         result = onnx.load(path)
-    _quantize_ties(result, exclude, per_channel)
+    _quantize_ties(result, exclude)
     return result
 
 
@@ -67,7 +65,7 @@ def quiet_tools() -> Iterator[None]:
         root.removeHandler(silent)
 
 
-def _quantize_ties(model: ModelProto, exclude: Collection[str], per_channel: bool) -> None:
+def _quantize_ties(model: ModelProto, exclude: Collection[str]) -> None:
     """Store embeddings that are the transposed matrix of a product in int8, in place."""
     graph = model.graph
     tables = {
@@ -82,10 +80,9 @@ def _quantize_ties(model: ModelProto, exclude: Collection[str], per_channel: boo
     added: list[TensorProto] = []
     for name, tensor in stored.items():
         rows = to_array(tensor)
-        largest = np.abs(rows).max(axis=1 if per_channel else None, keepdims=True)
+        largest = np.abs(rows).max(axis=1)
         scale = np.where(largest > 0, largest / 127, 1.0).astype(np.float32)
-        values = np.clip(np.rint(rows / scale), -127, 127).astype(np.int8)
-        scale = scale.ravel() if per_channel else scale.reshape(())
+        values = np.clip(np.rint(rows / scale[:, None]), -127, 127).astype(np.int8)
         added += [
             from_array(values, f"{name}_quantized"),
             from_array(scale, f"{name}_scale"),
@@ -94,7 +91,7 @@ def _quantize_ties(model: ModelProto, exclude: Collection[str], per_channel: boo
     nodes: list[NodeProto] = []
     for node in graph.node:
         if node.op_type == "Gather" and node.input[0] in stored:
-            nodes += _lookup(node, per_channel)
+            nodes += _lookup(node)
         elif node.op_type == "MatMul" and node.input[1] in tables:
             nodes += _product(node, tables[node.input[1]])
         else:
@@ -105,23 +102,17 @@ def _quantize_ties(model: ModelProto, exclude: Collection[str], per_channel: boo
     replace_nodes(graph, nodes, added)
 
 
-def _lookup(gather: NodeProto, per_channel: bool) -> list[NodeProto]:
+def _lookup(gather: NodeProto) -> list[NodeProto]:
     """The lookup of rows [..., H] in int8 embeddings."""
     (name, ids), rows = gather.input, gather.output[0]
-    scale = f"{name}_scale"
-    nodes = [
+    return [
         helper.make_node("Gather", [f"{name}_quantized", ids], [f"{rows}.integer"]),
         helper.make_node("Cast", [f"{rows}.integer"], [f"{rows}.float"], to=TensorProto.FLOAT),
+        helper.make_node("Constant", [], [f"{rows}.last_axis"], value_ints=[-1]),
+        helper.make_node("Gather", [f"{name}_scale", ids], [f"{rows}.scales"]),
+        helper.make_node("Unsqueeze", [f"{rows}.scales", f"{rows}.last_axis"], [f"{rows}.scale"]),
+        helper.make_node("Mul", [f"{rows}.float", f"{rows}.scale"], [rows]),
     ]
-    if per_channel:
-        axis = f"{rows}.last_axis"
-        nodes += [
-            helper.make_node("Constant", [], [axis], value_ints=[-1]),
-            helper.make_node("Gather", [scale, ids], [f"{rows}.scales"]),
-            helper.make_node("Unsqueeze", [f"{rows}.scales", axis], [f"{rows}.scale"]),
-        ]
-        scale = f"{rows}.scale"
-    return [*nodes, helper.make_node("Mul", [f"{rows}.float", scale], [rows])]
 
 
 def _product(matmul: NodeProto, table: str) -> list[NodeProto]:

@@ -1,4 +1,4 @@
-"""Changed copies of a graph: with further outputs, or with some parts of another graph.
+"""Changed copies of a graph: with other outputs, or with some parts of another graph.
 
 Two files of one model name and order things differently: parts are matched by the value that they
 yield where those names were kept, else by the order in which the outputs need them, their kinds,
@@ -27,7 +27,7 @@ from fillmask_ui.onnx_tools.constant_folding import (
 from fillmask_ui.onnx_tools.graph_parts import Part
 
 _TRUSTED = 0.5  # least share of the parts with equal names and keys for names to be trusted
-_FUSED_BIAS = {"MatMulNBits": 5}  # the input with the bias
+_FUSED_BIAS = {"Gemm": 2, "MatMulNBits": 5}  # the input with the bias
 _COPIED = "full_precision/"  # begins the names of copies from the baseline
 
 
@@ -83,12 +83,11 @@ def _key(part: Part) -> tuple[object, ...]:
 
 
 def with_outputs(model: ModelProto, values: Iterable[str]) -> ModelProto:
-    """A copy of a graph with these values behind its own outputs."""
+    """A copy of a graph with the outputs `values` alone."""
     result = copied(model)
-    known = {output.name for output in result.graph.output}
-    for value in dict.fromkeys(values):
-        if value not in known:
-            result.graph.output.append(helper.make_empty_tensor_value_info(value))
+    del result.graph.output[:]
+    result.graph.output.extend(map(helper.make_empty_tensor_value_info, dict.fromkeys(values)))
+    replace_nodes(result.graph, [*result.graph.node])
     return result
 
 
@@ -178,11 +177,6 @@ class _Grafting:
             return
         if attributes_of(reader).get("transB"):
             value = self._node("Transpose", [value], f"{value}/turned", perm=[1, 0])
-        if node.op_type == "Gemm" and not part.half:  # it adds its bias itself
-            node.input[part.place] = value
-            for entry in [own for own in node.attribute if own.name == "transB"]:
-                node.attribute.remove(entry)
-            return
         self._instead(part, self._product(node, part, value))
 
     def _product(self, node: NodeProto, part: Part, matrix: str) -> list[NodeProto]:

@@ -19,13 +19,7 @@ from dataclasses import dataclass
 from onnx import GraphProto, ModelProto, NodeProto, helper
 
 from fillmask_ui.onnx_tools.asked_positions import ASKED, PRODUCTS, gather_asked, last_state
-from fillmask_ui.onnx_tools.constant_folding import (
-    Constants,
-    copied,
-    in_order,
-    read_by,
-    replace_nodes,
-)
+from fillmask_ui.onnx_tools.constant_folding import Constants, copied, in_order, read_by
 
 _ATTENTION = ("Softmax", "Attention")  # ends of the names, fused ones included
 _NORMS = ("Normalization", "ReduceMean")  # also of a norm in single operators
@@ -91,15 +85,6 @@ def _boundaries(graph: GraphProto, ids: str, logits: str) -> Iterator[_Boundary]
         if place + 1 >= begin and len(alive) == 1:
             yield _Boundary(next(iter(alive)), tuple(behind))
             behind = []
-
-
-def with_layers(model: ModelProto, values: Sequence[str]) -> ModelProto:
-    """A copy of a graph with the outputs `values` alone."""
-    result = copied(model)
-    del result.graph.output[:]
-    result.graph.output.extend(map(helper.make_empty_tensor_value_info, values))
-    replace_nodes(result.graph, [*result.graph.node])
-    return result
 
 
 def head_at_asked(model: ModelProto, value: str, kind: int, logits: str) -> ModelProto | None:
