@@ -13,12 +13,10 @@ from fillmask_ui.bench import timing
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.measure import prepared
-from fillmask_ui.files import asset
 from fillmask_ui.filling import fill
 from fillmask_ui.models import ModelChoice, load_choice
-from fillmask_ui.models.loading_progress import silent
-from fillmask_ui.models.model_choice import Reference, parse_reference
-from fillmask_ui.models.model_files import names_in
+from fillmask_ui.models.load import find_files
+from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.models.runtimes import RUNTIMES
 from fillmask_ui.options import check_options, option
 from fillmask_ui.scoring import exponentials
@@ -112,18 +110,16 @@ def lineup(config: BenchConfig) -> Lineup:
     weights: dict[Path, str] = {}  # folder -> the model there
     notes = []
     for reference in dict.fromkeys(config.models):
-        parsed = parse_reference(reference)
-        folder = _folder(parsed)
-        has_onnx = parsed.kind == "file" or bool(RUNTIMES["onnx"].among(names_in(folder)))
-        is_torch = parsed.implied.get("runtime") == "torch" or not has_onnx
-        key = (folder, "float32") if is_torch else reference
+        parsed, files = parse_reference(reference), find_files(ModelChoice(reference))
+        folder = files.folder
+        key = (folder, "float32") if files.runtime == "torch" else reference
         own[key] = Contender(reference, folder, ModelChoice(reference))
         if not config.peers:
             continue
-        if not _has_torch_weights(parsed, folder):
+        home = {"embedded": "embedded", "hub": reference}.get(parsed.kind, str(folder))
+        if not _has_torch_weights(home):
             notes.append(f"{reference} has no model.safetensors beside it: measured without peers")
             continue
-        home = {"embedded": "embedded", "hub": reference}.get(parsed.kind, str(folder))
         weights.setdefault(folder, home)
         for dtype in _DTYPES:
             name = f"{home}:torch" + (f" {dtype}" if dtype != "float32" else "")
@@ -141,28 +137,12 @@ def lineup(config: BenchConfig) -> Lineup:
     return Lineup(tuple(contenders), tuple(notes))
 
 
-def _folder(parsed: Reference) -> Path:
-    """Where config.json lies."""
-    if parsed.kind == "hub":
-        from fillmask_ui.models.hub_models import fetch_model
-
-        return fetch_model(parsed, "auto", None, silent).folder
-    folder = parsed.path or asset("model")
-    if parsed.kind != "file":
-        return folder
-    homes = (folder.parent, folder.parent.parent)
-    return next((home for home in homes if (home / "config.json").is_file()), folder.parent)
-
-
-def _has_torch_weights(parsed: Reference, folder: Path) -> bool:
-    if parsed.kind == "hub":
-        from fillmask_ui.models.hub_models import fetch_model
-
-        try:
-            fetch_model(parsed, "torch", None, silent)
-        except ModelError:
-            return False
-    return bool(RUNTIMES["torch"].among(names_in(folder)))
+def _has_torch_weights(home: str) -> bool:
+    try:
+        find_files(ModelChoice(home, runtime="torch"))
+    except ModelError:
+        return False
+    return True
 
 
 class OwnModel:

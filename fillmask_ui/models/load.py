@@ -10,7 +10,7 @@ import fillmask_ui.models.model_files as layout
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback, silent
-from fillmask_ui.models.model_choice import ModelChoice, Reference, parse_reference
+from fillmask_ui.models.model_choice import ModelChoice, parse_reference
 from fillmask_ui.models.runtimes import HOLDERS, LIVE_MODEL, RUNTIMES, WEIGHTS, imported, kinds_of
 from fillmask_ui.protocol import MaskedLM
 
@@ -126,7 +126,7 @@ def load_choice(
     check_threads(choice.threads)
     report = on_progress or silent
     parsed = parse_reference(choice.reference)
-    files = _find(parsed, choice, report)
+    files = find_files(choice, report)
     runtime, name, folder = RUNTIMES[files.runtime], files.name, files.tokenizer
     runtime.need(name)
     if choice.tokenizer is not None:
@@ -156,8 +156,9 @@ def load_choice(
     return model
 
 
-def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> layout.ModelFiles:
+def find_files(choice: ModelChoice, report: ProgressCallback = silent) -> layout.ModelFiles:
     """The files that a reference and its options mean; an OptionError if they contradict."""
+    parsed = parse_reference(choice.reference)
     runtime = parsed.implied.get("runtime", choice.runtime)
     if choice.runtime not in ("auto", runtime):
         raise OptionError(f"{parsed.name} runs on {runtime}, not on {choice.runtime}")

@@ -255,6 +255,18 @@ def read_torch(
 
     A ModelError if it cannot be loaded, or has other weights than config.json says.
     """
+    model, missing = read_incomplete(files, dtype, device, loader)
+    refuse_missing(files.name, type(model).__name__, missing)
+    return model
+
+
+def read_incomplete(
+    files: ModelFiles,
+    dtype: torch.dtype,
+    device: torch.device,
+    loader: str = "AutoModelForMaskedLM",
+) -> tuple[Any, list[str]]:
+    """As `read_torch`, with the names of weights that are missing: random numbers."""
     with _BUILDING, quiet_transformers(), opening("a model", files.name):
         import transformers
 
@@ -270,8 +282,7 @@ def read_torch(
         )
         model = model.to(device)
     refuse_unlike(files.name, model.state_dict(), info)
-    refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
-    return model.eval()
+    return model.eval(), sorted(info["missing_keys"])
 
 
 def export_files(files: ModelFiles) -> "ModelProto":

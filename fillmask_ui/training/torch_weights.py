@@ -22,15 +22,13 @@ from tokenizers.trainers import WordPieceTrainer
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.errors import DataError, ModelError, OptionError, opening
-from fillmask_ui.files import asset, write_text
-from fillmask_ui.models.hub_models import fetch_model
-from fillmask_ui.models.loading_progress import quiet_transformers, silent
-from fillmask_ui.models.model_choice import parse_reference
-from fillmask_ui.models.model_files import files_in_folder
+from fillmask_ui.files import write_text
+from fillmask_ui.models.load import find_files
+from fillmask_ui.models.loading_progress import quiet_transformers
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.runtimes import WEIGHTS
-from fillmask_ui.models.torch_model import plain_config
+from fillmask_ui.models.torch_model import read_incomplete
 from fillmask_ui.models.vocabulary import read_tokenizer
-from fillmask_ui.models.weights import refuse_unlike
 from fillmask_ui.schema import from_json
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -60,35 +58,17 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
 
 def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
     """Model and tokenizer of `embedded`, a folder or a hub id, for work on a device."""
-    name, parsed = str(reference), parse_reference(reference)
-    if parsed.kind == "file":
-        raise ModelError(
-            f"{name!r} is a file; give the folder of a model with its safetensors weights"
-        )
-    if parsed.kind == "hub":
-        folder = fetch_model(parsed, "torch", None, silent).folder
-    else:
-        folder = parsed.path or asset("model")
-    files_in_folder(name, folder, "torch")  # says what is missing
-    tokenizer = load_tokenizer(folder)
+    files = find_files(ModelChoice(str(reference), runtime="torch"))
+    tokenizer = load_tokenizer(files.folder)
     if tokenizer.mask_token_id is None:
         raise ModelError(
-            f"the tokenizer of {name!r} has no mask token, so nothing can be hidden; choose a "
-            "model for fill-mask"
+            f"the tokenizer of {files.name!r} has no mask token, so nothing can be hidden; choose "
+            "a model for fill-mask"
         )
-    with opening("a model", name), quiet_transformers():
-        model, info = AutoModelForMaskedLM.from_pretrained(
-            folder,
-            config=plain_config(folder, name),
-            dtype=torch.float32,
-            attn_implementation=_attention(device),
-            use_safetensors=True,
-            local_files_only=True,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # to say which they are
-        )
-    refuse_unlike(name, model.state_dict(), info)
-    return Weights(model, tokenizer, tuple(sorted(info["missing_keys"])))
+    model, missing = read_incomplete(files, torch.float32, torch.device("cpu"))
+    if kind := _attention(device):
+        model.set_attn_implementation(kind)
+    return Weights(model, tokenizer, tuple(missing))
 
 
 def train_tokenizer(paragraphs: list[str], vocabulary_size: int) -> PreTrainedTokenizerFast:
