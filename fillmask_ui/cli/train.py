@@ -43,7 +43,7 @@ def train(*, request: RunRequest, recipe: TrainingRecipe) -> None:
     from fillmask_ui.show.charts.run_charts import loss_figure
     from fillmask_ui.training.training_run import CHECKPOINT, prepare, read_log
 
-    run = prepare(request, replace(recipe, validation_minutes=recipe.checkpoint_minutes))
+    run = prepare(request, recipe)
     output = request.output
     plot = output / "loss.html"
     check_target(plot)

@@ -6,11 +6,9 @@ checkpoint equals the uninterrupted one.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +71,6 @@ class _State:
     tokens: int = 0
     epoch: int = 0
     row: int = 0  # next block of the epoch
-
-
-@dataclass(frozen=True)
-class Update:
-    """One step: the loss before it, the gradient's norm before clipping, the learning rate."""
-
-    nll_nats: float
-    gradient_norm: float
-    rate: float
 
 
 @dataclass(frozen=True)
@@ -160,8 +149,8 @@ class Trainer:
         """Whether the recipe's steps or minutes are over."""
         return self._progress() >= 1
 
-    def step(self) -> Update:
-        """One update of the weights."""
+    def step(self) -> LogRow:
+        """One update of the weights; the loss is that before it."""
         recipe, state = self.recipe, self.state
         started = self.clock()
         batch = self._next_batch()
@@ -186,7 +175,16 @@ class Trainer:
         state.tokens += int((batch.segment > 0).sum())
         nll = float(loss.detach())
         state.elapsed_seconds += self.clock() - started
-        return Update(nll, float(norm), rate)
+        return LogRow(
+            step=state.step,
+            elapsed_seconds=state.elapsed_seconds,
+            progress=min(self._progress(), 1.0),
+            tokens=state.tokens,
+            epoch=state.epoch + state.row / len(self._blocks),
+            rate=rate,
+            train_nll_nats=nll,
+            gradient_norm=float(norm),
+        )
 
     @torch.no_grad()
     def validate(self) -> Validation:
@@ -218,40 +216,34 @@ class Trainer:
     ) -> Iterator[LogRow]:
         """Train to the end of the recipe, a row every `log_every` steps and at the end.
 
-        The checkpoint is saved from time to time, at the end, and after a step that `stop` ends.
+        From time to time and at the end it validates and saves the checkpoint; after a step that
+        `stop` ends it saves.
         """
         recipe, state = self.recipe, self.state
         losses: list[float] = []
-        validated = saved = state.elapsed_seconds
+        saved = state.elapsed_seconds
         stopped = False
         while not (stopped or self.finished):
-            update = self.step()
-            losses.append(update.nll_nats)
+            row = self.step()
+            losses.append(row.train_nll_nats)
             done, stopped = self.finished, stop()
-            due = state.elapsed_seconds - validated >= 60 * recipe.validation_minutes
+            due = state.elapsed_seconds - saved >= 60 * recipe.checkpoint_minutes
             if not (done or stopped or due or state.step % log_every == 0):
                 continue
-            validation = None
             if len(self.held) and (done or due):
                 started = self.clock()
-                validation = self.validate()
+                own = self.validate()
+                row = replace(row, validation_nll_nats=own.nll_nats, validation_top1=own.top1)
                 state.elapsed_seconds += self.clock() - started
-                validated = state.elapsed_seconds
-            old = state.elapsed_seconds - saved >= 60 * recipe.checkpoint_minutes
-            if checkpoint and (done or stopped or old):
+            if checkpoint and (done or stopped or due):
                 self.save(checkpoint)
+            if due:
                 saved = state.elapsed_seconds
-            yield LogRow(
-                step=state.step,
+            yield replace(
+                row,
                 elapsed_seconds=state.elapsed_seconds,
                 progress=min(self._progress(), 1.0),
-                tokens=state.tokens,
-                epoch=state.epoch + state.row / len(self._blocks),
-                rate=update.rate,
                 train_nll_nats=float(np.mean(losses)),
-                gradient_norm=update.gradient_norm,
-                validation_nll_nats=validation.nll_nats if validation else None,
-                validation_top1=validation.top1 if validation else None,
             )
             losses.clear()
 
@@ -263,7 +255,6 @@ class Trainer:
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "state": asdict(self.state),
             "recipe": asdict(self.recipe),
-            "vocabulary": _vocabulary_hash(self.tokenizer),
         }
         torch.save(content, partial)
         partial.replace(path)
@@ -272,14 +263,8 @@ class Trainer:
         """Go on from a checkpoint of the same tokens and a like recipe; weight decay may change."""
         with opening("a training checkpoint", path):
             stored = torch.load(path, map_location=self.device, weights_only=True)
-        if not isinstance(stored, dict) or "recipe" not in stored:
-            raise DataError(f"{path} cannot be read as a training checkpoint: it has no recipe")
-        then, vocabulary = stored["recipe"], _vocabulary_hash(self.tokenizer)
-        differing = [name for name in _FIXED if then[name] != getattr(self.recipe, name)]
-        changed = [f"{name} was {then[name]}" for name in differing]
-        # Checkpoints of earlier versions do not name theirs.
-        if stored.get("vocabulary", vocabulary) != vocabulary:
-            changed.append("its weights belong to other tokens")
+        then, now = stored["recipe"], asdict(self.recipe)
+        changed = [f"{name} was {then[name]}" for name in _FIXED if then[name] != now[name]]
         if changed:
             raise DataError(
                 f"{path} is of another run, {', '.join(changed)}; give another output folder"
@@ -291,8 +276,3 @@ class Trainer:
             optimizer.load_state_dict(state)
         self.state = _State(**stored["state"])
         self._blocks = self._epoch()
-
-
-def _vocabulary_hash(tokenizer: PreTrainedTokenizerFast) -> str:
-    """SHA-256 of all tokens with their ids."""
-    return hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()

@@ -31,7 +31,7 @@ class TrainingRecipe:
     clip: float = 1.0  # greatest gradient norm
     precision: str = option("bf16", "bf16 or fp32.", choices=("bf16", "fp32"))
     validation_segments: int = 300  # held out of the training text to follow the loss
-    validation_minutes: float = 10.0  # between two validations
+    # Each comes with a validation.
     checkpoint_minutes: float = option(10.0, "Between two checkpoints.")
     seed: int = option(42, "Of everything random.", least=0, most=2**63 - 1)
     device: str = option("cpu", "PyTorch device, such as cpu or cuda.")

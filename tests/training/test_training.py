@@ -116,19 +116,9 @@ def test_a_run_that_would_be_another_is_refused(copied, request_of, config_file)
     size = load_weights(copied).model.config.vocab_size
     assert prepare(replace(request, vocabulary_size=size), going_on()).resumed
     checkpoint = copied / "checkpoint.pt"
-    stored = torch.load(checkpoint, weights_only=True)
-    torch.save(stored | {"vocabulary": "of another"}, checkpoint)
-    with pytest.raises(DataError, match="belong to other tokens"):
+    checkpoint.write_bytes(b"something else")
+    with pytest.raises(DataError, match="cannot be read as a training checkpoint"):
         prepare(request, going_on())
-    del stored["vocabulary"]  # as earlier versions wrote it
-    torch.save(stored, checkpoint)
-    assert prepare(request, going_on()).trainer.state.step == STEPS
-    for content in (b"something else", None):
-        torch.save({"model": {}}, checkpoint)
-        if content:
-            checkpoint.write_bytes(content)
-        with pytest.raises(DataError, match="cannot be read as a training checkpoint"):
-            prepare(request, going_on())
 
 
 def test_the_log_holds_no_step_of_an_abandoned_attempt(tmp_path, request_of):
