@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from tokenizers.trainers import WordPieceTrainer
+from tokenizers import Tokenizer
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.errors import DataError, ModelError, OptionError, opening
-from fillmask_ui.files import write_text
+from fillmask_ui.files import asset, write_text
 from fillmask_ui.models.load import find_files
 from fillmask_ui.models.loading_progress import quiet_transformers
 from fillmask_ui.models.model_choice import ModelChoice
@@ -30,8 +29,6 @@ from fillmask_ui.models.runtimes import WEIGHTS
 from fillmask_ui.models.torch_model import read_incomplete
 from fillmask_ui.models.vocabulary import read_tokenizer
 from fillmask_ui.schema import from_json
-
-_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
 
 
 def train_tokenizer(paragraphs: list[str], vocabulary_size: int) -> PreTrainedTokenizerFast:
-    """An uncased WordPiece tokenizer in BERT's form, of at most so many tokens.
+    """An uncased WordPiece tokenizer like the embedded model's, of at most so many tokens.
 
     The trainer breaks ties by the order of a hash map, so two trainings may differ in a few rare
     tokens: a run keeps its tokenizer and resumes with it.
@@ -81,18 +78,10 @@ def train_tokenizer(paragraphs: list[str], vocabulary_size: int) -> PreTrainedTo
         raise OptionError(
             f"a vocabulary of {vocabulary_size} tokens is too small; take 100 or more"
         )
-    tokenizer = Tokenizer(models.WordPiece(unk_token=_SPECIAL[1]))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    trainer = WordPieceTrainer(
-        vocab_size=vocabulary_size, special_tokens=list(_SPECIAL), show_progress=False
-    )
-    tokenizer.train_from_iterator(paragraphs, trainer)
-    sep, cls = ((token, _SPECIAL.index(token)) for token in ("[SEP]", "[CLS]"))
-    tokenizer.post_processor = processors.BertProcessing(sep, cls)
-    named = {f"{token.strip('[]').lower()}_token": token for token in _SPECIAL}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=512, **named)
+    alike: Any = load_tokenizer(asset("model"))
+    tokenizer: Any = alike.train_new_from_iterator(paragraphs, vocabulary_size, show_progress=False)
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]  # which every architecture takes
+    return tokenizer
 
 
 def new_model(
