@@ -14,7 +14,7 @@ from onnx import ModelProto
 
 from fillmask_ui.errors import DataError, ModelError, OptionError, TextError
 from fillmask_ui.evaluation.measure import same_tokenizer
-from fillmask_ui.files import writing
+from fillmask_ui.files import finished_file, writing
 from fillmask_ui.masking import MaskRecipe, generator, hide_random, hideable
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
@@ -143,7 +143,11 @@ class GraphPair:
     def loaded(self, graph: ModelProto) -> Iterator[MaskedLM]:
         """A changed graph as a model, from files that are gone afterwards."""
         with tempfile.TemporaryDirectory(prefix="fillmask-ui-") as scratch:
-            yield self._saved(graph, Path(scratch) / "model.onnx")
+            path = Path(scratch) / "model.onnx"
+            path.write_bytes(graph.SerializeToString(deterministic=True))
+            copy_beside(self.quantized.model.files, path.parent)
+            choice = replace(self.quantized.choice, onnx_file=None, tokenizer=None)
+            yield load_choice(replace(choice, reference=str(path)))
 
     def write_restored(self, names: Collection[str], path: Path) -> None:
         """Write `restored` to a new .onnx file, which has its name once it has been run.
@@ -157,21 +161,12 @@ class GraphPair:
             raise OptionError(f"{path} exists: name another file")
         graph = self.restored(names)
         homes = [path.parent.parent, path.parent] if path.parent.name == "onnx" else [path.parent]
-        with writing(path, ": name a file where you may write"):
+        with self.loaded(graph), writing(path, ": name a file where you may write"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".draft-") as scratch:
-                draft = Path(scratch) / path.name
-                self._saved(graph, draft)
-                if not any(map(has_tokenizer, homes)):
-                    copy_beside(self.quantized.model.files, homes[0])
-                draft.replace(path)
-
-    def _saved(self, graph: ModelProto, path: Path) -> MaskedLM:
-        """A graph written into a folder of its own, loaded from there."""
-        path.write_bytes(graph.SerializeToString(deterministic=True))
-        copy_beside(self.quantized.model.files, path.parent)
-        choice = replace(self.quantized.choice, onnx_file=None, tokenizer=None)
-        return load_choice(replace(choice, reference=str(path)))
+            with finished_file(path) as fresh:
+                fresh.write_bytes(graph.SerializeToString(deterministic=True))
+            if not any(map(has_tokenizer, homes)):
+                copy_beside(self.quantized.model.files, homes[0])
 
 
 def open_pair(
