@@ -288,6 +288,14 @@ class Example:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """How far long work is."""
+
+    message: str  # what is done now
+    fraction: float | None = None  # part done, in [0, 1]; None if unknown
+
+
+@dataclass(frozen=True)
 class SkippedText:
     """A text that could not be measured, and why, in words to count by."""
 

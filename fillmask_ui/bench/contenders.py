@@ -155,16 +155,16 @@ class OwnModel:
 
     def sentence(self, texts: Sequence[str], tokens: int) -> timing.Timing | None:
         """`fill` of a sentence of so many tokens; None if there is no such sentence."""
-        text = timing.sentence(self._model.vocabulary, texts, tokens)
-        if text is None or tokens > self.max_tokens:
+        text = timing.sentence(self._model.vocabulary, texts, tokens, self.max_tokens)
+        if text is None:
             return None
         seconds, filling = timing.timed_turn(lambda: fill(self._model, text, top_k=5))
         return timing.Timing(seconds, 1, filling.masks[0].candidates[0].nll_nats)
 
     def call_alone(self, texts: Sequence[str], tokens: int) -> timing.Timing | None:
         """The runtime's call behind `sentence` with its inputs ready, and nothing else."""
-        text = timing.sentence(self._model.vocabulary, texts, tokens)
-        if text is None or tokens > self.max_tokens:
+        text = timing.sentence(self._model.vocabulary, texts, tokens, self.max_tokens)
+        if text is None:
             return None
         ids, place = timing.mask_place(self._model.vocabulary, text)
         asked = (ids, np.ones_like(ids), np.array([0]), np.array([place]))

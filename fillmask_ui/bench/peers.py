@@ -21,8 +21,11 @@ from fillmask_ui.bench import timing
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.evaluation.rows import Prepared
+from fillmask_ui.models.load import find_files
 from fillmask_ui.models.loading_progress import quiet_transformers
-from fillmask_ui.models.vocabulary import load_vocabulary
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.torch_model import read_torch
+from fillmask_ui.models.vocabulary import load_vocabulary, read_tokenizer
 
 _TRAINER_BATCH = 8
 
@@ -37,19 +40,10 @@ class Peer:
         self._vocabulary = load_vocabulary(folder, str(folder))
         self.max_tokens, self._shape = max_tokens, shape
         with quiet_transformers():
-            from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-            from fillmask_ui.models.torch_model import plain_config
-
             # The type is named, as transformers would compute in the one that is stored.
-            self._model = AutoModelForMaskedLM.from_pretrained(
-                folder,
-                config=plain_config(folder, str(folder)),
-                dtype=torch.float32,
-                use_safetensors=True,
-                local_files_only=True,
-            ).eval()
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            files = find_files(ModelChoice(str(folder), runtime="torch"))
+            self._model = read_torch(files, torch.float32, torch.device("cpu"))
+            self._tokenizer = read_tokenizer(folder, str(folder))
             self._load()
 
     def _load(self) -> None:
@@ -156,8 +150,8 @@ class FillMaskPipeline(Peer):
 
     def sentence(self, texts: Sequence[str], tokens: int) -> timing.Timing | None:
         """Five candidates for the mask of a sentence; None if there is no such sentence."""
-        text = timing.sentence(self._vocabulary, texts, tokens)
-        if text is None or tokens > self.max_tokens:
+        text = timing.sentence(self._vocabulary, texts, tokens, self.max_tokens)
+        if text is None:
             return None
         seconds, candidates = timing.timed_turn(lambda: self._ask(text, top_k=5))
         return timing.Timing(seconds, 1, -math.log(candidates[0]["score"]))

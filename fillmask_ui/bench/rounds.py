@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -21,6 +21,7 @@ from fillmask_ui.bench.contenders import BenchConfig, Contender, lineup
 from fillmask_ui.bench.machine import LIBRARIES, SHAPES, machine
 from fillmask_ui.bench.timing import Timing
 from fillmask_ui.errors import FillmaskError
+from fillmask_ui.records import Progress
 from fillmask_ui.texts import open_texts
 
 LENGTHS = (8, 32, 128, 512)  # tokens of one sentence
@@ -118,14 +119,6 @@ class Report:
         return {"machine": self.machine, "rows": [row.to_dict() for row in self.rows]}
 
 
-@dataclass(frozen=True)
-class Step:
-    """How far a benchmark is."""
-
-    message: str  # what is measured now
-    fraction: float
-
-
 @dataclass
 class _Task:
     """A work that one process is asked for."""
@@ -137,7 +130,7 @@ class _Task:
     operations: float | None = None  # per unit of the work, if known
 
 
-def run_bench(config: BenchConfig) -> Generator[Step | Report]:
+def run_bench(config: BenchConfig) -> Generator[Progress | Report]:
     """Measure; the report comes last, in which what failed has rows that say why.
 
     Raises:
@@ -146,24 +139,18 @@ def run_bench(config: BenchConfig) -> Generator[Step | Report]:
     found = lineup(config)
     with open_texts(config.source()) as source:
         texts = [example.text for example in source if example.text.strip()]
-    with ExitStack() as stack:
-        bench = _Bench(config, found.contenders, texts, stack)
+    with closing(_Bench(config, found.contenders, texts)) as bench:
         yield from bench.steps()
         yield bench.report(found.notes)
 
 
 class _Bench:
-    """One benchmark under way; the stack ends its processes."""
+    """One benchmark under way."""
 
     def __init__(
-        self,
-        config: BenchConfig,
-        contenders: Sequence[Contender],
-        texts: Sequence[str],
-        stack: ExitStack,
+        self, config: BenchConfig, contenders: Sequence[Contender], texts: Sequence[str]
     ) -> None:
         self._effort, self._contenders, self._texts = config.effort, contenders, texts
-        self._stack = stack
         self._processes: dict[str, ContenderProcess] = {}
         self._rows: list[Row] = []
         self._errors: dict[str, str] = {}  # of the contenders that failed
@@ -201,7 +188,7 @@ class _Bench:
             if kind in own.works
         ]
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[Progress]:
         """All works, from starting the processes."""
         last = self._effort.rounds + 1
         yield from self._start()
@@ -231,7 +218,7 @@ class _Bench:
         self._rows.sort(key=lambda row: places.get(row.work, places.get(row.unit, 0)))
         return Report(here, compared(self._rows), notes)
 
-    def _start(self) -> Iterator[Step]:
+    def _start(self) -> Iterator[Progress]:
         """Start every process several times; the last ones stay."""
         loading = [self._row("load time", own, "s") for own in self._contenders]
         limits: dict[Path, int] = {}  # by the folder of the weights, that of the own model
@@ -250,16 +237,17 @@ class _Bench:
                 if number < self._effort.loads:
                     process.close()
                 else:
-                    self._keep(contender.name, process)
-        self._keep(PRODUCTS.name, ContenderProcess(PRODUCTS))
+                    self._processes[contender.name] = process
+        self._processes[PRODUCTS.name] = ContenderProcess(PRODUCTS)
 
-    def _keep(self, name: str, process: ContenderProcess) -> None:
-        self._stack.callback(process.close)
-        self._processes[name] = process
+    def close(self) -> None:
+        """End all processes."""
+        for process in self._processes.values():
+            process.close()
 
     def _evaluate(
         self, texts: Sequence[str], tasks: Sequence[_Task], rounds: range
-    ) -> Iterator[Step]:
+    ) -> Iterator[Progress]:
         """Rounds over the texts; round 0 is over the longest and does not count."""
         longest = sorted(texts, key=len)[-max(1, len(texts) // _WARM_SHARE) :]
         for number in rounds:
@@ -273,7 +261,7 @@ class _Bench:
                     if timing.operations:
                         task.operations = timing.operations / timing.amount
 
-    def _time_sentences(self, what: str, tasks: Sequence[_Task]) -> Iterator[Step]:
+    def _time_sentences(self, what: str, tasks: Sequence[_Task]) -> Iterator[Progress]:
         """Turns of a few calls each until there are enough, or the time is over."""
         before, effort, able = self._done, self._effort, list(tasks)
         start, fraction = time.perf_counter(), 0.0
@@ -310,6 +298,6 @@ class _Bench:
             raise error
         return str(error)
 
-    def _step(self, message: str, count: int = 1) -> Step:
+    def _step(self, message: str, count: int = 1) -> Progress:
         self._done += count
-        return Step(message, self._done / self._total)
+        return Progress(message, self._done / self._total)

@@ -124,11 +124,13 @@ def evaluation_timing(
     return Timing(seconds, amount, loss, known)
 
 
-def sentence(vocabulary: Vocabulary, texts: Sequence[str], tokens: int) -> str | None:
+def sentence(vocabulary: Vocabulary, texts: Sequence[str], tokens: int, most: int) -> str | None:
     """Words of the texts, one of them a mask, that are so many tokens, special tokens included.
 
-    None if no number of words gives that many tokens.
+    None if no number of words gives that many tokens, or they are more than `most`.
     """
+    if tokens > most:
+        return None
     unusable = ("__", vocabulary.mask_token)
     words = [w for text in texts for w in text.split() if not any(mark in w for mark in unusable)]
     for start in range(min(_MOST_STARTS, len(words))):

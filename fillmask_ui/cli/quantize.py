@@ -16,8 +16,8 @@ from fillmask_ui.quantizing import make_variants, measure_variants
 from fillmask_ui.quantizing.hub_folder import note_figures
 from fillmask_ui.quantizing.hub_push import HubTarget
 from fillmask_ui.quantizing.make_variants import MEASURED, Variant
-from fillmask_ui.quantizing.measure_variants import Progress, Subject, VariantFigures
-from fillmask_ui.records import Example
+from fillmask_ui.quantizing.measure_variants import Subject, VariantFigures
+from fillmask_ui.records import Example, Progress
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent
 from fillmask_ui.show.table import Column, Table
 from fillmask_ui.texts import TextChoice, open_texts

@@ -31,9 +31,8 @@ from fillmask_ui.masking import HiddenTokens
 from fillmask_ui.models.onnx_file import CPU, Logits, OnnxFile
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.diagnosis import Power
-from fillmask_ui.quantizing.measure_variants import Progress
 from fillmask_ui.quantizing.web_logits import web_logits
-from fillmask_ui.records import Example, finite
+from fillmask_ui.records import Example, Progress, finite
 from fillmask_ui.scoring import nll_nats
 
 LEVELS = ("none", "basic", "extended", "all")

@@ -32,8 +32,8 @@ from fillmask_ui.onnx_tools.graph_parts import Part
 from fillmask_ui.quantizing import diagnosis
 from fillmask_ui.quantizing.diagnosis import Diagnosis, Greedy, GreedyStep, PartNoise, Restored
 from fillmask_ui.quantizing.graphs import GraphPair, Loader, open_pair
-from fillmask_ui.quantizing.measure_variants import Progress, Stamp, alarms_of
-from fillmask_ui.records import Example
+from fillmask_ui.quantizing.measure_variants import Stamp, alarms_of
+from fillmask_ui.records import Example, Progress
 
 # Texts whose activations are compared: sums over 300 tokens hold to a tenth of a dB.
 _COMPARED_TEXTS = 32

@@ -22,8 +22,8 @@ from fillmask_ui.onnx_tools.schemes import DEFAULT_SCHEME, SCHEMES, find_scheme,
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing import hub_folder
 from fillmask_ui.quantizing.hub_folder import FULL, Draft
-from fillmask_ui.quantizing.measure_variants import Progress, Stamp, alarms_of
-from fillmask_ui.records import Example
+from fillmask_ui.quantizing.measure_variants import Stamp, alarms_of
+from fillmask_ui.records import Example, Progress
 from fillmask_ui.texts import TextSource, open_texts
 
 MEASURED = 200  # of the embedded texts, the first so many are for measuring

@@ -28,21 +28,13 @@ from fillmask_ui.filling import fill
 from fillmask_ui.intervals import Interval
 from fillmask_ui.models.runtimes import RUNTIMES
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Example, InJson, ModelSignature, finite
+from fillmask_ui.records import Example, InJson, ModelSignature, Progress, finite
 
 BASELINE = "baseline"  # the scheme of the row that is the model itself
 SENTENCE_TOKENS = (32, 16, 8)  # of the sentence that is timed: the first that the texts give
 _TIMED_TEXTS, _TURNS = 24, 3
 _SENTENCE_TURNS, _CALLS = 5, 6  # turns of so many calls each
 _EXAMPLE_CHARACTERS = 400
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far variants are made, measured or diagnosed."""
-
-    message: str
-    fraction: float | None = None  # part done, in [0, 1]; None if unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +188,8 @@ def _speeds(
     # Evenly spread, so that their lengths are those of all texts.
     timed_texts = texts[:: max(1, len(texts) // _TIMED_TEXTS)][:_TIMED_TEXTS]
     plain = [text.text for text in texts]
-    lengths = [n for n in SENTENCE_TOKENS if n <= min(model.max_tokens for model in models)]
-    found = (sentence(models[0].vocabulary, plain, tokens) for tokens in lengths)
+    most = min(model.max_tokens for model in models)
+    found = (sentence(models[0].vocabulary, plain, tokens, most) for tokens in SENTENCE_TOKENS)
     text = next(filter(None, found), None)
     rates: list[list[float]] = [[] for _ in models]
     waits: list[list[float]] = [[] for _ in models]

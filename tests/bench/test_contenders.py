@@ -56,7 +56,7 @@ def test_all_contenders_have_the_losses_of_torch(tiny_models, family):
             assert timing.seconds[0] > 0
         assert len({timing.operations for timing in timings}) == 1
 
-    ids, place = mask_place(vocabulary, sentence(vocabulary, TEXTS, 16))
+    ids, place = mask_place(vocabulary, sentence(vocabulary, TEXTS, 16, limit))
     with torch.no_grad():
         logits = model(input_ids=torch.from_numpy(ids)).logits[0, place]
     calls = [call for one in own for call in (one.sentence, one.call_alone)]
@@ -72,13 +72,13 @@ def test_sentences_have_just_the_length_and_one_mask(reference, tiny_models):
     vocabulary = load_model(None if own else tiny_models.folder(reference)).vocabulary
     texts = [f"{vocabulary.mask_token} and ___ are no words", *TEXTS]
     for tokens in (8, 32, 128, 512):
-        text = sentence(vocabulary, texts, tokens)
+        text = sentence(vocabulary, texts, tokens, 512)
         ids = vocabulary.encode(text).ids
         assert len(ids) == tokens
         assert ids.count(vocabulary.mask_id) == 1
         assert "___" not in text
-    assert sentence(vocabulary, [vocabulary.mask_token, " "], 8) is None
-    assert sentence(vocabulary, ["a"], 2) is None  # the special tokens alone
+    assert sentence(vocabulary, [vocabulary.mask_token, " "], 8, 512) is None
+    assert sentence(vocabulary, ["a"], 2, 512) is None  # the special tokens alone
 
 
 def test_a_text_of_three_tokens_with_one_hidden():

@@ -17,7 +17,7 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.make_variants import quantize
-from fillmask_ui.quantizing.measure_variants import Progress, Subject, measure_variant
+from fillmask_ui.quantizing.measure_variants import Subject, measure_variant
 from fillmask_ui.quantizing.variant_store import (
     Home,
     Recipe,
@@ -25,7 +25,7 @@ from fillmask_ui.quantizing.variant_store import (
     VariantStore,
     parts_text,
 )
-from fillmask_ui.records import Example
+from fillmask_ui.records import Example, Progress
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.ui.evaluate.evaluate_form import EMBEDDED, UPLOAD
 from fillmask_ui.ui.job import Waiting

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from serving import serving
 
 from fillmask_ui.models import load_model
-from fillmask_ui.quantizing.measure_variants import Progress
+from fillmask_ui.records import Progress
 from fillmask_ui.ui.quantize import diagnosis_view
 from fillmask_ui.unmasking import UnmaskingConfig, finish, read_history
 
