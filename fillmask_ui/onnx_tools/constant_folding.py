@@ -14,8 +14,8 @@ import onnx
 import onnxruntime as ort
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *_HALVES)
+HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *HALVES)
 _BITS: dict[int, int] = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 # Operators of quantized graphs whose first output stands for their first input.
 _SAME = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Identity"}
@@ -30,11 +30,11 @@ class Kind:
 
     @property
     def is_float(self) -> bool:
-        return self.type in _FLOATS
+        return self.type in FLOATS
 
     @property
     def is_half(self) -> bool:
-        return self.type in _HALVES
+        return self.type in HALVES
 
     @property
     def is_vector(self) -> bool:

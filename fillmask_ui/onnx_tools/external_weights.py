@@ -81,7 +81,12 @@ def share_weights(model: ModelProto, weights: Path) -> list[str]:
             continue
         stored, transposed = match
         name = stored.name
-        references.setdefault(name, _reference(stored, weights.name))
+        if name not in references:
+            references[name] = reference = TensorProto(
+                name=name, data_type=stored.kind, dims=stored.values.shape, raw_data=b""
+            )
+            set_external_data(reference, weights.name, stored.offset, stored.length)
+            reference.ClearField("raw_data")
         if stored.kind != TensorProto.FLOAT:
             half, name = name, f"{name}.float32"
             front[name] = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)
@@ -96,15 +101,6 @@ def share_weights(model: ModelProto, weights: Path) -> list[str]:
     nodes = [*front.values(), *model.graph.node]
     replace_nodes(model.graph, nodes, [*kept, *references.values()])
     return sorted(replacements)
-
-
-def _reference(stored: StoredTensor, location: str) -> TensorProto:
-    tensor = TensorProto(
-        name=stored.name, data_type=stored.kind, dims=stored.values.shape, raw_data=b""
-    )
-    set_external_data(tensor, location, stored.offset, stored.length)
-    tensor.ClearField("raw_data")
-    return tensor
 
 
 def point_into(model: ModelProto, path: Path, location: str) -> None:

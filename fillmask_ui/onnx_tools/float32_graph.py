@@ -19,6 +19,7 @@ from onnx.numpy_helper import from_array, to_array
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.onnx_tools.constant_folding import (
+    HALVES,
     Constants,
     attributes_of,
     copied,
@@ -28,8 +29,6 @@ from fillmask_ui.onnx_tools.constant_folding import (
 )
 from fillmask_ui.onnx_tools.external_weights import MINIMUM_ELEMENTS, content
 from fillmask_ui.onnx_tools.graph_parts import Part
-
-_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 def make_whole(model: ModelProto, files: Mapping[str, Path], name: str) -> None:
@@ -41,8 +40,12 @@ def make_whole(model: ModelProto, files: Mapping[str, Path], name: str) -> None:
     inline_weights(model, files)
     _fold(model.graph)
     _store_once(model.graph)
-    _name_nodes(model.graph)
-    if any(t.data_type in _HALVES and np.prod(t.dims) > 1 for t in model.graph.initializer):
+    names: set[str] = set()
+    for node in model.graph.node:  # a name of its own, by which it can be excluded
+        if not node.name or node.name in names:
+            node.name = f"{node.op_type}:{node.output[0]}"
+        names.add(node.name)
+    if any(t.data_type in HALVES and np.prod(t.dims) > 1 for t in model.graph.initializer):
         raise ModelError(
             f"{name} computes in half precision: give the model in float32, which is where every "
             "scheme starts"
@@ -176,15 +179,6 @@ def split_ties(model: ModelProto, exclude: Collection[str] | None = None) -> Mod
         graph.initializer.append(from_array(values, value))
         graph.node.remove(turn)
     return result
-
-
-def _name_nodes(graph: GraphProto) -> None:
-    """Give every node a name of its own, by which it can be excluded."""
-    taken: set[str] = set()
-    for node in graph.node:
-        if not node.name or node.name in taken:
-            node.name = f"{node.op_type}:{node.output[0]}"
-        taken.add(node.name)
 
 
 def dequantized(model: ModelProto, part: Part) -> np.ndarray:

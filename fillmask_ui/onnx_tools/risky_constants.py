@@ -5,13 +5,12 @@ makes that -inf, and 0 * -inf is NaN for every token that is not masked at all.
 """
 
 import numpy as np
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
-from fillmask_ui.onnx_tools.constant_folding import Constants, attributes_of
+from fillmask_ui.onnx_tools.constant_folding import FLOATS, Constants, attributes_of
 
 _LARGEST_HALF = 65504.0  # of float16; the sum of two such is infinite there
-_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
 _HARMLESS = {"Clip", "Max", "Min"}  # they compare with a constant alone
 
 
@@ -27,7 +26,7 @@ def risky_constants(model: ModelProto) -> tuple[str, ...]:
     for name, tensor in values.items():
         readers = constants.readers.get(name, ())
         reader = next((own for own in readers if own.op_type not in _HARMLESS), None)
-        if reader is None or tensor.data_type not in _FLOATS or uses_external_data(tensor):
+        if reader is None or tensor.data_type not in FLOATS or uses_external_data(tensor):
             continue
         numbers = numpy_helper.to_array(tensor).ravel()
         bad = numbers[~(np.abs(numbers) < _LARGEST_HALF)]  # NaN is not below it, either

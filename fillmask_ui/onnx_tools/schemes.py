@@ -46,14 +46,6 @@ class Scheme:
     calibrated: bool = False  # whether it runs the model on texts
     package: str = ""  # needed beside onnxruntime, an extra of this project
 
-    def check(self) -> None:
-        """A ModelError if a package is missing."""
-        if self.package and importlib.util.find_spec(self.package) is None:
-            raise ModelError(
-                f"{self.label} needs the package {self.package.replace('_', '-')}, which is not "
-                "installed: pip install 'fillmask-ui[quantize]'"
-            )
-
 
 def write_variant(
     name: str, model: ModelProto, path: Path, *, exclude: Collection[str] = (), feeds: Feeds = ()
@@ -67,7 +59,11 @@ def write_variant(
         ModelError: if the tool fails, is not installed, or finds nothing to do.
     """
     scheme = find_scheme(name)
-    scheme.check()
+    if scheme.package and importlib.util.find_spec(scheme.package) is None:
+        raise ModelError(
+            f"{scheme.label} needs the package {scheme.package.replace('_', '-')}, which is not "
+            "installed: pip install 'fillmask-ui[quantize]'"
+        )
     start = split_ties(model, exclude)
     with quiet_tools(), writing(path):
         try:
