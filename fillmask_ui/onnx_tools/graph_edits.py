@@ -103,27 +103,19 @@ def read_as_stored(model: ModelProto) -> None:
     """
     graph, constants = model.graph, Constants(model.graph)
     turned = {
-        node.output[0]: node
+        node.output[0]: node.input[0]
         for node in graph.node
         if node.op_type == "Transpose"
         and node.output[0] in constants.fixed
         and attributes_of(node).get("perm", [1, 0]) == [1, 0]
     }
-    read: set[str] = set()
-    for node in graph.node:
-        if (
-            node.op_type == "MatMul"
-            and node.input[1] in turned
-            and node.output[0] not in constants.fixed
-        ):
+    products = (own for own in graph.node if own.op_type == "MatMul" and own.input[1] in turned)
+    for node in products:
+        if node.output[0] not in constants.fixed:
             node.op_type, node.domain = "FusedMatMul", "com.microsoft"
-            node.input[1] = turned[node.input[1]].input[0]
+            node.input[1] = turned[node.input[1]]
             node.attribute.append(helper.make_attribute("transB", 1))
-        read.update(node.input)
-    # ONNX Runtime would also fold an unread constant.
-    for value, node in turned.items():
-        if value not in read:
-            graph.node.remove(node)
+    replace_nodes(graph, [*graph.node])  # ONNX Runtime would also fold an unread constant
     fused = any(node.domain == "com.microsoft" for node in graph.node)
     if fused and "com.microsoft" not in {entry.domain for entry in model.opset_import}:
         model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
@@ -221,12 +213,10 @@ class _Grafting:
 
     def _copied(self, value: str) -> str:
         """A constant of the baseline in this graph."""
-        if value in self.names:
-            return self.names[value]
+        for name in self.baseline.roots(value):
+            if name in self.baseline.stored and name not in self.names:
+                self.names[name] = self._stored(self.baseline.stored[name])
         for node in self.baseline.nodes(value):
-            for name in node.input:
-                if name in self.baseline.stored:
-                    self.names.setdefault(name, self._stored(self.baseline.stored[name]))
             if node.output[0] not in self.names:
                 copy = NodeProto()
                 copy.CopyFrom(node)
@@ -234,8 +224,6 @@ class _Grafting:
                 copy.output[:] = [self._free(name) for name in node.output]
                 self.names.update(zip(node.output, copy.output, strict=True))
                 self.front[copy.output[0]] = copy
-        if value in self.baseline.stored:
-            self.names.setdefault(value, self._stored(self.baseline.stored[value]))
         return self.names[value]
 
     def _stored(self, tensor: TensorProto) -> str:
