@@ -6,19 +6,17 @@ files, so a graph can point into either.
 
 import hashlib
 import mmap
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
-from safetensors import safe_open
 
-from fillmask_ui.errors import opening
 from fillmask_ui.onnx_tools.constant_folding import replace_nodes
 
-_KINDS = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT}
+_KINDS: dict[str, Any] = {"F16": np.float16, "F32": np.float32}  # types in safetensors
 MINIMUM_ELEMENTS = 256  # smaller constants are cheaper inside the graph
 _LEAST_BYTES = 4096  # of a constant that stays in the ONNX file it was read from
 
@@ -29,47 +27,30 @@ def content(values: np.ndarray) -> bytes:
     return hashlib.sha256(shape + np.ascontiguousarray(values).tobytes()).digest()
 
 
-@dataclass(frozen=True)
-class StoredTensor:
-    """Where a tensor lies in a safetensors file."""
-
-    name: str
-    kind: int  # ONNX element type
-    offset: int  # bytes from the start of the file
-    length: int  # bytes
-    values: np.ndarray  # float32, of its shape
-
-
-def read_safetensors(path: Path) -> Iterator[StoredTensor]:
-    """The float tensors of a safetensors file with their byte ranges, in the order of the file.
-
-    Source:
-        https://huggingface.co/docs/safetensors, section "Format": no holes up to the file's end.
-    """
-    with opening("a model", path), safe_open(path, "pt") as file:
-        names = file.offset_keys()
-        kinds = [_KINDS.get(file.get_slice(name).get_dtype()) for name in names]
-        tensors = [file.get_tensor(name) for name in names]
-    offset = path.stat().st_size - sum(tensor.nbytes for tensor in tensors)
-    for name, kind, tensor in zip(names, kinds, tensors, strict=True):
-        if kind is not None:
-            yield StoredTensor(name, kind, offset, tensor.nbytes, tensor.float().numpy())
-        offset += tensor.nbytes
-
-
-def share_weights(model: ModelProto, weights: Path) -> list[str]:
+def share_weights(
+    model: ModelProto, weights: Path, header: Iterable[tuple[int, int, str, str, tuple[int, ...]]]
+) -> list[str]:
     """Replace constants of a graph by references into a safetensors file, in place.
 
     Constants are matched by value, also transposed, never by name, so this works for any exporter.
     Half-precision weights get a Cast, transposed ones a Transpose, which ONNX Runtime folds when it
     loads the graph. The graph has its weights inside, in float32, and must be saved beside the
-    file: what lies elsewhere other tools refuse. Returns the names of the constants now shared.
+    file: what lies elsewhere other tools refuse. `header` tells first byte, end, name, type and
+    shape of each tensor in the file. Returns the names of the constants now shared.
     """
-    known: dict[bytes, tuple[StoredTensor, bool]] = {}  # content -> tensor, whether transposed
-    for stored in read_safetensors(weights):
-        known.setdefault(content(stored.values), (stored, False))
-        if stored.values.ndim == 2:
-            known.setdefault(content(stored.values.T), (stored, True))
+    known: dict[bytes, tuple[TensorProto, bool]] = {}  # content -> tensor, whether transposed
+    data = weights.read_bytes()
+    for start, end, name, kind, shape in header:
+        if kind not in _KINDS:
+            continue
+        values = np.frombuffer(data[start:end], _KINDS[kind]).reshape(shape)
+        stored = numpy_helper.from_array(values, name)
+        set_external_data(stored, weights.name, start, end - start)
+        stored.ClearField("raw_data")
+        values = values.astype(np.float32)
+        known.setdefault(content(values), (stored, False))
+        if values.ndim == 2:
+            known.setdefault(content(values.T), (stored, True))
     references: dict[str, TensorProto] = {}
     front = {}  # nodes by the name of their output
     replacements: dict[str, str] = {}  # name of a constant -> name of what stands in for it
@@ -81,13 +62,8 @@ def share_weights(model: ModelProto, weights: Path) -> list[str]:
             continue
         stored, transposed = match
         name = stored.name
-        if name not in references:
-            references[name] = reference = TensorProto(
-                name=name, data_type=stored.kind, dims=stored.values.shape, raw_data=b""
-            )
-            set_external_data(reference, weights.name, stored.offset, stored.length)
-            reference.ClearField("raw_data")
-        if stored.kind != TensorProto.FLOAT:
+        references[name] = stored
+        if stored.data_type != TensorProto.FLOAT:
             half, name = name, f"{name}.float32"
             front[name] = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)
         if transposed:

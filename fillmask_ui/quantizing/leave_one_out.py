@@ -250,8 +250,9 @@ class LeaveOneOut:
 
     def greedy(self, known: Diagnosis, budget: float) -> Generator[Progress | Greedy]:
         """The parts that bring the loss under the budget, each measured with those before it."""
-        helping = [p for p in known.parts if p.restored and p.restored.recovered_nats > 0]
-        helping.sort(key=lambda p: p.restored.gain_per_byte if p.restored else 0.0, reverse=True)
+        measured = [(part.name, part.restored) for part in known.parts if part.restored]
+        helping = [own for own in measured if own[1].recovered_nats > 0]
+        helping.sort(key=lambda own: own[1].gain_per_byte, reverse=True)
         steps: list[GreedyStep] = []
         least, change = known.mean_nll_nats, known.relative_change
 
@@ -259,17 +260,15 @@ class LeaveOneOut:
             return Greedy(budget, tuple(steps), change <= budget, len(helping))
 
         yield result()
-        for number, part in enumerate(helping):
+        for number, (name, restored) in enumerate(helping):
             if change <= budget:
                 break
-            names = [*(step.name for step in steps), part.name]
+            names = [*(step.name for step in steps), name]
             told = f"{len(names)} part{'s' * (len(names) > 1)} together in full precision"
             yield Progress(told, 0.5 + 0.5 * number / len(helping))
-            restored = part.restored
-            if steps or restored is None:
-                restored = self.measure(*names)
-            mean = known.mean_nll_nats - restored.recovered_nats
+            together = self.measure(*names) if steps else restored
+            mean = known.mean_nll_nats - together.recovered_nats
             if mean < least:
                 least, change = mean, mean / known.baseline_nll_nats - 1
-                steps.append(GreedyStep(part.name, mean, change, restored.bytes_added))
+                steps.append(GreedyStep(name, mean, change, together.bytes_added))
                 yield result()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -22,7 +21,7 @@ from fillmask_ui.onnx_tools.schemes import DEFAULT_SCHEME, SCHEMES, find_scheme,
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing import hub_folder
 from fillmask_ui.quantizing.hub_folder import FULL, Draft
-from fillmask_ui.quantizing.measure_variants import Stamp, alarms_of
+from fillmask_ui.quantizing.measure_variants import Stamp, alarms_of, texts_sha256
 from fillmask_ui.records import Example, Progress
 from fillmask_ui.texts import TextSource, open_texts
 
@@ -99,12 +98,17 @@ def quantize(
             except FillmaskError as error:
                 failures[name] = error
                 continue
+            calibrated = {
+                "texts": str(calibration or f"{TextSource()}|behind:{MEASURED}"),
+                "used": len(used),
+                "sha256": texts_sha256(texts),
+            }
             entry = {
                 "scheme": name,
                 "description": row.description,
                 "settings": dict(row.settings),
                 "exclude": list(exclude),
-                "calibration": _calibration(calibration, texts, len(used)) if used else None,
+                "calibration": calibrated if used else None,
                 "command": _command(
                     *("quantize", source, output),
                     scheme=name,
@@ -204,17 +208,6 @@ def _publish(
         about[part] = getattr(signature, part)
     drafted.publish_variant(name, made, about)
     return variant
-
-
-def _calibration(source: TextSource | None, texts: Sequence[Example], used: int) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    for text in texts:
-        digest.update(text.text.encode("utf-8", "surrogatepass") + b"\0")
-    return {
-        "texts": str(source) if source else f"{TextSource()}|behind:{MEASURED}",
-        "used": used,
-        "sha256": digest.hexdigest(),
-    }
 
 
 def _command(name: str, source: ModelChoice, output: Path, **options: Any) -> str:

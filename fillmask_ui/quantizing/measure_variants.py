@@ -215,11 +215,16 @@ def _rate(model: MaskedLM, texts: Sequence[Example], config: EvaluationConfig) -
 
 def measured_signature(config: EvaluationConfig, texts: Sequence[Example]) -> str:
     """What has to be equal for two rows to compare: the metric, its masks and the texts."""
+    return f"{config.signature}|texts:{len(texts)}|sha256:{texts_sha256(texts)[:12]}"
+
+
+def texts_sha256(texts: Sequence[Example]) -> str:
+    """Hash of texts with their ids."""
     digest = hashlib.sha256()
     for text in texts:
         digest.update(f"{text.id}\0{len(text.text)}\0".encode())
         digest.update(text.text.encode("utf-8", "surrogatepass"))
-    return f"{config.signature}|texts:{len(texts)}|sha256:{digest.hexdigest()[:12]}"
+    return digest.hexdigest()
 
 
 def frontier(costs: Sequence[float], losses: Sequence[float]) -> list[int]:

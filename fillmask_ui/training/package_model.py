@@ -31,7 +31,7 @@ from fillmask_ui.filling import fill
 from fillmask_ui.models import load_model
 from fillmask_ui.models.runtimes import WEIGHTS
 from fillmask_ui.models.torch_model import check_parity
-from fillmask_ui.models.weights import refuse_missing
+from fillmask_ui.models.weights import read_header, refuse_missing
 from fillmask_ui.onnx_tools.constant_folding import copied
 from fillmask_ui.onnx_tools.external_weights import share_weights
 from fillmask_ui.onnx_tools.onnx_export import export_onnx
@@ -223,7 +223,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         write_weights(model, folder)
         graph = export_onnx(model)
         shared = copied(graph)
-        share_weights(shared, folder / WEIGHTS)
+        share_weights(shared, folder / WEIGHTS, read_header(folder / WEIGHTS))
         (folder / SHARED).write_bytes(shared.SerializeToString(deterministic=True))
         write_variant("int8", graph, folder / INT8)
         report("weights and graphs written")

@@ -15,8 +15,9 @@ from tiny_models import quiet
 from transformers import AutoModelForMaskedLM
 
 from fillmask_ui.errors import ModelError
+from fillmask_ui.models.weights import read_header
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
-from fillmask_ui.onnx_tools.external_weights import read_safetensors, share_weights
+from fillmask_ui.onnx_tools.external_weights import share_weights
 from fillmask_ui.onnx_tools.float32_graph import make_whole
 from fillmask_ui.onnx_tools.graph_parts import find_parts
 from fillmask_ui.onnx_tools.onnx_export import export_onnx, probe_inputs
@@ -88,15 +89,13 @@ def test_shared_weights_change_nothing_but_the_size(tmp_path, tokenizer, config_
     copy.deepcopy(model).half().save_pretrained(tmp_path)
     path = tmp_path / "model.safetensors"
     raw, tensors = path.read_bytes(), load_file(path)
-    found = {stored.name: stored for stored in read_safetensors(path)}
+    found = {stored.name: stored for stored in read_header(path)}
     assert found.keys() == tensors.keys()
     for name, tensor in tensors.items():
-        stored = found[name]
-        np.testing.assert_array_equal(stored.values, tensor.float().numpy())
-        assert raw[stored.offset : stored.offset + stored.length] == tensor.numpy().tobytes()
+        assert raw[found[name].start : found[name].end] == tensor.numpy().tobytes()
     arrays = probe_arrays(model)
     before, size = run(graph, arrays), graph.ByteSize()
-    shared = share_weights(graph, path)
+    shared = share_weights(graph, path, read_header(path))
     assert "bert.embeddings.position_embeddings.weight" in shared
     onnx.save(graph, tmp_path / "shared.onnx")
     onnx.checker.check_model(tmp_path / "shared.onnx")
@@ -108,11 +107,11 @@ def test_shared_weights_change_nothing_but_the_size(tmp_path, tokenizer, config_
     _, other = exported("bert")
     torch.manual_seed(4)
     new_model(config_file("bert"), tokenizer).save_pretrained(tmp_path)
-    assert share_weights(other, path) == []
+    assert share_weights(other, path, read_header(path)) == []
     for content in (b"", b"1234", struct.pack("<Q", 5) + b"nojson"):
         path.write_bytes(content)
         with pytest.raises(ModelError, match="cannot be read as a model"):
-            list(read_safetensors(path))
+            read_header(path)
 
 
 def tied_model(table):
