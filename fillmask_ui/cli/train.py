@@ -141,9 +141,10 @@ def package(
     for one in made.figures:
         parts = [f"{one.name}, {one.vocabulary_size:,} tokens"]
         if one.text is not None:
+            own = one.text.model
             parts.append(
-                f"cross-entropy {one.text.nll_nats:.4f} nats, top-1 {one.text.top1:.1%}, "
-                f"{one.text.nll_per_character_nats:.4f} nats per character"
+                f"cross-entropy {own.mean_nll_nats:.4f} nats, top-1 {own.top1_accuracy:.1%}, "
+                f"{own.nll_per_character_nats:.4f} nats per character"
             )
         if one.cloze is not None:
             parts.append(f"cloze top-1 {one.cloze.top1:.1%}, top-5 {one.cloze.top5:.1%}")

@@ -33,7 +33,7 @@ RECORD = "fillmask-ui.json"  # how each variant was made, and what was measured
 FULL = "onnx/model.onnx"  # full precision, exported, with its weights
 INT8 = "onnx/model_int8.onnx"  # one of the variants
 _DRAFT, _LOCK = ".draft-", ".lock"
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
@@ -166,12 +166,6 @@ def copy_beside(files: ModelFiles, folder: Path) -> None:
         shutil.copyfile(path, folder / path.name)
 
 
-def trained_card(content: Mapping[str, Any]) -> str:
-    """The card of a trained model, whose `notes` bring the header that the hub reads."""
-    template = str(_TEMPLATES / "trained.md")
-    return ModelCard.from_template(ModelCardData(), template, **content).text + "\n"
-
-
 def variants_card(name: str, record: Mapping[str, Any]) -> str:
     """The card of a folder of variants, of its record alone."""
     sources = list(record["sources"].values())
@@ -184,7 +178,7 @@ def variants_card(name: str, record: Mapping[str, Any]) -> str:
         base_model_relation="quantized" if hub else None,
     )
     content: dict[str, Any] = {"name": name, "sources": sources, "files": record["files"]}
-    return f"{ModelCard.from_template(data, str(_TEMPLATES / 'variants.md'), **content)}\n"
+    return f"{ModelCard.from_template(data, str(TEMPLATES / 'variants.md'), **content)}\n"
 
 
 def command(*words: str, **options: Any) -> str:

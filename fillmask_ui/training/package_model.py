@@ -16,16 +16,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from huggingface_hub import ModelCard, ModelCardData
 from onnx import ModelProto
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.evaluation import EvaluationConfig, Summary, evaluate, summarize
 from fillmask_ui.files import write_text
 from fillmask_ui.filling import fill
 from fillmask_ui.models import load_model
@@ -54,33 +55,10 @@ TEXTS = 600
 MAX_TOKENS = 256
 
 
-@dataclass(frozen=True)
-class HeldOutFigures:
-    """On text that was not trained on."""
-
-    texts: int  # paragraphs measured
-    tokens: int  # hidden tokens scored
-    nll_nats: float  # mean per hidden token, the cross-entropy
-    nll_per_character_nats: float  # the same sum by the characters that the tokens stand for
-    top1: float  # share of hidden tokens ranked first
-    top5: float  # share ranked fifth or better
-    signature: str  # of the measurement
-
-
-def measure_text(model: MaskedLM, paragraphs: list[str]) -> HeldOutFigures:
+def measure_text(model: MaskedLM, paragraphs: list[str]) -> Summary:
     """Cross-entropy of the first 600 paragraphs at 15 % masks, seed 42, 256 tokens at most."""
     config = EvaluationConfig(max_tokens=min(MAX_TOKENS, model.max_tokens))
-    summary = summarize(evaluate(model, paragraphs[:TEXTS], config), config=config)
-    figures = summary.model
-    return HeldOutFigures(
-        texts=summary.texts,
-        tokens=figures.tokens,
-        nll_nats=figures.mean_nll_nats,
-        nll_per_character_nats=figures.nll_per_character_nats,
-        top1=figures.top1_accuracy,
-        top5=figures.top5_accuracy,
-        signature=config.signature,
-    )
+    return summarize(evaluate(model, paragraphs[:TEXTS], config), config=config)
 
 
 @dataclass(frozen=True)
@@ -111,12 +89,10 @@ class ClozeFigures:
     top1: float  # share whose first guess is accepted
     top5: float  # share with an accepted word among the first five guesses
     top5_by_kind: dict[str, float]
-    guesses: tuple[str, ...]  # first guess of each sentence, in order
 
 
 def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
     """The model's guesses at each sentence's mask, against the accepted words."""
-    first: list[str] = []
     kinds: dict[str, list[bool]] = {}  # whether an accepted word is among the first five
     right = 0
     for item in items:
@@ -124,7 +100,6 @@ def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
         if len(masks) != 1:
             raise DataError(f"a cloze item has one [MASK]; {len(masks)} stand in {item.text!r}")
         words = [candidate.word.lower() for candidate in masks[0].candidates]
-        first.append(words[0])
         right += words[0] in item.accepted
         kinds.setdefault(item.kind, []).append(not set(words).isdisjoint(item.accepted))
     return ClozeFigures(
@@ -132,7 +107,6 @@ def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
         top1=right / len(items),
         top5=sum(map(sum, kinds.values())) / len(items),
         top5_by_kind={kind: float(np.mean(hits)) for kind, hits in sorted(kinds.items())},
-        guesses=tuple(first),
     )
 
 
@@ -142,7 +116,7 @@ class ModelFigures:
 
     name: str  # on the card
     vocabulary_size: int  # V, the unit of its loss per token
-    text: HeldOutFigures | None  # None if not measured
+    text: Summary | None  # of held-out text; None if not measured
     cloze: ClozeFigures | None
 
 
@@ -195,8 +169,8 @@ class Package:
 def package(request: PackageRequest, report: Callable[[str], None] = lambda _: None) -> Package:
     """Write the folder, check that its runtimes agree, choose the int8 scheme, measure, describe.
 
-    In the folder of a training run, `package.json` keeps the figures. A `FillmaskError` for what
-    cannot be read, for a model without all its weights, or if the graph disagrees with PyTorch.
+    A `FillmaskError` for what cannot be read, for a model without all its weights, or if the graph
+    disagrees with PyTorch.
     """
     source, notes = request.source, f"# {request.output.name}\n\nA masked language model."
     if request.notes is not None:
@@ -252,9 +226,6 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     parameters = sum(parameter.numel() for parameter in model.parameters())
     made = Package(request.output, parameters, parity, search, tuple(figures))
     write_text(card_text(request, made, told), made.folder / CARD)
-    if told.get("asked"):
-        content = {"folder": str(made.folder), "size_bytes": made.size_bytes, **asdict(made)}
-        write_text(json.dumps(content, indent=2, default=str) + "\n", source / "package.json")
     return made
 
 
@@ -268,7 +239,7 @@ def _choose_scheme(
     """
 
     def loss(name: str) -> float:
-        return measure_text(load_model(folder, onnx_file=name), paragraphs).nll_nats
+        return measure_text(load_model(folder, onnx_file=name), paragraphs).model.mean_nll_nats
 
     full, trials = loss(SHARED), []
     for scheme in ("int8-tensor", "int8-channel", "int8"):
@@ -326,4 +297,7 @@ def card_text(request: PackageRequest, made: Package, told: dict[str, Any]) -> s
         compare=request.baseline and hub_folder.plain_reference(request.baseline),
     )
     files = {name: size for name, size in made.files.items() if name != CARD}
-    return hub_folder.trained_card({**told, "made": made, "files": files, "command": again})
+    content = {**told, "made": made, "files": files, "command": again}
+    # The notes bring the header that the hub reads.
+    template = str(hub_folder.TEMPLATES / "trained.md")
+    return ModelCard.from_template(ModelCardData(), template, **content).text + "\n"
