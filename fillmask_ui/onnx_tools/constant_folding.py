@@ -132,10 +132,6 @@ class Constants:
         output = helper.make_tensor_value_info(name, self.known(name).type, None)
         return run_nodes(helper.make_graph(self.nodes(name), "constant", [], [output], stored))
 
-    def type_name(self, name: str) -> str:
-        """Element type of a stored tensor, such as `int8`."""
-        return str(TensorProto.DataType.Name(self.known(name).type)).lower()
-
     def size_bytes(self, *names: str) -> int:
         """Bytes of stored tensors together; other values count nothing."""
         total = 0

@@ -27,7 +27,7 @@ from fillmask_ui.files import writing
 from fillmask_ui.onnx_tools.constant_folding import copied, replace_nodes
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8, quiet_tools
 from fillmask_ui.onnx_tools.float32_graph import split_ties, turned_constants
-from fillmask_ui.onnx_tools.graph_parts import Part, find_parts, nodes_of
+from fillmask_ui.onnx_tools.graph_parts import find_parts, nodes_of
 
 _LARGEST_HALF = 65504.0
 
@@ -89,21 +89,15 @@ def find_scheme(name: str) -> Scheme:
     return SCHEMES[name]
 
 
-def feed_forward_outputs(model: ModelProto) -> list[Part]:
-    """The last product of each feed-forward part, which has more rows than columns.
-
-    On the embedded model they cost the most loss for each byte that int8 saves.
-    """
-    return [
+def _shipped(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
+    # The last product of a feed-forward part, which has more rows than columns: on the embedded
+    # model they cost the most loss for each byte that int8 saves.
+    outputs = [
         part
         for part in find_parts(model)
         if part.kind == "product" and part.layer is not None and part.shape[0] > part.shape[1]
     ]
-
-
-def _shipped(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
-    kept = nodes_of(model, feed_forward_outputs(model))
-    result = dynamic_int8(model, exclude=kept.union(exclude))
+    result = dynamic_int8(model, exclude=nodes_of(model, outputs).union(exclude))
     _store_in_half(result, exclude)
     onnx.save(result, path)
 

@@ -17,6 +17,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from onnx import TensorProto
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
@@ -153,7 +154,7 @@ def _weights(pair: GraphPair) -> Diagnosis:
                 second.kind,
                 second.layer,
                 second.shape,
-                stored=here.type_name(first.constant),
+                stored=TensorProto.DataType.Name(here.stored[first.constant].data_type).lower(),
                 size_bytes=_stored_bytes(here, first),
                 baseline_bytes=_stored_bytes(there, second),
                 weight_snr_db=power.snr_db,
