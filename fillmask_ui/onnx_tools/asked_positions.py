@@ -27,7 +27,7 @@ from fillmask_ui.onnx_tools.constant_folding import (
     Constants,
     attributes_of,
     copied,
-    read_by,
+    in_order,
     replace_nodes,
 )
 
@@ -163,13 +163,7 @@ class _Rewriting:
         if not self._find_border(logits, border, set()):
             return False
         # What the borders are made of is computed at all positions anyway.
-        pending = list(border)
-        while pending:
-            value = pending.pop()
-            if value not in self.whole:
-                self.whole.add(value)
-                maker = self.makers.get(value)
-                pending += read_by(maker) if maker is not None else []
+        self.whole = border.union(*(node.output for node in in_order(self.graph.node, border)))
         if logits in self.whole:
             return False
         output = logits + AT_ASKED
