@@ -86,7 +86,8 @@ def find_parts(model: ModelProto) -> tuple[Part, ...]:
     """All parts, in the order of computation; weights need not be in the graph."""
     nodes = list(in_order(model.graph.node, [output.name for output in model.graph.output]))
     constants = Constants(model.graph)
-    found = list(_Search(nodes, constants).parts())
+    search = _Search(nodes, constants)
+    found = list(search.parts())
     layers = _Layers(model, nodes, constants, found)
     readers = Counter(part.constant for part in found)
     seen: Counter[str] = Counter()
@@ -94,11 +95,13 @@ def find_parts(model: ModelProto) -> tuple[Part, ...]:
     for part in found:
         kind = "projection" if part.node == layers.projection and part.kind == "product" else ""
         kind = kind or part.kind
-        merged = readers[part.constant] > 1 and kind in ("bias", "norm")  # equal ones, by exporters
-        seen[part.name] += 1
-        again = f"#{seen[part.name]}" if seen[part.name] > 1 else ""
-        layer = layers.of(part, merged)
-        parts.append(replace(part, name=part.name + again, kind=kind, layer=layer))
+        shared = readers[part.constant] > 1
+        name = search.name(part, shared)
+        # Exporters merge equal biases and norms, whose names then tell nothing.
+        layer = layers.of(part, "" if shared and kind in ("bias", "norm") else name)
+        seen[name] += 1
+        again = f"#{seen[name]}" if seen[name] > 1 else ""
+        parts.append(replace(part, name=name + again, kind=kind, layer=layer))
     return tuple(parts)
 
 
@@ -140,7 +143,7 @@ class _Scaled:
 
 
 class _Search:
-    """Parts without kind `projection` and layers, in order."""
+    """Parts without name, layer and the kind `projection`, in order."""
 
     def __init__(self, nodes: Sequence[NodeProto], constants: Constants) -> None:
         self.nodes, self.constants = nodes, constants
@@ -214,7 +217,7 @@ class _Search:
         if root not in constants.stored:
             return None  # written into the code, such as the zeros of a norm without a bias
         return Part(
-            name=self._name(node, root, output, kind),
+            name="",
             kind=kind,
             layer=None,
             output=output,
@@ -267,34 +270,29 @@ class _Search:
         scales = [name for name in factors if self.constants.kind(name) is not None]
         return _Scaled(value, scales, {id(node), id(maker)})
 
-    def _name(self, node: NodeProto, root: str, output: str, kind: str) -> str:
-        module = _module_of(root)
-        if kind in ("bias", "norm"):
-            ending = ".bias" if _tidy(root).endswith((".bias", ".beta")) else ""
-            return module + ending if module else _tidy(root)
-        if module and not (kind == "product" and self._is_read_twice(root)):
+    def name(self, part: Part, shared: bool) -> str:
+        """What a part is called; of two readers of one constant the product is `shared`."""
+        module, tidy = _module_of(part.constant), _tidy(part.constant)
+        if part.kind in ("bias", "norm"):
+            ending = ".bias" if tidy.endswith((".bias", ".beta")) else ""
+            return module + ending if module else tidy
+        if module and not (part.kind == "product" and shared):
             return module
-        for reader in self.constants.readers.get(output, []):  # a bias keeps its name
+        for reader in self.constants.readers.get(part.output, []):  # a bias keeps its name
             for place, what in _LEARNED.get(reader.op_type, ()):
                 added = reader.input[place] if what == "bias" and place < len(reader.input) else ""
                 if added and self.constants.kind(added):
                     behind = _module_of(self.constants.roots(added)[0])
                     if behind:
                         return behind
-        for text in (node.name, output):  # exporters write the module's path: /encoder/query/MatMul
+        node = self.constants.makers[part.node]
+        for text in (
+            node.name,
+            part.output,
+        ):  # exporters write the module's path: /encoder/query/MatMul
             if text.startswith("/") and text.count("/") > 1:
                 return text.strip("/").rpartition("/")[0].replace("/", ".")
-        return module or _tidy(root)
-
-    def _is_read_twice(self, root: str) -> bool:
-        """Whether several operators read a stored matrix, behind Cast and Transpose."""
-        pending, found = [root], 0
-        while pending:
-            readers = self.constants.readers.get(pending.pop(), [])
-            fixed = [own for own in readers if own.output and self.constants.kind(own.output[0])]
-            pending += [own.output[0] for own in fixed]
-            found += len(readers) - len(fixed)
-        return found > 1
+        return module or tidy
 
 
 def _tidy(name: str) -> str:
@@ -353,14 +351,13 @@ class _Layers:
             if len(products) == 1:
                 self._head |= {products[0].node, *seen}
 
-    def of(self, part: Part, shared: bool) -> int | None:
-        """The layer of a part; a shared constant's name tells nothing."""
+    def of(self, part: Part, name: str) -> int | None:
+        """The layer of a part, by its name if that tells it."""
         if part.kind == "embedding" or part.node in self._head:
             return None
-        match = None if shared else _LAYER.search(part.name)
-        if match:
+        if match := _LAYER.search(name):
             return int(match[1])
-        before = self._attention.get(part.node, 0).bit_count() if part.node else 0
+        before = self._attention.get(part.node, 0).bit_count()
         layer = before if self._reaches_attention(part.output) else before - 1
         return None if layer < 0 else layer
 
