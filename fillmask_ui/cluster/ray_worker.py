@@ -57,9 +57,9 @@ class ReadingNews:
 class Unit:
     """What goes from the texts to a worker, and as its answer from there to the driver."""
 
-    cell: int
+    cell: int  # its number among the tasks
     block: int = -1
-    part: int = 0
+    part: int = 0  # of the block
     texts: Sequence[tuple[Any, ...]] = ()  # of each example what `Example` is made of
     done: Sequence[int] = ()  # ids of the texts that the run has rows of
     told: ReadingNews | Exception | None = None  # instead of texts, or of an answer
@@ -94,9 +94,9 @@ def read(rows: pa.Table, tasks: Sequence[CellTask]) -> Iterator[pa.Table]:
             yield Unit(cell, told=ReadingNews(texts.report)).to_table()
             while block := list(islice(texts, BLOCK_TEXTS)):
                 done = _done(task.run, block, stored)
-                rows = [(example.id, *example.cells) for example in block]
+                sent = [(example.id, *example.cells) for example in block]
                 for part in range(task.parts):
-                    yield Unit(cell, number, part, rows, done).to_table()
+                    yield Unit(cell, number, part, sent, done).to_table()
                 number, found = number + 1, found + len(done)
             yield Unit(cell, told=ReadingNews(texts.report, number, found)).to_table()
     except Exception as error:  # noqa: BLE001 - raised in the driver

@@ -134,19 +134,13 @@ def begin(cell: Cell, store: RunStore, model: MaskedLM, baseline: MaskedLM | Non
 def _measure(
     recorder: Recorder, texts: Texts, model: MaskedLM, baseline: MaskedLM | None
 ) -> Generator[Progress]:
-    masks = None
-    if recorder.info.config.mask_stream == "collator":
-        from fillmask_ui.runs.collator_masks import CollatorMasks
-
-        masks = CollatorMasks(model.vocabulary, recorder.info.config)
-
     def now(**changes: Any) -> Progress:
         return Progress(
             recorder.info, recorder.running, texts.report.expected, stop=recorder.close, **changes
         )
 
     yield now(through=recorder.running.seen, dropped_bytes=recorder.dropped_bytes)
-    rows = recorder.measure(model, texts, baseline=baseline, masks=masks, heartbeat=True)
+    rows = recorder.measure(model, texts, baseline=baseline, heartbeat=True)
     tokens = 0
     try:
         with closing(rows):

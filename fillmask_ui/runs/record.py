@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 from fillmask_ui.errors import DataError, FillmaskError, opening
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, RunningSummary, evaluate
 from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION
-from fillmask_ui.evaluation.measure import Masks
 from fillmask_ui.files import writing
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
@@ -55,7 +54,6 @@ class Recorder(AbstractContextManager["Recorder"]):
         examples: Iterable[Example | str],
         *,
         baseline: MaskedLM | None = None,
-        masks: Masks | None = None,
         heartbeat: bool = False,
     ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
         """Measure the missing texts, as `evaluate`; each row is on disk before it is yielded.
@@ -64,6 +62,11 @@ class Recorder(AbstractContextManager["Recorder"]):
         texts are not those of the run, or the disk is full.
         """
         self.check_models(model, baseline)
+        masks = None
+        if self.info.config.mask_stream == "collator":
+            from fillmask_ui.runs.collator_masks import CollatorMasks
+
+            masks = CollatorMasks(model.vocabulary, self.info.config)
         report = examples.report if isinstance(examples, Texts) else None
         self.know_available(report.available if report else None)
         rows = evaluate(
