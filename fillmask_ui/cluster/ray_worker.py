@@ -21,7 +21,7 @@ import ray
 from fillmask_ui.cluster.ray_machines import Placed, load_placed
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig, Heartbeat, RunningSummary, evaluate
-from fillmask_ui.evaluation.measure import BLOCK_TEXTS, windows_of
+from fillmask_ui.evaluation.measure import BLOCK_TEXTS
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, SkippedText
 from fillmask_ui.runs.record import other_text
@@ -175,15 +175,14 @@ class Worker:
         model, baseline = self._models
         task, examples = self._cells[unit.cell], [Example(*each) for each in unit.texts]
         checksums = {example.id: checksum(example.content) for example in examples}
-        done = {*unit.done}
-        if task.parts > 1:  # other units of the block measure the other windows
-            windows = windows_of(model, examples, task.config, baseline)
-            for number, ids in enumerate(windows):
-                done.update(ids if number % task.parts != unit.part else ())
         size = model.signature.vocabulary_size
         running = RunningSummary(config=task.config, vocabulary_size=size)
         lines, tokens = [], 0
-        for row in evaluate(model, examples, task.config, baseline=baseline, done=done):
+        share = (unit.part, task.parts)  # other units of the block measure the other windows
+        rows = evaluate(
+            model, examples, task.config, baseline=baseline, done=unit.done, share=share
+        )
+        for row in rows:
             if isinstance(row, Heartbeat):
                 continue
             running.add(row)

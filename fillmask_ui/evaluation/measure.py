@@ -68,6 +68,7 @@ def evaluate(
     baseline: MaskedLM | None = None,
     masks: Masks | None = None,
     done: Collection[int] = (),
+    share: tuple[int, int] = (0, 1),
     heartbeat: bool = False,
 ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
     """Measure a model, and a second one on identical masks, text by text.
@@ -84,6 +85,7 @@ def evaluate(
             difference of the logits, else its own row, where both hide the same text.
         masks: where hidden tokens come from; needed for the mask stream `collator`.
         done: ids that a stopped run already has, which are not measured again.
+        share: (k, n) for every n-th window of texts alone, from the k-th on.
         heartbeat: also yield a `Heartbeat` after each batch; a text may take many.
 
     Yields:
@@ -110,7 +112,8 @@ def evaluate(
     cut = _windows(lanes, texts, config)
     waiting: dict[tuple[int, int], EvaluatedText] = {}  # by id and lane
     tokens = 0
-    with closing(in_order(_Step.perform, _steps(cut, scorers, known), workers)) as performed:
+    steps = _steps(itertools.islice(enumerate(cut), share[0], None, share[1]), scorers, known)
+    with closing(in_order(_Step.perform, steps, workers)) as performed:
         for step, scores in performed:
             if isinstance(step.what, SkippedText):
                 yield step.what
@@ -133,18 +136,6 @@ def _joined(rows: Sequence[EvaluatedText], metric: Metric) -> EvaluatedText:
         for start in range(0, len(rows), parts)
     ]
     return replace(found[0], other=found[1]) if len(found) > 1 else found[0]
-
-
-def windows_of(
-    model: MaskedLM,
-    examples: Iterable[Example | str],
-    config: EvaluationConfig,
-    baseline: MaskedLM | None = None,
-) -> Iterator[tuple[int, ...]]:
-    """The ids of the texts, skipped ones too, of each window of `evaluate`."""
-    config = check_models(model, baseline, config)
-    for window in _windows(_lanes(model, baseline, config), examples, config):
-        yield tuple(item.id if isinstance(item, SkippedText) else item[0].row.id for item in window)
 
 
 def _numbered(
@@ -198,10 +189,7 @@ class _Lane:
 
 
 def _lanes(
-    model: MaskedLM,
-    baseline: MaskedLM | None,
-    config: EvaluationConfig,
-    masks: Masks | None = None,
+    model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig, masks: Masks | None
 ) -> list[_Lane]:
     """For each part one for both models if they have the same tokenizer, else one each."""
     parts = config.metric.parts
@@ -245,11 +233,11 @@ def _windows(
 
 
 def _steps(
-    cut: Iterable[list[_Item]], scorers: Sequence[Scorer], done: frozenset[int]
+    cut: Iterable[tuple[int, list[_Item]]], scorers: Sequence[Scorer], done: frozenset[int]
 ) -> Iterator[_Step]:
-    """Window by window: texts left out, then the batches, those of the second lane first."""
+    """Of numbered windows: texts left out, then the batches, those of the second lane first."""
     before = 0
-    for number, window in enumerate(cut):
+    for number, window in cut:
         ready = []
         for item in window:
             if not isinstance(item, SkippedText):

@@ -111,7 +111,7 @@ def test_resume_forms_the_same_batches(config):
 
 @pytest.mark.parametrize("config", ALL_CONFIGS[:4], ids=lambda config: config.signature)
 def test_blocks_measured_apart_give_the_digits_of_all_together(config, monkeypatch):
-    """Also where a block is more work than one window, and in any order."""
+    """Also where a block is more work than one window, in any order, and in shares."""
     monkeypatch.setattr(measure, "BLOCK_TEXTS", 7)
     monkeypatch.setattr(measure, "_WINDOW_TOKENS", 100)
     config = replace(config, batch_tokens=64)
@@ -121,7 +121,8 @@ def test_blocks_measured_apart_give_the_digits_of_all_together(config, monkeypat
     calls = sorted(model.calls)
     model.calls.clear()
     blocks = [examples[start : start + 7] for start in range(0, len(examples), 7)]
-    apart = [row for block in reversed(blocks) for row in evaluate(model, block, config)]
+    shares = [(block, (part, 2)) for block in reversed(blocks) for part in range(2)]
+    apart = [row for block, share in shares for row in evaluate(model, block, config, share=share)]
     assert sorted(model.calls) == calls  # the same batches, so the same rounding
     assert len(apart) == len(full) == len(examples)
     for row in apart:
