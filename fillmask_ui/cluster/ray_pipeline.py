@@ -87,7 +87,6 @@ class OpenCell:
         if len(self.delivered) == units:
             self.recorder.check_found(self.news.found)
             self.recorder.note(self.news.report.notes)
-            self.news.report.check(self.task.source.where or self.task.source.kind)
             self.closing.close()
             self.recorder.close()
         return _rows_of(unit.lines) if unit.lines else ()

@@ -177,7 +177,7 @@ class _ScoredDecoding(Decoding):
 
     def scores(self, perplexity: float) -> UnmaskedScores:
         """What the steps said, with the pseudo-perplexity of the finished text."""
-        token, columns = self._vocabulary.token, self.columns
+        token, columns = self.vocabulary.token, self.columns
         return UnmaskedScores(
             **columns,
             top_tokens=tuple(map(token, columns["top_ids"].tolist())),
