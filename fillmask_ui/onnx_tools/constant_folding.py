@@ -83,6 +83,8 @@ class Constants:
             return first
         if node.op_type == "Cast":
             return Kind(attributes["to"], first.dims)
+        if node.op_type == "Mul" and inputs[1]:  # by the scales of columns
+            return first if inputs[1].dims == first.dims[-1:] else None
         if node.op_type == "Transpose":
             order = attributes.get("perm") or range(len(first.dims))[::-1]
             return Kind(first.type, tuple(first.dims[axis] for axis in order))

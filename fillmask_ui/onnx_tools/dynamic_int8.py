@@ -65,6 +65,14 @@ def quiet_tools() -> Iterator[None]:
         root.removeHandler(silent)
 
 
+def quantized(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """A float matrix as int8, -127 to 127, and its float32 scales, one for all along the axis."""
+    largest = np.abs(matrix).max(axis=axis, keepdims=True)
+    scale = np.where(largest > 0, largest / 127, 1.0).astype(np.float32)
+    values = np.clip(np.rint(matrix / scale), -127, 127).astype(np.int8)
+    return values, scale.ravel()
+
+
 def _quantize_ties(model: ModelProto, exclude: Collection[str]) -> None:
     """Store embeddings that are the transposed matrix of a product in int8, in place."""
     graph = model.graph
@@ -79,10 +87,7 @@ def _quantize_ties(model: ModelProto, exclude: Collection[str]) -> None:
     stored = {own.name: own for own in graph.initializer if own.name in tables.values()}
     added: list[TensorProto] = []
     for name, tensor in stored.items():
-        rows = to_array(tensor)
-        largest = np.abs(rows).max(axis=1)
-        scale = np.where(largest > 0, largest / 127, 1.0).astype(np.float32)
-        values = np.clip(np.rint(rows / scale[:, None]), -127, 127).astype(np.int8)
+        values, scale = quantized(to_array(tensor), 1)
         added += [
             from_array(values, f"{name}_quantized"),
             from_array(scale, f"{name}_scale"),

@@ -33,7 +33,7 @@ class _LogitsOnly(torch.nn.Module):
         arguments = dict(zip(self.names, inputs, strict=True))
         if self.broadcast_mask:
             visible = arguments["attention_mask"][:, None, None, :].to(torch.float32)
-            arguments["attention_mask"] = (1.0 - visible) * -1e9  # [B, 1, 1, T]
+            arguments["attention_mask"] = (1.0 - visible) * -1e4  # [B, 1, 1, T]; fits float16
         return self.model(**arguments).logits
 
 

@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 from onnx.numpy_helper import from_array, to_array
 
 from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
 from fillmask_ui.files import writing
 from fillmask_ui.onnx_tools.constant_folding import copied, replace_nodes
-from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8, quiet_tools
+from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8, quantized, quiet_tools
 from fillmask_ui.onnx_tools.float32_graph import split_ties, turned_constants
 from fillmask_ui.onnx_tools.graph_parts import find_parts, nodes_of
 
@@ -91,15 +91,45 @@ def find_scheme(name: str) -> Scheme:
 
 def _shipped(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
     # The last product of a feed-forward part, which has more rows than columns: on the embedded
-    # model they cost the most loss for each byte that int8 saves.
+    # model rounding the activations that enter it costs the most loss, and its weights none.
     outputs = [
         part
         for part in find_parts(model)
         if part.kind == "product" and part.layer is not None and part.shape[0] > part.shape[1]
     ]
-    result = dynamic_int8(model, exclude=nodes_of(model, outputs).union(exclude))
+    kept = nodes_of(model, outputs)
+    result = dynamic_int8(model, exclude=kept.union(exclude))
+    _store_in_int8(result, kept.difference(exclude))
     _store_in_half(result, exclude)
     onnx.save(result, path)
+
+
+def _store_in_int8(model: ModelProto, products: Collection[str]) -> None:
+    """Store the matrices that only these products read in int8, behind a Cast and a Mul.
+
+    There is one scale a column. ONNX Runtime computes the float32 matrix when it opens the graph.
+    """
+    graph = model.graph
+    others = {name for node in graph.node if node.name not in products for name in node.input}
+    read = {
+        node.input[1]
+        for node in graph.node
+        if node.op_type == "MatMul" and node.name in products and node.input[1] not in others
+    }
+    matrices = {tensor.name: tensor for tensor in graph.initializer if tensor.name in read}
+    nodes: list[NodeProto] = []
+    added: list[TensorProto] = []
+    for name, tensor in matrices.items():
+        values, scale = quantized(to_array(tensor), 0)
+        stored, floats = f"{name}_quantized", f"{name}_quantized.float32"
+        added += [from_array(values, stored), from_array(scale, f"{name}_scale")]
+        nodes += [
+            helper.make_node("Cast", [stored], [floats], to=TensorProto.FLOAT),
+            helper.make_node("Mul", [floats, f"{name}_scale"], [f"{name}_DQ"]),
+        ]
+    for node in graph.node:
+        node.input[:] = [f"{name}_DQ" if name in matrices else name for name in node.input]
+    replace_nodes(graph, [*nodes, *graph.node], added)
 
 
 def _store_in_half(model: ModelProto, exclude: Collection[str]) -> None:
@@ -211,8 +241,8 @@ DEFAULT_SCHEME = "int8"  # the recipe of `embedded:int8`
 SCHEMES: dict[str, Scheme] = {
     "int8": Scheme(
         "int8",
-        "Weights in 8 bits with one scale a column, activations scaled text by text; the output "
-        "of each feed-forward part stays in float16.",
+        "Weights in 8 bits with one scale a column, activations scaled text by text; those that "
+        "enter the last product of a feed-forward part stay in float32.",
         "model_int8.onnx",
         _shipped,
         {
@@ -220,7 +250,8 @@ SCHEMES: dict[str, Scheme] = {
             "weights": "QInt8 per channel",
             "activations": "QUInt8",
             "tied embeddings": "QInt8, one scale a row",
-            "in float16": "outputs of feed-forward parts, other embeddings",
+            "weights alone": "last products of feed-forward parts",
+            "in float16": "other embeddings",
         },
     ),
     "int8-channel": Scheme(
