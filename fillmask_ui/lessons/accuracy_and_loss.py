@@ -1,8 +1,5 @@
 """What the loss sees that accuracy does not: two small predictions, one model at many temperatures.
 
-A temperature divides the logits before the softmax. It moves no token past another, so the best
-guesses stay; how much probability they get, and with it the loss, does not.
-
 Axes: G temperatures, M hidden tokens of all texts, V vocabulary.
 """
 

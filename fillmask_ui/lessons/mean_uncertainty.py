@@ -10,9 +10,9 @@ from typing import TypeVar
 import numpy as np
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
+from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, Summary, evaluate, summarize
 from fillmask_ui.evaluation.metrics.metric import exp
-from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigures
+from fillmask_ui.evaluation.summary import GroupFigures, ModelFigures
 from fillmask_ui.intervals import Interval, ratio_interval
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example
@@ -161,9 +161,7 @@ def _interval(x: np.ndarray, n: np.ndarray) -> Interval:
 class PairedModels:
     """What is known of the difference of two models, with and without identical masks."""
 
-    own: ModelFigures  # of the first model
-    base: ModelFigures  # of the second
-    comparison: Comparison  # of the first against the second, text by text
+    summary: Summary  # of the first against the second, text by text
     separate: Interval  # of the difference, as if each model had been measured by itself
     times_narrower: float  # width of this interval over that of the paired one
 
@@ -190,7 +188,7 @@ def compare_paired(
     separate = Interval(first - other - below, first - other + above, own.interval.method)
     width = paired.high - paired.low
     narrower = (separate.high - separate.low) / width if width else math.inf
-    return PairedModels(own, base, comparison, separate, narrower)
+    return PairedModels(summary, separate, narrower)
 
 
 # ---- A published comparison

@@ -1,8 +1,7 @@
 """The Learn tab: the chapters of the course, each a row of steps.
 
-The texts are Gradio's Markdown, whose KaTeX sets the formulas; figures are forms of the page's own
-that ask Python for what they show. The chapter and step that are open lie in the browser
-(`learn.js`). A chapter is a tab of its own, so that it is made when it is first opened.
+Which chapter and step are open lies in the browser (`learn.js`). A chapter is a tab of its own, so
+that it is made when it is first opened.
 """
 
 from functools import partial

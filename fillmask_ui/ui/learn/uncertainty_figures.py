@@ -13,6 +13,7 @@ from fillmask_ui.lessons import mean_uncertainty as uncertainty
 from fillmask_ui.lessons.mean_uncertainty import SEEDS
 from fillmask_ui.models import available_models
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.show.figures import models_of
 from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.figure import Asked, Control, Result, control, figure
@@ -203,6 +204,10 @@ def _show_paired_difference(asked: Asked) -> Any:
         second = accuracy.Tempered(second, _TEMPERATURE)
     measure = partial(uncertainty.compare_paired, second, asked.model)
     pair = _measured(asked, ("paired", reference), _PAIRED_TEXTS, measure)
-    figures = {asked.model.signature.name: pair.base, name: pair.own}
-    change = interval_text(pair.comparison.interval, signed_percent)
-    return {"pairing": pair, "figures": figures, "change": change}
+    summary, names = pair.summary, (asked.model.signature.name, name)
+    return {
+        "pairing": pair,
+        "comparison": summary.comparison,
+        "figures": dict(zip(names, models_of(summary), strict=True)),
+        "change": interval_text(summary.comparison and summary.comparison.interval, signed_percent),
+    }
