@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 from fillmask_ui.show.numbers import cell_text, interval_text, signed_percent
 from fillmask_ui.show.table import Column, Table
@@ -40,8 +39,7 @@ class Shown:
     note: int | None = None  # number of its note, from 1
     heat: float | None = None  # from -1, better, to 1, worse; None for a cell without colour
 
-    @property
-    def text(self) -> str:
+    def __str__(self) -> str:
         """All of it, a line each."""
         said = (self.figure, self.interval, self.change, self.change_interval, self.verdict)
         note = f"note {self.note}" if self.note else ""
@@ -56,8 +54,7 @@ class Head:
     seed: str  # `seed 42` or `mean of 2 seeds`; blank for a metric without
     over_seeds: bool = False
 
-    @property
-    def text(self) -> str:
+    def __str__(self) -> str:
         return f"{self.model}\n{self.seed}".strip()
 
 
@@ -68,8 +65,7 @@ def notes(table: SweepTable) -> tuple[str, ...]:
 
 def sections(table: SweepTable) -> tuple[Table, ...]:
     """A table per metric: rows begin with a `Head`, `Shown` of each data set follow."""
-    text = attrgetter("text")
-    names = [Column(own.label, text, right=True, is_name=True) for own in table.sweep.texts]
+    names = [Column(own.label, right=True, is_name=True) for own in table.sweep.texts]
     found = []
     for metric in table.sweep.metrics:
         own = metric.value.metric
@@ -79,7 +75,7 @@ def sections(table: SweepTable) -> tuple[Table, ...]:
         unit = f" ({own.unit})" if own.unit else ""
         title = metric.label if metric.label == own.name else f"{metric.label}: {key}"
         rows = _rows(table, entries, spreads)
-        found.append(Table.of((Column("model", text), *names), rows, f"{title}{unit}"))
+        found.append(Table.of(("model", *names), rows, f"{title}{unit}"))
     return tuple(found)
 
 
@@ -88,8 +84,8 @@ def by_data(section: Table) -> Iterator[Table]:
     first, *names = section.columns
     for place, name in enumerate(names, start=1):
         rows = ((row[0], row[place]) for row in section.rows)
-        figure = Column("figure", name.form, right=True)
-        yield Table.of((first, figure), rows, f"{section.title}, {name.heading}")
+        columns = first, Column("figure", right=True)
+        yield Table.of(columns, rows, f"{section.title}, {name.heading}")
 
 
 def _rows(
