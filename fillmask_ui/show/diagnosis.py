@@ -16,8 +16,6 @@ from fillmask_ui.show.table import Column, Table
 if TYPE_CHECKING:  # it loads ONNX Runtime
     from fillmask_ui.quantizing.file_check import Check, Row
 
-MOST_ROWS = 15
-
 
 def snr_text(snr_db: float | None) -> str:
     """A signal-to-noise ratio.
@@ -42,7 +40,7 @@ def bytes_text(size: int) -> str:
     return f"{size} B"
 
 
-def worst_parts(diagnosis: Diagnosis, most: int = MOST_ROWS) -> Table:
+def worst_parts(diagnosis: Diagnosis, most: int = 15) -> Table:
     """The parts that hurt first; those with equal numbers last."""
     parts = [part for part in diagnosis.parts if math.isfinite(part.weight_snr_db)]
     kept = (parts or list(diagnosis.parts))[:most]

@@ -14,8 +14,6 @@ from fillmask_ui.show.charts import chart_library, charts
 from fillmask_ui.show.figures import comparison_table, figures_table
 from fillmask_ui.show.render import render
 
-SHOWN_TOKENS = 40
-
 
 def write_report(run: Run, target: Path, other: Run | None = None) -> None:
     """Write the page of a run, done or not, or of two runs compared.
@@ -44,6 +42,5 @@ def write_report(run: Run, target: Path, other: Run | None = None) -> None:
         charts=charts(summary, names=names),
         choices={**parts, "config": info.config.to_dict()},
         library=chart_library(),
-        shown_tokens=SHOWN_TOKENS,
     )
     write_text(page, target)

@@ -198,20 +198,12 @@ def story_text(summary: Summary, label: str, *, final: bool = True) -> str:
         )
     if not math.isfinite(mean):
         return f"{on} {label} gave one of {hidden} no chance at all: its mean loss is infinite."
+    perplexity = exp(mean)
+    words = f"{perplexity:,.{1 if perplexity < 10 else 0}f} equal words"
     return (
         f"{on} {label} gave {hidden} {percent(exp(-mean))} on average (the geometric mean): a loss "
-        f"of {mean:.2f} nats, as unsure as among {among(mean)}."
+        f"of {mean:.2f} nats, as unsure as among {words}."
     )
-
-
-def among(nats: float) -> str:
-    """The perplexity of a loss, as a number of equally probable words.
-
-    >>> among(2.1), among(5), among(0)
-    ('8.2 equal words', '148 equal words', '1.0 equal words')
-    """
-    count = exp(nats)
-    return f"{count:,.1f} equal words" if count < 10 else f"{count:,.0f} equal words"
 
 
 def _size(difference: float) -> str:
