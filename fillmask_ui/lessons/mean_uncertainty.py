@@ -34,11 +34,6 @@ def counted(each: Iterable[One], on_one: Told) -> Iterator[One]:
         on_one(done)
 
 
-def shortest(texts: Sequence[Example], count: int) -> list[Example]:
-    """The texts with the fewest characters."""
-    return sorted(texts, key=lambda text: (len(text.text), text.id))[:count]
-
-
 # ---- Draws of masks
 
 
