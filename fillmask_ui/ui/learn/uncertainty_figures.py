@@ -204,10 +204,10 @@ def _show_paired_difference(asked: Asked) -> Any:
         second = accuracy.Tempered(second, _TEMPERATURE)
     measure = partial(uncertainty.compare_paired, second, asked.model)
     pair = _measured(asked, ("paired", reference), _PAIRED_TEXTS, measure)
-    summary, names = pair.summary, (asked.model.signature.name, name)
+    names, comparison = (asked.model.signature.name, name), pair.summary.comparison
     return {
         "pairing": pair,
-        "comparison": summary.comparison,
-        "figures": dict(zip(names, models_of(summary), strict=True)),
-        "change": interval_text(summary.comparison and summary.comparison.interval, signed_percent),
+        "comparison": comparison,
+        "figures": dict(zip(names, models_of(pair.summary), strict=True)),
+        "change": interval_text(comparison.interval if comparison else None, signed_percent),
     }
