@@ -276,23 +276,23 @@ def compare(
             f"give a top-k from 1 to {MAX_TOP_K}"
         )
     masks: list[Contrast] = []
-    found: tuple[list[MaskFilling], list[MaskFilling]] = [], []
+    found: list[tuple[MaskFilling, MaskFilling]] = []
     work = 0  # tokens read for listed words that are several tokens of the other model
     pairs = zip(*(_distributions(prompt, top_k) for prompt in prompts), strict=True)
     for number, (one, two) in enumerate(pairs):
         asked = _asked(one, two)
         words = _listed((one, two), prompts, number, alike) | asked
-        for own, side in ((one, 0), (two, 1)):
+        for side, own in enumerate((one, two)):
             new = [TokenizedWord("", pair[side] or ()) for pair in words if pair not in asked]
             work += tokens_read(own.ids, new)
-            found[side].append(own.mask)
         check_work(work, most_work)
+        found.append((one.mask, two.mask))
         masks.append(contrast(one, two, words, asked, alike=alike))
     fillings = []
-    for prompt, own_masks in zip(prompts, found, strict=True):
+    for prompt, own_masks in zip(prompts, zip(*found, strict=True), strict=True):
         with _named(prompt.model):
             best = best_joint(prompt, joint, beam_width)
-        fillings.append(Filling(prompt.encoding, prompt.model.signature, tuple(own_masks), best))
+        fillings.append(Filling(prompt.encoding, prompt.model.signature, own_masks, best))
     together = _compared_joint(prompts, fillings, alike)
     notes = () if alike else (BY_WORD,)
     return Comparison(fillings[0], fillings[1], tuple(masks), together, not alike, notes)
@@ -339,13 +339,17 @@ def _listed(
     for side, distribution in enumerate(both):
         for own in distribution.mask.candidates:
             ids: Ids = (own.token_id,)
-            other = ids if alike else _under(prompts, side, mask, own.token_id)
+            other = _under(prompts, side, mask, own.token_id, alike)
             words.setdefault((other, ids) if side else (ids, other), own.word)
     return words
 
 
-def _under(prompts: Sequence[Prompt], side: int, mask: int, token_id: int) -> Ids | None:
+def _under(
+    prompts: Sequence[Prompt], side: int, mask: int, token_id: int, alike: bool
+) -> Ids | None:
     """The other model's tokens for a token of one `side`; None if it is not a word by itself."""
+    if alike:
+        return (token_id,)
     vocabulary = prompts[side].model.vocabulary
     word = vocabulary.word(token_id)
     own, other = (_tokens(prompts[number], mask, word) for number in (side, 1 - side))
@@ -371,11 +375,9 @@ def _compared_joint(
         for joint in filling.joint:
             ids = tuple(part.token_id for part in joint.parts)
             known[side][ids] = joint.nll_nats
-            other: Ids | None = ids
-            if not alike:
-                words = [_under(prompts, side, mask, own) for mask, own in enumerate(ids)]
-                single = tuple(word[0] for word in words if word and len(word) == 1)
-                other = single if len(single) == len(words) else None
+            words = [_under(prompts, side, mask, own, alike) for mask, own in enumerate(ids)]
+            single = tuple(word[0] for word in words if word and len(word) == 1)
+            other = single if len(single) == len(words) else None
             texts.setdefault((other, ids) if side else (ids, other), joint.text)
 
     def nll_nats(side: int, ids: Ids | None) -> float | None:

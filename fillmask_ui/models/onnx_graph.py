@@ -125,7 +125,7 @@ def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
     """
     with opening("ONNX", path):
         model = onnx.load(str(path), load_external_data=False)
-        locations = _locations(model)  # refuses offsets that are no numbers
+        locations = {own.location for own in _outside(model)}  # refuses offsets that are no numbers
     homes = find_homes(path, root, locations, name)
     tensors = {
         location: read_header(home)
@@ -145,11 +145,8 @@ def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
 def external_locations(path: Path) -> set[str]:
     """Where an ONNX file says that its weights lie, relative to its own folder."""
     with opening("ONNX", path):
-        return _locations(onnx.load(str(path), load_external_data=False))
-
-
-def _locations(model: ModelProto) -> set[str]:
-    return {own.location for own in _outside(model)}
+        model = onnx.load(str(path), load_external_data=False)
+        return {own.location for own in _outside(model)}
 
 
 def _pieces(model: ModelProto, homes: Mapping[str, Path]) -> set[tuple[str, int, int]]:

@@ -54,6 +54,13 @@ class SourceReport:
         named: dict[str, Any] = dict(zip(("text", "worse"), texts, strict=False))
         return replace(example, **named)
 
+    def check(self, where: str) -> None:
+        """A `DataError` if data read to its end holds no text."""
+        if not self.given:
+            raise DataError(f"{where} is empty: it has no texts; give data with at least one")
+        if self.blank == self.given:
+            raise DataError(f"{where}: all {self.given:,} texts that were read are blank")
+
 
 @final
 class Texts(ExitStack, Iterator[Example]):
@@ -75,13 +82,10 @@ class Texts(ExitStack, Iterator[Example]):
     def _counted(self, examples: Iterator[Example]) -> Generator[Example]:
         for example in examples:
             yield self.report.counted(example)
-        report, where = self.report, self.source.where or self.source.kind
+        report = self.report
         if report.samples is None or report.given < report.samples:
             report.available = report.given
-        if not report.given:
-            raise DataError(f"{where} is empty: it has no texts; give data with at least one")
-        if report.blank == report.given:
-            raise DataError(f"{where}: all {report.given:,} texts that were read are blank")
+        report.check(self.source.where or self.source.kind)
 
     def __next__(self) -> Example:
         return next(self._examples)
