@@ -19,7 +19,7 @@ import numpy as np
 
 from fillmask_ui import __version__
 from fillmask_ui.bench.timing import Timing, timed
-from fillmask_ui.models.runtime_model import cores
+from fillmask_ui.models.model_choice import cores
 
 # Rows, inner size and columns, as of the feed-forward layers of small and base models.
 SHAPES = ((512, 384, 1536), (512, 768, 3072), (1024, 1024, 4096))

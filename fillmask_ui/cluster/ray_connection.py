@@ -17,7 +17,7 @@ from typing import Any
 import ray
 
 from fillmask_ui.errors import DataError, OptionError, first_line
-from fillmask_ui.models.runtime_model import cores
+from fillmask_ui.models.model_choice import cores
 
 # Texts under way and finished rows, on this machine alone; a few hundred blocks.
 _LOCAL_STORE_BYTES = 512 * 2**20

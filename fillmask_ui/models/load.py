@@ -10,8 +10,9 @@ import fillmask_ui.models.model_files as layout
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback, silent
-from fillmask_ui.models.model_choice import ModelChoice, parse_reference
+from fillmask_ui.models.model_choice import ModelChoice, check_threads, parse_reference
 from fillmask_ui.models.runtimes import HOLDERS, LIVE_MODEL, RUNTIMES, WEIGHTS, imported, kinds_of
+from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
 from fillmask_ui.protocol import MaskedLM
 
 
@@ -73,9 +74,6 @@ def load_model(
 
 def _load_live(given: Any, tokenizer: Any, choice: ModelChoice, report: ProgressCallback) -> Any:
     """A model in memory, or what holds one; errors as of `load_model`."""
-    from fillmask_ui.models.runtime_model import check_threads
-    from fillmask_ui.models.vocabulary import load_vocabulary
-
     if unfit := set(choice.given()).difference({"threads", "tokenizer"}):
         said = "for models that are read from files; one in memory is used as it is"
         raise OptionError(f"{', '.join(sorted(unfit))}: {said}")
@@ -121,8 +119,6 @@ def load_choice(
     `on_progress` is called before each step and often while files are fetched, from one thread at a
     time. `open_as` stands in place of the class of the runtime.
     """
-    from fillmask_ui.models.runtime_model import check_threads  # loads numpy, --help does without
-
     check_threads(choice.threads)
     report = on_progress or silent
     parsed = parse_reference(choice.reference)
@@ -144,9 +140,6 @@ def load_choice(
     files = replace(files, tokenizer=folder)
     config = layout.read_config(files.folder, files.weights[0].parent, folder)
     config.refuse_other_tasks(name)
-
-    from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
-
     reading = partial(load_vocabulary, folder, name)
     if parsed.kind == "embedded":
         reading = partial(load_own_vocabulary, folder)

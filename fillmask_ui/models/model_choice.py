@@ -1,5 +1,6 @@
 """Which model to load: a reference and options, the same on the page, in shells and in run.json."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -77,6 +78,22 @@ class ModelChoice:
         """The options that differ from their defaults, without the reference."""
         plain = asdict(ModelChoice(self.reference))
         return {name: value for name, value in asdict(self).items() if value != plain[name]}
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check_threads(threads: int | None) -> None:
+    """An OptionError for more threads than this machine can use; stored runs may name any."""
+    most = max(64, 4 * cores())
+    if threads is not None and not 1 <= threads <= most:
+        raise OptionError(
+            f"threads must be from 1 to {most} on this machine of {cores()} cores; it was {threads}"
+        )
 
 
 # Options implied by the part of a reference behind `embedded:`, or by the name of a file.

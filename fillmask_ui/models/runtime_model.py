@@ -4,7 +4,6 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
 
 import importlib
-import os
 import platform
 import re
 from abc import ABC, abstractmethod
@@ -12,21 +11,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fillmask_ui import __version__
 from fillmask_ui.batching import MOST_CALLS, PaddedBatch, pad, sharing
-from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
-from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.errors import ModelError, ModelOutputError
+from fillmask_ui.models.model_choice import ModelChoice, cores
 from fillmask_ui.models.model_files import ModelConfig, ModelFiles
+from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import PairLogits, Vocabulary
 from fillmask_ui.records import ModelSignature
-
-if TYPE_CHECKING:
-    from fillmask_ui.models.vocabulary import TokenizerVocabulary
 
 # Most bytes of logits of all positions [B, T, V], over all concurrent calls.
 _RUN_BYTES = 256 << 20
@@ -59,7 +56,7 @@ class RuntimeModel(ABC):
     def __init__(
         self,
         files: ModelFiles,
-        read_vocabulary: Callable[[], "TokenizerVocabulary"],
+        read_vocabulary: Callable[[], TokenizerVocabulary],
         config: ModelConfig,
         choice: ModelChoice,
     ) -> None:
@@ -220,22 +217,6 @@ def used_lengths(attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray)
     lengths = attention_mask.shape[1] - np.argmax(attention_mask[:, ::-1], axis=1)
     np.maximum.at(lengths, rows, cols + 1)
     return lengths
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def check_threads(threads: int | None) -> None:
-    """An OptionError for more threads than this machine can use; stored runs may name any."""
-    most = max(64, 4 * cores())
-    if threads is not None and not 1 <= threads <= most:
-        raise OptionError(
-            f"threads must be from 1 to {most} on this machine of {cores()} cores; it was {threads}"
-        )
 
 
 @cache

@@ -23,8 +23,8 @@ import transformers
 from fillmask_ui.errors import OptionError
 from fillmask_ui.files import write_text
 from fillmask_ui.models.loading_progress import quiet_transformers
+from fillmask_ui.models.model_choice import check_threads
 from fillmask_ui.models.model_files import ModelConfig, names_in, read_config
-from fillmask_ui.models.runtime_model import check_threads
 from fillmask_ui.models.runtimes import RUNTIMES
 from fillmask_ui.schema import from_json
 from fillmask_ui.training import torch_weights

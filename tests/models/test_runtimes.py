@@ -10,7 +10,8 @@ from tiny_models import batch_of
 from fillmask_ui import EvaluationConfig, evaluate, fill, summarize
 from fillmask_ui.batching import in_order
 from fillmask_ui.models import load_model
-from fillmask_ui.models.runtime_model import RuntimeModel, cores
+from fillmask_ui.models.model_choice import cores
+from fillmask_ui.models.runtime_model import RuntimeModel
 from fillmask_ui.models.runtimes import RUNTIMES, Runtime
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 
