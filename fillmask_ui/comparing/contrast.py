@@ -132,6 +132,10 @@ class Contrast(Displayed):
     candidates: tuple[ContrastedWord, ...]
 
 
+def _larger(own: ContrastedWord) -> float:
+    return max(p or 0.0 for p in own.probabilities)
+
+
 def contrast(
     one: Distribution,
     two: Distribution,
@@ -139,7 +143,7 @@ def contrast(
     asked: Collection[Pair] = (),
     *,
     alike: bool = True,
-    size: Callable[[ContrastedWord], float] = lambda own: max(p or 0.0 for p in own.probabilities),
+    size: Callable[[ContrastedWord], float] = _larger,
 ) -> Contrast:
     """Two distributions at some words, the largest `size` first; `alike` if of one tokenizer."""
     rows = [
