@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from fillmask_ui.files import visible
 
@@ -187,7 +187,15 @@ class JointFilling:
 
 
 class Displayed:
-    """A record that notebooks show, and that is a table and a chart as well."""
+    """A record that notebooks show, and that is JSON, a table and a chart as well."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values, but for numbers that JSON does not have."""
+        return dict(by_role(asdict(cast("Any", self))))
+
+    def to_json(self, indent: int | None = None) -> str:
+        """`to_dict` as JSON; an infinite NLL (an impossible token) becomes null."""
+        return json.dumps(finite(self.to_dict()), ensure_ascii=False, indent=indent)
 
     def to_pandas(self) -> Any:
         """The record as a `pandas.DataFrame`; numbers keep every digit."""
@@ -227,10 +235,6 @@ class Filling(Displayed):
                 for joint in self.joint
             ],
         }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """`to_dict` as JSON; an infinite NLL (an impossible token) becomes null."""
-        return json.dumps(finite(self.to_dict()), ensure_ascii=False, indent=indent)
 
 
 def finite(value: Any) -> Any:

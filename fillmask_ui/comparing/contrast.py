@@ -16,7 +16,6 @@ Source:
     Minimal pairs of templates for bias: Kurita et al. 2019, arXiv:1906.07337.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -41,7 +40,7 @@ from fillmask_ui.filling.candidates import (
 from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.filling.words import TokenizedWord, split_into_tokens, tokens_read
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, Displayed, Filling, MaskFilling, by_role, finite
+from fillmask_ui.records import Candidate, Displayed, Filling, MaskFilling, by_role
 
 BY_WORD = (
     "the models have different tokenizers, so they are compared word by word, and their "
@@ -234,13 +233,9 @@ class Comparison(Displayed):
             "candidate": self.second.to_dict(),
             "by_word": self.by_word,
             "notes": list(self.notes),
-            "masks": [by_role(asdict(mask)) for mask in self.masks],
+            "masks": [mask.to_dict() for mask in self.masks],
             "joint": [by_role(asdict(joint)) for joint in self.joint],
         }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """`to_dict` as JSON; infinite losses become null."""
-        return json.dumps(finite(self.to_dict()), ensure_ascii=False, indent=indent)
 
 
 def compare(

@@ -15,7 +15,6 @@ Source:
     https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -35,7 +34,7 @@ from fillmask_ui.filling.prompt import (
 )
 from fillmask_ui.filling.words import ROWS_PER_CALL, sole_token
 from fillmask_ui.protocol import LayerStates, MaskedLM
-from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature, finite
+from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature
 
 # Largest difference of a logit behind the last layer from the model's own, relative to the largest:
 # products in half precision are as far apart, a wrong layer is farther.
@@ -84,10 +83,6 @@ class LogitLens(Displayed):
             "signature": str(self.signature),
             "positions": positions,
         }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """`to_dict` as JSON; an infinite NLL (an impossible token) becomes null."""
-        return json.dumps(finite(self.to_dict()), ensure_ascii=False, indent=indent)
 
 
 def layers(
