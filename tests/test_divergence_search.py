@@ -71,7 +71,7 @@ def test_a_sentence_stands_for_the_word_that_changes_most(second):
     few = [look(FIRST, SECOND, Sentence(0, 0, text), words=3, seed=seed) for seed in range(8)]
     assert few[3] == look(FIRST, SECOND, Sentence(0, 0, text), words=3, seed=3)
     assert len({own.found.start for own in few}) > 1
-    assert looked.words == len(words)
+    assert len(looked.hidden) == len(words)
     assert (looked.found.flipped, looked.found.word) == (max(orders)[0], max(orders)[2])
     assert looked.found.kl_nats == pytest.approx(max(orders)[1])
 
@@ -85,7 +85,7 @@ def test_the_most_changed_come_first_and_the_best_so_far_after_each_sentence():
         assert search.looked + search.left_out == number
         assert (search.parted, search.flipped) == (len(so_far), sum(own.flipped for own in so_far))
     assert 0 < search.flipped < search.parted
-    assert search.words == sum(own.latest.words for own in searches)
+    assert search.words == sum(len(own.latest.hidden) for own in searches)
     same = last(OTHER, TableModel(seed=5, vocabulary=letter_vocabulary()), TEXTS)
     assert (same.parted, same.flipped, same.best) == (0, 0, ())
     assert json.loads(json.dumps(search.to_dict()))["best"][0]["masked"] == search.best[0].masked

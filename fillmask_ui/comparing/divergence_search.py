@@ -128,10 +128,6 @@ class Looked:
     left_out: str = ""  # why nothing was hidden
 
     @property
-    def words(self) -> int:
-        return len(self.hidden)
-
-    @property
     def found(self) -> Divergence | None:
         """Where the two differ most; None if they do not differ."""
         most = max(self.hidden, key=lambda own: own.order, default=None)
@@ -194,7 +190,7 @@ def divergent_sentences(
             parted += 1
             flipped += latest.found.flipped
         done, left_out = done + (not latest.left_out), left_out + bool(latest.left_out)
-        hidden += latest.words
+        hidden += len(latest.hidden)
         yield Search(latest, done, left_out, hidden, parted, flipped, tuple(best))
 
 
