@@ -251,11 +251,8 @@ def compare(
 ) -> Comparison:
     """What two models put at each mask of a text, side by side.
 
-    Arguments as of `fill`; each model sees its own mask token. `most_work` bounds both models
-    together, including listed words that are several tokens of the other model.
-
-    Raises:
-        FillmaskError: as of `fill`; the message names the model.
+    Arguments and errors as of `fill`; errors name the model. Each model sees its own mask token.
+    `most_work` bounds both together, including listed words that are several tokens of the other.
 
     >>> from fillmask_ui import load_model
     >>> model = load_model("embedded")

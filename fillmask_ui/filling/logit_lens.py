@@ -106,10 +106,7 @@ def layers(
         word: the true word at the masks, which is followed if it is one token.
         most_tokens: tokens looked at, from the left; all by default.
 
-    Raises:
-        TextError: if the text is blank, too long or lacks the `mask`.
-        OptionError: for a number out of range.
-        ModelError: if the model does not show its layers.
+    Errors are those of `fill`, or a `ModelError` if the model does not show its layers.
 
     >>> from fillmask_ui import load_model
     >>> found = layers(load_model("embedded"), "The capital of France is [MASK].", word="Paris")

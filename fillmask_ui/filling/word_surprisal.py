@@ -106,9 +106,7 @@ class SentenceSurprisal(Displayed):
 def surprisal(model: MaskedLM, text: str) -> SentenceSurprisal:
     """The surprisal of every word of a text; costs the square of its length.
 
-    Raises:
-        TextError: if the text is blank, has a mask or is too long.
-        ModelOutputError: if the model returns NaN.
+    Errors are those of `fill`, or a `TextError` for a text with a mask.
 
     >>> from fillmask_ui import load_model
     >>> found = surprisal(load_model("embedded"), "The cat sat on the moon.")

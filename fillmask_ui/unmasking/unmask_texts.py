@@ -53,12 +53,7 @@ def masked_prompt(
 
 
 def unmask(model: MaskedLM, text: str, config: UnmaskingConfig | None = None) -> Iterator[Step]:
-    """Fill the masks of a text step by step, by default the surest position first.
-
-    Raises:
-        TextError: if the text is blank, has no mask or is too long.
-        ModelOutputError: if the model returns NaN.
-    """
+    """Fill the masks of a text step by step, by default the surest first; errors as of `fill`."""
     decoding = _begun(model, text, config)
     while decoding.hidden:
         yield _step_together(model, [decoding])[0]

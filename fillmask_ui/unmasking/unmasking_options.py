@@ -15,10 +15,7 @@ LEAST_TEMPERATURE = 1e-6  # logits divided by less overflow
 
 @dataclass(frozen=True)
 class UnmaskingOptions:
-    """How a text is unmasked, whatever the seed.
-
-    Raises:
-        OptionError: for a value out of bounds, and for choices that exclude each other.
+    """How a text is unmasked, whatever the seed; choices that exclude each other are refused.
 
     >>> UnmaskingOptions(top_k=5, top_p=0.9)
     Traceback (most recent call last):
@@ -92,6 +89,6 @@ class UnmaskingOptions:
 
 @dataclass(frozen=True)
 class UnmaskingConfig(UnmaskingOptions):
-    """How a text is unmasked; errors as of `UnmaskingOptions`."""
+    """How a text is unmasked."""
 
     seed: int = option(42, "Of all that is drawn.", least=0)
