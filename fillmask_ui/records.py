@@ -187,10 +187,10 @@ class JointFilling:
 
 
 class Displayed:
-    """A record that notebooks show, and that is JSON, a table and a chart as well."""
+    """A record that notebooks show, and that is a table and a chart as well."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values, but for numbers that JSON does not have."""
+        """Plain JSON-ready values of a dataclass, but for numbers that JSON does not have."""
         return dict(by_role(asdict(cast("Any", self))))
 
     def to_json(self, indent: int | None = None) -> str:
