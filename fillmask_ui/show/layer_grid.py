@@ -25,17 +25,11 @@ class LayerCell(NamedTuple):
     @property
     def drawn(self) -> str:
         """The bars for the script of the page: name, share, number, whether it is the true word."""
-        return json.dumps(
-            [
-                (
-                    own.word,
-                    round(own.probability, 5),
-                    percent(own.probability),
-                    own.kind == "hidden",
-                )
-                for own in self.bars
-            ]
-        )
+        drawn = []
+        for own in self.bars:
+            share = own.probability
+            drawn.append((own.word, round(share, 5), percent(share), own.kind == "hidden"))
+        return json.dumps(drawn)
 
 
 class Depth(NamedTuple):
