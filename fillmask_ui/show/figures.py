@@ -106,7 +106,7 @@ def groups_table(
     what: str = "",
     figures: Sequence[Figure] = GROUP_FIGURES,
 ) -> Table:
-    """A row per group of the tokens of each record; `what` the groups of a `split` go by."""
+    """A row per group of the tokens of each record; the groups of a `split` go by `what`."""
     by_name = [{(group.name,): group for group in getattr(own, split)} for own in records]
     keys = [(name,) for name in group_names(records, split)]
     return records_table((what or SPLITS[split],), keys, by_name, figures, names)
