@@ -130,15 +130,9 @@ def means_by_count(rows: Sequence[EvaluatedText], order: int = 0) -> tuple[MeanO
     whole = _interval(x, n)
     found = []
     for count in [*(count for count in COUNTS if count < total), total]:
-        interval = _interval(x[:count], n[:count])
-        found.append(
-            MeanOfTexts(
-                count,
-                math.fsum(x[:count]) / n[:count].sum(),
-                interval,
-                (whole.high - whole.low) / 2 * math.sqrt(total / count),
-            )
-        )
+        mean = math.fsum(x[:count]) / n[:count].sum()
+        expected = (whole.high - whole.low) / 2 * math.sqrt(total / count)
+        found.append(MeanOfTexts(count, mean, _interval(x[:count], n[:count]), expected))
     return tuple(found)
 
 

@@ -68,21 +68,15 @@ def softmax_of(
     probabilities = np.exp(log_probs[0])
     with np.errstate(over="ignore"):  # too large a number is infinite
         weights = np.exp(changed[0])
+
+    def row(chosen: np.ndarray, token_id: int | None = None) -> SoftmaxRow:
+        shares = changed[0, chosen].max(), weights[chosen].sum(), probabilities[chosen].sum()
+        return SoftmaxRow(token_id, len(chosen), *map(float, shares))
+
+    rows = [row(np.array([own]), own) for own in shown]
     others = np.delete(np.arange(len(logits)), list(shown))
-    groups: list[tuple[int | None, np.ndarray]] = [(own, np.array([own])) for own in shown]
-    rows = tuple(
-        SoftmaxRow(
-            token_id,
-            len(chosen),
-            float(changed[0, chosen].max()),
-            float(weights[chosen].sum()),
-            float(probabilities[chosen].sum()),
-        )
-        for token_id, chosen in [*groups, (None, others)]
-        if len(chosen)
-    )
     return Softmax(
-        rows,
+        (*rows, row(others)) if len(others) else tuple(rows),
         float(weights.sum()),
         float(scoring.target_nll_nats(log_probs, np.array([target]))[0]),
         float(values.entropy_nats[0]),

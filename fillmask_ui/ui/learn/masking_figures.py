@@ -1,6 +1,7 @@
 """Figures of the chapters on what gets masked and on the sum of its losses."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import fillmask_ui.lessons.token_losses as ledger
@@ -42,12 +43,9 @@ def _name(vocabulary: Vocabulary, token_id: int, position: int) -> str:
 
 def _names(model: MaskedLM, text: MaskedText) -> list[tuple[str, str]]:
     """Each token of a text: original and shown."""
+    name = partial(_name, model.vocabulary)
     return [
-        (
-            _name(model.vocabulary, token.token_id, token.position),
-            _name(model.vocabulary, token.shown_id, token.position),
-        )
-        for token in text.tokens
+        (name(own.token_id, own.position), name(own.shown_id, own.position)) for own in text.tokens
     ]
 
 
