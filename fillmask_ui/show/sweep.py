@@ -144,11 +144,10 @@ def _heats(table: SweepTable, entries: Sequence[Entry]) -> dict[str, float]:
     """
     if table.sweep.baseline is not None:
         full = abs(table.sweep.limits.risk_below) or 1.0
-        changes = ((entry.cell.key, entry.change) for entry in entries)
         return {
-            key: max(-1.0, min(1.0, change / full))
-            for key, change in changes
-            if change is not None and not math.isnan(change)
+            own.cell.key: max(-1.0, min(1.0, own.change / full))
+            for own in entries
+            if own.change is not None and not math.isnan(own.change)
         }
     found: dict[str, float] = {}
     for texts in table.sweep.texts:

@@ -108,11 +108,8 @@ def _show_temperature(asked: Asked) -> Any:
 
 
 def _bar(row: SoftmaxRow, mask: _OneMask) -> Bar:
-    kind, note = "", ""
-    if row.token_id == mask.target:
-        kind, note = "hidden", "the hidden word"
-    elif row.token_id is None:
-        kind, note = "rest", f"{row.tokens:,} of them"
+    notes = {mask.target: ("hidden", "the hidden word"), None: ("rest", f"{row.tokens:,} of them")}
+    kind, note = notes.get(row.token_id, ("", ""))
     return Bar(mask.names[row.token_id], row.probability, kind, note=note)
 
 
