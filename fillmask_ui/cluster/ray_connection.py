@@ -6,7 +6,6 @@ import logging
 import os
 import subprocess
 import sys
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,8 +21,6 @@ from fillmask_ui.models.model_choice import cores
 # Texts under way and finished rows, on this machine alone; a few hundred blocks.
 _LOCAL_STORE_BYTES = 512 * 2**20
 _HEALTH_SECONDS = 15.0
-# A process has one connection.
-_CONNECTED = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class Cluster:
 @contextmanager
 def connect(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
     """Connect to a cluster or start one here; by default with a worker for each `threads` cores."""
-    if not _CONNECTED.acquire(blocking=False):
+    if ray.is_initialized():  # a process has one connection
         raise DataError(
             "another evaluation of this process runs on Ray: wait for its end, or stop it"
         )
@@ -57,7 +54,6 @@ def connect(address: str | None, workers: int | None, threads: int) -> Iterator[
         yield Cluster(workers, threads, address is None)
     finally:
         ray.shutdown()
-        _CONNECTED.release()
 
 
 def _check_cores(workers: int, threads: int, have: int, who: str) -> None:
