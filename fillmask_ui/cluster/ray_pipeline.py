@@ -248,15 +248,12 @@ def _opened(
     paths = paths_of(plan.model) + (paths_of(plan.baseline) if plan.baseline else [])
     here, others = describe(paths), [] if cluster.local else machines(paths)
     check_versions(here, others)
-    model, baseline = load(plan.model), load(plan.baseline) if plan.baseline else None
-    placed = [
-        place(what, choice, loaded, cluster.threads, here, others)
-        for what, choice, loaded in (
-            ("model", plan.model, model),
-            ("baseline", plan.baseline, baseline),
-        )
-        if choice is not None and loaded is not None
-    ]
+    model = load(plan.model)
+    baseline = None
+    placed = [place("model", plan.model, model, cluster.threads, here, others)]
+    if plan.baseline is not None:
+        baseline = load(plan.baseline)
+        placed.append(place("baseline", plan.baseline, baseline, cluster.threads, here, others))
     found = []
     for cell, source, old in zip(cells, sources, resumed, strict=True):
         recorder = old or opened.enter_context(begin(cell, store, model, baseline))
