@@ -51,20 +51,6 @@ def test_a_cut_text_ends_and_a_hidden_one_goes_on(model):
     assert probability(model, sides.hidden("left"), "dog") > 100 * cut
 
 
-def test_the_views_are_what_a_reader_would_cut(embedded):
-    sides = Sides.of(embedded, "The ____ barked, at the old postman. ")
-    assert sides.left().text == "The [MASK]."
-    assert sides.bare().text == "The [MASK]"
-    assert sides.right().text == "[MASK] barked, at the old postman. "
-    assert sides.hidden("left").text == "[MASK] [MASK] barked, at the old postman. "
-    assert sides.hidden("left").pieces == ("[MASK] ", " barked, at the old postman. ")
-    hidden = sides.hidden("right")
-    assert hidden.pieces[0] == "The " and hidden.text.endswith("[MASK].")
-    whole = Sides.of(embedded, "[MASK] is cold")  # no words on one side, no sign at the end
-    assert whole.hidden("left").text == whole.right().text == whole.both().text
-    assert (whole.sign, whole.left().text) == ("", "[MASK]")
-
-
 @pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
 def test_masks_hide_one_token_each_in_any_vocabulary(family, tiny_models):
     tiny = load_model(str(tiny_models.folder(family)))

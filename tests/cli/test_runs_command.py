@@ -16,10 +16,6 @@ RECORDED = Path(__file__).parents[1] / "recorded" / "runs"
 RUN = "20260105-131500-noisy-cross-entropy"
 
 
-def test_no_runs_yet(fillmask):
-    assert "make one with fillmask-ui eval" in fillmask("runs", "list").stdout
-
-
 def test_deleting_one_run_under_two_names(fillmask, tmp_path):
     store = RunStore(tmp_path / "runs")
     for _ in range(2):

@@ -13,14 +13,6 @@ TEXT = "The dog [MASK] at the [MASK]."
 MOON = "The cat sat on the moon."
 
 
-def test_several_texts_give_one_object_a_line_and_a_bad_one_costs_only_itself(fillmask):
-    result = fillmask("predict", PARIS, "no mask here", "A [MASK] sang.", "--json")
-    assert result.returncode == 2
-    texts = [json.loads(line)["text"] for line in result.stdout.splitlines()]
-    assert texts == [PARIS, "A [MASK] sang."]
-    assert "text 2: the text has no mask" in result.stderr
-
-
 def test_file_and_standard_input_agree(fillmask, tmp_path):
     lines = f"{PARIS}\n\nThe ___ sang 😀.\nשלום [MASK]\n"
     path = tmp_path / "texts.txt"

@@ -7,7 +7,6 @@ from tiny_models import SENTENCES, quiet
 from torch.nn.functional import cross_entropy
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
-from fillmask_ui.masking import word_starts
 from fillmask_ui.models import load_model
 from fillmask_ui.runs.collator_masks import CollatorMasks
 
@@ -72,18 +71,3 @@ def test_pseudo_perplexity_equals_one_forward_pass_a_token(family):
     assert summary.model.tokens == len(losses)
     assert summary.model.mean_nll_nats == pytest.approx(np.mean(losses), abs=1e-5)
     assert summary.model.perplexity == pytest.approx(np.exp(np.mean(losses)), rel=1e-5)
-
-
-def test_spans_and_words_cover_the_sentence(family):
-    """Words are what stands between blanks; byte-level tokens may share a character."""
-    ours, _, _ = family
-    for row in evaluate(ours, SENTENCES, EvaluationConfig("pseudo-perplexity")):
-        covered = {place for start, end in row.spans for place in range(start, end)}
-        assert {p for p in covered if not row.text[p].isspace()} == {
-            p for p, character in enumerate(row.text) if not character.isspace()
-        }
-        assert row.characters == len(row.text)
-        encoding = ours.vocabulary.encode(row.text)
-        starts = np.flatnonzero(word_starts(encoding, ours.vocabulary.special_ids))
-        found = [encoding.text[encoding.spans[place].start :].split()[0] for place in starts]
-        assert found == row.text.split()

@@ -1,7 +1,6 @@
 """What a reference and its options mean."""
 
 import dataclasses
-import json
 
 import pytest
 
@@ -66,12 +65,3 @@ def test_the_signature_tells_apart_what_gives_other_texts_or_another_order():
     lines = TextSource("file", "a.txt")
     assert str(lines) != str(dataclasses.replace(lines, by="paragraph"))
     assert str(lines) != str(dataclasses.replace(lines, format="jsonl"))
-
-
-def test_a_source_survives_json():
-    source = TextChoice("rows.csv.gz", column="body", samples=5).source()
-    stored = json.loads(json.dumps(source.to_dict()))
-    assert TextSource(**stored) == source
-    assert TextSource.from_dict({**stored, "available": 37, "signature": str(source)}) == source
-    with pytest.raises(KeyError, match="split"):
-        TextSource.from_dict({name: stored[name] for name in stored if name != "split"})

@@ -1,7 +1,7 @@
 """The controls of the Evaluate tab, read: a plan, or what to change; set again by a stored run."""
 
 import gzip
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +9,6 @@ from evaluate_page import form, upload, uploaded
 from table_model import TableModel
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import RunStore, prepare_info
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.evaluate.evaluate_form import (
@@ -21,15 +19,6 @@ from fillmask_ui.ui.evaluate.evaluate_form import (
     plan_of,
 )
 from fillmask_ui.ui.evaluate.uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload, pasted_text
-
-
-def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path):
-    plan = plan_of(form(), tmp_path)
-    assert plan.source == TextSource(samples=100, seed=42)
-    assert plan.config == EvaluationConfig()
-    assert (plan.model, plan.baseline) == (ModelChoice("embedded"), None)
-    assert str(plan.texts()["signature"]) == "texts:embedded|samples:100|shuffle:42"
-    assert plan.choices() == {"model": asdict(ModelChoice("embedded")), "baseline": None}
 
 
 def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path):
