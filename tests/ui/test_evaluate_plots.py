@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from evaluate_page import rows_of
+from table_model import sample_texts
 
 from fillmask_ui.evaluation import EvaluationConfig, summarize
 from fillmask_ui.show import charts as plots
@@ -46,7 +47,8 @@ def test_the_histogram_counts_every_token_as_numpy_does(pair, which):
 
 def test_a_click_on_a_bar_finds_what_the_bar_counts():
     """Also at both ends, beyond which a few tokens lie."""
-    rows = rows_of(config=EvaluationConfig("pseudo-perplexity"))
+    many = sample_texts(120, seed=3)
+    rows = rows_of(config=EvaluationConfig("pseudo-perplexity"), texts=many)
     for row in rows:
         row.scores.nll_nats[:] += 3
     rows[0].scores.nll_nats[0], rows[1].scores.nll_nats[0] = 0.33, 33.3
