@@ -289,13 +289,13 @@ _WRONG = [
     (f"{_TRAIN} -o {{}}/run --minutes inf", "minutes must be"),
     (f"{_TRAIN} -o {{}}/run --steps 1 --block-tokens 30000", "the longest text"),
     ("site ' '", "DIR is empty"),
+    ("site {}/out --frozen {}/none.txt", "none.txt"),
     ("learn nothing", "5 ledger"),
     ("--port 99999", "65535"),
 ]
 _MISSING = [
     ("predict 'A [MASK].' --model missing.onnx", "missing.onnx"),
     ("predict 'A [MASK].' --baseline ''", "the model reference is empty"),
-    ("site {}/out --frozen {}/none.txt", "none.txt"),
     ("site {}/out -m nowhere", "nowhere"),
     ("predict --file /proc/self/mem", "'/proc/self/mem' cannot be read as texts: Input/output"),
 ]
