@@ -98,8 +98,6 @@ def check_output(
         raise OptionError(
             f"{output} is in the folder of the model itself, which stays as it is: name another"
         )
-    if not output.is_dir():
-        return
     record = read_record(output)
     if record is not None and (other := _other_model(record["sources"], model)):
         raise OptionError(
@@ -107,7 +105,7 @@ def check_output(
         )
     if force:
         return
-    others = [path.name for path in output.iterdir() if not path.name.startswith(_DRAFT)]
+    others = [path.name for path in output.glob("*") if not path.name.startswith(_DRAFT)]
     if record is None and others:
         raise OptionError(
             f"{output} exists and holds {', '.join(sorted(others)[:3])}: name another folder, or "

@@ -50,12 +50,9 @@ def make_optimizers(model: PreTrainedModel, recipe: TrainingRecipe) -> list[torc
         if isinstance(module, torch.nn.Embedding) or module is output
         for parameter in module.parameters()
     }
-    matrices: list[torch.nn.Parameter] = []
-    plain: list[torch.nn.Parameter] = []
-    for parameter in model.parameters():
-        if parameter.requires_grad:
-            is_matrix = parameter.ndim == 2 and id(parameter) not in embeddings
-            (matrices if is_matrix else plain).append(parameter)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    matrices = [own for own in trained if own.ndim == 2 and id(own) not in embeddings]
+    plain = [own for own in trained if own.ndim != 2 or id(own) in embeddings]
     decaying = {"params": matrices, "weight_decay": recipe.weight_decay}
     groups: list[dict[str, Any]] = [decaying, {"params": plain, "weight_decay": 0.0}]
     made: list[torch.optim.Optimizer] = []

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -139,11 +140,6 @@ def _line(row: LogRow) -> str:
     return json.dumps(asdict(row)) + "\n"
 
 
-def copy_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """A copy of a model's state that later training does not change."""
-    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-
-
 def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> dict[float, Validation]:
     """Average the trained weights with the initial ones, and keep the best average in the model.
 
@@ -152,7 +148,7 @@ def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> dict[f
     Source:
         Wortsman et al. 2022, "Robust fine-tuning of zero-shot models", arXiv:2109.01903.
     """
-    trained = copy_weights(trainer.model)
+    trained = deepcopy(trainer.model.state_dict())
 
     def load(share: float) -> None:
         blended = {
@@ -217,7 +213,7 @@ def prepare(request: RunRequest, recipe: TrainingRecipe) -> TrainingRun:
 
     segments = tokenize(paragraphs, tokenizer, recipe.block_tokens)
     trainer = Trainer(model, tokenizer, segments, recipe)
-    start = copy_weights(model) if recipe.blend else None
+    start = deepcopy(model.state_dict()) if recipe.blend else None
     run = TrainingRun(trainer, output, resumed, start, missing)
     if resumed:
         trainer.load(output / CHECKPOINT)
@@ -240,9 +236,9 @@ def _refuse_model(folder: Path) -> None:
 def _refuse_another_start(request: RunRequest, before: StoredRequest) -> None:
     """One folder holds one run: another start or vocabulary would be ignored or mixed up."""
     anew = "give another output folder to start anew"
-    config = request.config and str(request.config)
-    starts = (("init", before.init, request.init), ("config", before.config, config))
-    for name, was, now in starts:
+    for name in ("init", "config"):
+        was, now = getattr(before, name), getattr(request, name)
+        now = now and str(now)
         if was != now and not (was and now and Path(was).resolve() == Path(now).resolve()):
             start = f"--{name} {was}" if was else f"without --{name}"
             raise OptionError(

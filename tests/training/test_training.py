@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from fillmask_ui.cli import train as train_command
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.training.torch_weights import load_weights
-from fillmask_ui.training.training_run import SHARES, RunRequest, copy_weights, prepare, read_log
+from fillmask_ui.training.training_run import SHARES, RunRequest, prepare, read_log
 
 
 @pytest.fixture
@@ -176,7 +177,7 @@ def test_ctrl_c_keeps_the_step_and_the_same_command_goes_on(
 def test_the_end_is_the_best_average_with_the_start(tmp_path, trained, request_of):
     request = request_of(tmp_path / "b", config=None, init=str(trained))
     prepared = prepare(request, small(steps=10, learning_rate=0.03, blend=True))
-    start = copy_weights(prepared.trainer.model)
+    start = deepcopy(prepared.trainer.model.state_dict())
     last = list(prepared.rows())[-1]
     trials = json.loads((tmp_path / "b" / "blend.json").read_text())
     assert sorted(one["share"] for one in trials) == sorted(SHARES)
