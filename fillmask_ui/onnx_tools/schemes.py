@@ -27,6 +27,7 @@ from fillmask_ui.files import writing
 from fillmask_ui.onnx_tools.constant_folding import copied, replace_nodes
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8, quantized, quiet_tools
 from fillmask_ui.onnx_tools.float32_graph import split_ties, turned_constants
+from fillmask_ui.onnx_tools.graph_edits import stored_bytes
 from fillmask_ui.onnx_tools.graph_parts import find_parts, nodes_of
 
 _LARGEST_HALF = 65504.0
@@ -75,7 +76,7 @@ def write_variant(
             raise ModelError(
                 f"onnxruntime's tool for {name} fails on this graph: {first_line(error)}"
             ) from error
-    if _float_bytes(result) >= _float_bytes(start):
+    if stored_bytes(result) >= stored_bytes(start):
         raise ModelError(
             f"{name} finds nothing to make smaller: no product or embedding with a constant "
             "matrix is left; exclude less"
@@ -315,11 +316,3 @@ def _attention_products(model: ModelProto) -> list[str]:
         for node in model.graph.node
         if node.op_type == "MatMul" and not constants.intersection(node.input)
     ]
-
-
-def _float_bytes(model: ModelProto) -> int:
-    return sum(
-        4 * int(np.prod(tensor.dims))
-        for tensor in model.graph.initializer
-        if tensor.data_type == TensorProto.FLOAT
-    )

@@ -20,7 +20,7 @@ from typing import Any
 from huggingface_hub import ModelCard, ModelCardData
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, opening
-from fillmask_ui.files import write_text, writing
+from fillmask_ui.files import finished_file, write_text, writing
 from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.models.model_files import TOKENIZER, ModelFiles
 from fillmask_ui.models.runtime_model import RuntimeModel
@@ -47,9 +47,8 @@ class Draft:
         """Give graphs of the draft, and copies of the files beside them, their final names."""
         for beside in self.folder.iterdir():
             if beside.is_file() and not beside.name.startswith("."):
-                copy = self.folder / f".{beside.name}"
-                shutil.copyfile(beside, copy)
-                copy.replace(self.home / beside.name)
+                with finished_file(self.home / beside.name) as fresh:
+                    shutil.copyfile(beside, fresh)
         for name in names:
             target = self.home / name
             target.parent.mkdir(exist_ok=True)
