@@ -17,6 +17,8 @@ from fillmask_ui.models import ModelChoice, ModelStore, model_store
 from fillmask_ui.models.model_store import SharedModel
 
 WAIT = 20.0  # seconds after which a thread is taken to hang
+# As many as find a model free; what is asked after them waits.
+FREE = ["the [MASK] sat"] * model_store.AT_A_TIME
 
 
 @dataclass
@@ -166,11 +168,7 @@ def test_many_threads_get_what_they_get_alone(loaded, family, runtime):
 
 def test_calls_that_wait_share_a_batch(watched):
     sharing = SharedModel(watched)
-    texts = ["the [MASK] sat"] * model_store.AT_A_TIME + [
-        "a [MASK] ran",
-        "the old [MASK] sat",
-        "[MASK]",
-    ]
+    texts = [*FREE, "a [MASK] ran", "the old [MASK] sat", "[MASK]"]
     answers = ask_behind_the_gate(sharing, texts)
     # Two that found the model free, then all others at once, filled up to the longest.
     assert watched.calls[: model_store.AT_A_TIME] == [(1, 5)] * model_store.AT_A_TIME
@@ -198,11 +196,7 @@ def test_batches_are_bounded(watched, monkeypatch, limit, value, batches):
 def test_an_error_is_that_of_one_caller_alone(watched):
     watched.refused = watched.vocabulary.encode("river").ids[1]
     sharing = SharedModel(watched)
-    texts = ["the [MASK] sat"] * model_store.AT_A_TIME + [
-        "a [MASK] ran",
-        "river [MASK] ran",
-        "[MASK] a b",
-    ]
+    texts = [*FREE, "a [MASK] ran", "river [MASK] ran", "[MASK] a b"]
     results = ask_behind_the_gate(sharing, texts)
     assert isinstance(results[-2], ModelError)
     for text, answer in zip([*texts[:-2], texts[-1]], [*results[:-2], results[-1]], strict=True):
