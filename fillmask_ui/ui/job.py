@@ -83,26 +83,17 @@ class UnwantedError(Exception):
 
 
 class Job:
-    """One piece of work; `begin` it, or start it with `Page.start`.
-
-    Args:
-        work: yields its steps, or reports them and returns its result.
-        slots: the job takes one of each before it works.
-        visitor: its owner; blank where everybody sees all jobs.
-        page: that shows it, by the name that a reload keeps.
-        reads: path of a file that it needs to its end; blank for none.
-        patience_seconds: how long it goes on while nobody polls it.
-    """
+    """One piece of work; `begin` it, or start it with `Page.start`."""
 
     def __init__(
         self,
         work: Work,
-        slots: Sequence[threading.Semaphore] = (),
+        slots: Sequence[threading.Semaphore] = (),  # it takes one of each before it works
         *,
-        visitor: str = "",
-        page: str = "",
-        reads: str = "",
-        patience_seconds: float = math.inf,
+        visitor: str = "",  # its owner; blank where everybody sees all jobs
+        page: str = "",  # that shows it, by the name that a reload keeps
+        reads: str = "",  # path of a file that it needs to its end
+        patience_seconds: float = math.inf,  # how long it goes on while nobody polls it
     ) -> None:
         self.visitor, self.page = visitor, page
         self.status = Status()
@@ -142,11 +133,7 @@ class Job:
             act()
 
     def report(self, step: Waiting | LoadProgress) -> None:
-        """Show a step, such as that of a model being loaded.
-
-        Raises:
-            UnwantedError: if the job should end here.
-        """
+        """Show a step; an `UnwantedError` if the job should end here."""
         if self.cancelled or self.abandoned:
             raise UnwantedError
         so_far = step.so_far if isinstance(step, Waiting) else None
@@ -281,12 +268,9 @@ Result = TypeVar("Result")
 
 
 class Jobs:
-    """The jobs and open pages of one tab.
+    """The jobs and open pages of one tab; on a `public` page each visitor sees only their own.
 
-    Args:
-        slots: jobs that run at a time; the others wait.
-        public: show each visitor only their own jobs, and end those that nobody follows.
-        new_page: makes what holds the state of a page.
+    `slots` jobs run at a time, the others wait; `new_page` makes the state of a page.
     """
 
     def __init__(
@@ -338,19 +322,13 @@ class Jobs:
 
 
 class SharedJobs:
-    """Jobs whose results all visitors share, by question; thread-safe.
-
-    Args:
-        slots: as of `Job`.
-        most: jobs that may run or wait; a later caller is told to ask again.
-        patience_seconds: as of `Job`.
-    """
+    """Jobs whose results all visitors share, by question; thread-safe."""
 
     def __init__(
         self,
         slots: Sequence[threading.Semaphore] = (),
         *,
-        most: float = math.inf,
+        most: float = math.inf,  # jobs that may run or wait; a later caller is told to ask again
         patience_seconds: float = math.inf,
     ) -> None:
         self._slots, self._most, self._patience_seconds = slots, most, patience_seconds
@@ -358,18 +336,17 @@ class SharedJobs:
         self._lock = threading.Lock()
 
     def result(self, question: Hashable, work: Callable[[Report], Result]) -> Result:
-        """What the work returns, or `Unfinished` while it goes on; it runs once a question.
+        """What the work returns or raises, or `Unfinished` while it goes on; it runs once.
 
-        Raises what the work raised; the call after its end starts it anew.
+        The call after its end starts it anew.
         """
         with self._lock:
             self._jobs = {key: own for key, own in self._jobs.items() if not own.abandoned}
             job = self._jobs.get(question)
             if job is None:
                 if len(self._jobs) >= self._most:
-                    raise Unfinished(
-                        Waiting("Many are computing at the moment; yours begins soon…")
-                    )
+                    many = "Many are computing at the moment; yours begins soon…"
+                    raise Unfinished(Waiting(many))
                 patience = self._patience_seconds
                 job = Job(lambda own: work(own.report), self._slots, patience_seconds=patience)
                 self._jobs[question] = job.begin()

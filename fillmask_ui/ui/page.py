@@ -56,12 +56,8 @@ def build_app(
 ) -> gr.Blocks:
     """The page, ready to launch with `launch_options`.
 
-    Args:
-        store: of loaded models; a new one if not given.
-        default_model: reference of the model that a visitor finds picked.
-        public: offer only the models at hand and keep the queue short.
-        mcp: with tools for language models.
-        sentences: that a class before its wall goes through.
+    A visitor finds `default_model` picked; a `public` page offers only the models at hand and keeps
+    the queue short; `mcp` adds tools for language models; a class goes through the `sentences`.
     """
     # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
@@ -125,13 +121,7 @@ def tabs_of(public: bool) -> list[tuple[str, str, Callable[[Session], None]]]:
 def launch_options(
     public: bool = False, host: str | None = None, mcp: bool = False
 ) -> dict[str, Any]:
-    """Arguments for `demo.launch`.
-
-    Args:
-        public: for a page that strangers can reach.
-        host: to listen on; None for `GRADIO_SERVER_NAME`, else 127.0.0.1.
-        mcp: serve the tools of a page that was built with them.
-    """
+    """Arguments for `demo.launch`; without a `host` that of `GRADIO_SERVER_NAME`, or 127.0.0.1."""
     tabs = {name: label for name, label, _ in tabs_of(public)}
     files = Middleware(PageFiles, title=TITLE, tabs=tabs)
     return {

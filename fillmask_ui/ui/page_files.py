@@ -21,13 +21,7 @@ _MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
 
 
 class PageFiles:
-    """An ASGI app in front of Gradio's.
-
-    Args:
-        app: Gradio's.
-        title: of the page.
-        tabs: their names, which are folders of `ui/` that hold scripts and styles, and labels.
-    """
+    """An ASGI app in front of Gradio's; `tabs` are their names, folders of `ui/`, and labels."""
 
     def __init__(self, app: ASGIApp, title: str, tabs: Mapping[str, str]) -> None:
         self.app = app
@@ -38,11 +32,12 @@ class PageFiles:
             _address(text, kind): text for text, kind in ((styles, "css"), (script, "js"))
         }
         style, script = self.files
-        head = (
-            f'<link rel="stylesheet" href=".{style}" id="first"><script src=".{script}"></script>'
-        )
+        link = f'<link rel="stylesheet" href=".{style}" id="first">'
         skeleton = render("page/skeleton.html", title=title, tabs=tabs.values())
-        self._added = {b"</head>": f"{head}</head>", b"<gradio-app": f"{skeleton}<gradio-app"}
+        self._added = {
+            b"</head>": f'{link}<script src=".{script}"></script></head>',
+            b"<gradio-app": f"{skeleton}<gradio-app",
+        }
         self.packed = GZipMiddleware(self._page, compresslevel=5)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

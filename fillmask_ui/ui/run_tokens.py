@@ -50,8 +50,7 @@ def replayed(
 ) -> Replayed:
     """Ask the model of a run, loaded by `load` or `Session.model`, about one of its tokens again.
 
-    Raises:
-        FillmaskError: if the run does not name its model, or that is gone or replaced.
+    A `FillmaskError` if the run does not name its model, or that is gone or replaced.
     """
     try:
         model = (load or session.model)(token.choice)
@@ -99,11 +98,7 @@ def alone(token: MeasuredToken, mask_token: str) -> Alone:
 
 
 def link_of(place: TokenPlace) -> dict[str, str]:
-    """The parameters of a link to a token of a run.
-
-    >>> link_of(TokenPlace("a-run", example=3, position=7))
-    {'run': 'a-run', 'example': '3', 'token': '7'}
-    """
+    """The parameters of a link to a token of a run."""
     named = {"run": place.run, "run_b": place.other, "example": str(place.example)}
     link = {**named, "token": str(place.position), "side": "B" if place.side else ""}
     return {name: value for name, value in link.items() if value}
@@ -132,10 +127,7 @@ class ReadToken:
 
 
 def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken]:
-    """The text as the model read it when it scored the token.
-
-    `around` is the number of tokens on each side; None for all.
-    """
+    """The text as the model read it then, or so many tokens `around` the chosen one."""
     reading, row, scores = replayed.reading, replayed.token.row, replayed.token.scores
     vocabulary = replayed.model.vocabulary
     first = 0 if around is None else max(0, reading.position - around)
@@ -149,13 +141,9 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
     found = []
     for position, read in enumerate(reading.ids[first:last].tolist(), first):
         true_id, entry = int(row.ids[position]), entries.get(position)
-        token = ReadToken(
-            position,
-            word(read),
-            vocabulary.token(read),
-            "special" if true_id in vocabulary.special_ids else "plain",
-            vocabulary.is_continuation(true_id),
-        )
+        state = "special" if true_id in vocabulary.special_ids else "plain"
+        joined = vocabulary.is_continuation(true_id)
+        token = ReadToken(position, word(read), vocabulary.token(read), state, joined)
         if entry is not None:
             earlier = "written" if reading.filled else "apart"
             state = "along" if read == vocabulary.mask_id else earlier

@@ -139,13 +139,10 @@ class Session:
         start: int,
         grow: Callable[[MaskedLM, Any], Kept],
     ) -> Kept:
-        """Extend a cached answer that grows in windows of words, its `words`.
+        """A cached answer that grows in windows of words, its `words`, with word `start` in it.
 
-        Args:
-            model: as `model` gives it.
-            question: cache key, beside the model.
-            start: number of the first word wanted, from 0; unless known, computes more words.
-            grow: model, answer so far (None at first) -> the answer with more words.
+        `question` is the cache key, beside the model; `grow` makes the answer with more words of
+        the model and the answer so far, None at first.
         """
         key = self._key((model,), question)
         known: Any = self._answers.get(key)
@@ -164,11 +161,8 @@ class Session:
     ) -> Kept:
         """An answer that takes many passes of a model; callers ask again while it is `Unfinished`.
 
-        Args:
-            model: as `model` gives it.
-            question: cache key, beside the model.
-            work: takes a callback for its progress; runs once for all visitors with one question.
-            size: of the answer, in candidates that take about the same memory.
+        `question` is the cache key, beside the model: `work` runs once for all visitors who ask it.
+        `size` is that of the answer, in candidates that take about the same memory.
         """
         key = self._key((model,), question)
         if (known := self._answers.get(key)) is not None:
@@ -193,12 +187,7 @@ class Session:
 
 
 def check_text(text: str, words: Sequence[str] = ()) -> None:
-    """Refuse input that would keep a tokenizer or a model busy while someone waits.
-
-    Raises:
-        TextError: for too many characters.
-        OptionError: for too many candidate words.
-    """
+    """A `TextError` or `OptionError` for what would keep a tokenizer or a model busy for long."""
     if len(text) > MAX_CHARACTERS:
         raise TextError(
             f"the text has {len(text):,} characters and this page takes at most "
@@ -252,18 +241,12 @@ def _candidates(answer: Any) -> int:
     if isinstance(answer, tuple):
         return sum(map(_candidates, answer))
     parts = getattr(answer, "masks", (answer,))
-    of_each = (
-        len(getattr(own, "candidates", ())) + len(getattr(own, "scored", ())) for own in parts
-    )
-    return max(1, sum(of_each) * (4 if isinstance(answer, Comparison) else 1))
+    lists = [getattr(own, name, ()) for own in parts for name in ("candidates", "scored")]
+    return max(1, sum(map(len, lists)) * (4 if isinstance(answer, Comparison) else 1))
 
 
 def _characters(part: Any) -> int:
-    """The memory of a question, in characters of text.
-
-    >>> _characters(("a [MASK]", 5, ("cat", "dog")))
-    18
-    """
+    """The memory of a question, in characters of text."""
     if isinstance(part, tuple):
         return sum(map(_characters, part))
     return len(part) if isinstance(part, str) else _CHARACTERS_A_NUMBER

@@ -7,19 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fillmask_ui.comparing.word_contrast import (
-    ComparedWord,
-    align_text,
-    compared_words,
-)
+from fillmask_ui.comparing.word_contrast import ComparedWord, align_text, compared_words
 from fillmask_ui.filling import occlusion_windows
 from fillmask_ui.filling.occlusion import Occlusion
 from fillmask_ui.filling.prompt import encode_unmasked
-from fillmask_ui.filling.word_surprisal import (
-    SentenceSurprisal,
-    WordSurprisal,
-    surprisal_windows,
-)
+from fillmask_ui.filling.word_surprisal import SentenceSurprisal, WordSurprisal, surprisal_windows
 from fillmask_ui.filling.words import TextWord, text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.answers import (
@@ -53,12 +45,9 @@ def _shown(
 ) -> Json:
     """The words new to the browser, and a summary of all words known.
 
-    `words` have the index of their first token, their tint and their details; `next` is the `start`
-    of the next call, None at the end.
-
     `lens` names the templates, which also get `values`; `tint` is that of a word in the strip, and
     `parts` are those of a word that are buttons there; `total` words are known in the end, those of
-    the text unless given.
+    the text unless given. In the answer `next` is the `start` of the next call, None at the end.
     """
     vocabulary, known = asked.model.vocabulary, len(words)
     if total is None:
@@ -99,13 +88,10 @@ def occlusion(session: Session, question: Question) -> Json:
     most = sorted(found.words, key=lambda own: -own.kl_nats)[:MAX_ROWS]
     sizes = [in_unit(own.kl_nats, unit) for own in most]
     axis = Axis.fitted(sizes, unit)
+    marks = [(axis.mark(size, "reference", f"{size:.3f}"),) for size in sizes]
     rows = [
-        Row(
-            own.word.text,
-            (axis.mark(size, "reference", f"{size:.3f}"),),
-            (Cell(percent(own.probability)),),
-        )
-        for own, size in zip(most, sizes, strict=True)
+        Row(own.word.text, mark, (Cell(percent(own.probability)),))
+        for own, mark in zip(most, marks, strict=True)
     ]
     return _shown(
         asked,

@@ -6,6 +6,7 @@ The browser asks for one window after another; what was found is remembered for 
 import json
 import math
 import time
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -43,11 +44,6 @@ class Searched:
     """The sentences looked at so far."""
 
     words: tuple[Looked, ...]  # as `Session.further` counts them
-
-    @property
-    def hidden(self) -> tuple[Divergence, ...]:
-        """Every word hidden in them."""
-        return tuple(own for looked in self.words for own in looked.hidden)
 
 
 def divergent(session: Session, question: Question) -> Json:
@@ -98,11 +94,12 @@ def _asked(question: Question) -> tuple[Sentence, ...]:
 
 
 def _html(found: Searched, models: tuple[MaskedLM, MaskedLM], question: Question) -> str:
-    hidden, unit = found.hidden, question.unit
+    unit = question.unit
+    hidden = [own for looked in found.words for own in looked.hidden]
     left_out = sum(bool(looked.left_out) for looked in found.words)
     flips = sum(own.flipped for own in hidden)
     kls = [own.kl_nats for own in hidden if own.kl_nats is not None]
-    bins = list(_bins(hidden, unit))
+    bins = _bins(hidden, unit)
     chosen = bins[question.bin] if 0 <= question.bin < len(bins) else hidden
     listed = sorted(chosen, key=lambda own: _size(own, question.order), reverse=True)
     axis = Axis.fitted([float(len(own)) for own in bins], "hidden words")
@@ -127,15 +124,12 @@ def _html(found: Searched, models: tuple[MaskedLM, MaskedLM], question: Question
     )
 
 
-def _bins(hidden: Sequence[Divergence], unit: str) -> Iterator[list[Divergence]]:
-    """The hidden words by their change, between the borders."""
-    for low, high in pairwise((*BORDERS, math.inf)):
-        yield [
-            own
-            for own in hidden
-            if low <= in_unit(own.change_nats, unit) < high
-            or (high == math.inf and own.change_nats == math.inf)
-        ]
+def _bins(hidden: Sequence[Divergence], unit: str) -> list[list[Divergence]]:
+    """The hidden words by their change, from each border to the next."""
+    bins: list[list[Divergence]] = [[] for _ in BORDERS]
+    for own in hidden:
+        bins[max(1, bisect(BORDERS, in_unit(own.change_nats, unit))) - 1].append(own)
+    return bins
 
 
 def _bars(

@@ -102,10 +102,8 @@ def compare(
     spelled = [word for word in words.values() if word not in left_out]
     scored: dict[str, ScoredWord] = {}
     if spelled:
-        scored = {
-            w.word: w
-            for w in session.ask(model, score_candidates, text, words=tuple(spelled))[mask]
-        }
+        all_scored = session.ask(model, score_candidates, text, words=tuple(spelled))
+        scored = {own.word: own for own in all_scored[mask]}
     rows = []
     for same, word in words.items():
         own = scored.get(word)

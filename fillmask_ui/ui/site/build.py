@@ -116,11 +116,7 @@ def build(reference: str, title: str) -> dict[str, bytes]:
 
 
 def freeze(reference: str, title: str, texts: Sequence[str]) -> dict[str, bytes]:
-    """One page with the answers for some texts, without scripts or a model.
-
-    Raises:
-        TextError: if a text cannot be read; it is named.
-    """
+    """One page with the answers for some texts, without scripts or a model."""
     model, shown = ModelStore().get(reference), []
     for text in texts:
         try:

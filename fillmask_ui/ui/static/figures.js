@@ -12,6 +12,7 @@
   const STOPPED = "Stopped. What is shown was measured by then.";
   const UNREACHABLE = "The page's server does not answer this. Change something to try again.";
   const states = new WeakMap(); // figure -> { asking, again, key, timer, halted, partial }
+  const placed = new WeakMap(); // piece -> its HTML
 
   figures.host = (host) => {
     hosts.push(host);
@@ -37,24 +38,6 @@
 
   const notice = (figure, answer) =>
     figure.querySelector(".fm-figure-notice").replaceChildren(page.notice(answer));
-
-  // Bars and points move from where they were to where they are; what was unfolded stays so.
-  const placed = new WeakMap();
-  function place(box, html) {
-    placed.set(box, html);
-    const unfolded = [...box.querySelectorAll("details")].map(({ open }) => open);
-    const marks = () => [...box.querySelectorAll("[data-bar]")].map((mark) => [mark.dataset.bar, mark]);
-    const before = Object.fromEntries(marks().map(([key, mark]) => [key, mark.style.cssText]));
-    const held = box.contains(document.activeElement) ? document.activeElement.id : "";
-    box.innerHTML = html;
-    [...box.querySelectorAll("details")].forEach((own, place) => (own.open ||= !!unfolded[place]));
-    const moved = marks().filter(([key]) => key in before);
-    const after = moved.map(([, mark]) => mark.style.cssText);
-    for (const [key, mark] of moved) mark.style.cssText = before[key];
-    void box.offsetWidth; // the old places are drawn before the new ones are set
-    moved.forEach(([, mark], place) => (mark.style.cssText = after[place]));
-    if (held) document.getElementById(held)?.focus({ preventScroll: true });
-  }
 
   // The button that stops what takes long, where a figure has one, and begins it again.
   function halting(figure, label) {
@@ -100,7 +83,9 @@
     if (answer.pieces) {
       for (const [name, html] of Object.entries(answer.pieces)) {
         const box = figure.querySelector(`[data-piece="${name}"]`);
-        if (box && !(state.partial && placed.get(box) === html)) place(box, html);
+        if (!box || (state.partial && placed.get(box) === html)) continue;
+        placed.set(box, html);
+        page.put(box, html);
       }
       const set = controls_of(figure).filter(({ name }) => name in answer.set);
       for (const control of set) control.value = answer.set[control.name];

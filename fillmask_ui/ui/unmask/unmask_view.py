@@ -64,11 +64,7 @@ def written(own: Option) -> str:
 
 
 def config_of(values: Mapping[str, str], side: str) -> UnmaskingConfig:
-    """The decoding options of one side.
-
-    Raises:
-        OptionError: for an invalid value; the message names the side and the option.
-    """
+    """The decoding options of one side; an `OptionError` that names the side and the option."""
     given: dict[str, Any] = {}
     for name, own in controls(side).items():
         text = values.get(f"{side}_{name}", written(own)).strip()
@@ -88,11 +84,7 @@ def _number(text: str, own: Option) -> float:
 
 
 def text_of(values: Mapping[str, str], model: MaskedLM) -> str:
-    """The text with its masks: as typed, or made from a prompt or a length.
-
-    Raises:
-        OptionError: for an invalid length, or one too long for the page.
-    """
+    """The text with its masks: as typed, or made from a prompt or a length that fits the page."""
     source = values.get("source", "text")
     if source == "text":
         return values.get("text", TEXT)
@@ -102,9 +94,8 @@ def text_of(values: Mapping[str, str], model: MaskedLM) -> str:
         raise OptionError(
             f"the number of tokens must be from 1 to {MOST_HIDDEN}; it was {written[:40]!r}"
         )
-    if source == "length":
-        return masked_prompt(model.vocabulary, int(written))
-    around = {key: values.get(key, "").strip() for key in ("prefix", "suffix")}
+    keys = ("prefix", "suffix") if source == "prompt" else ()
+    around = {key: values.get(key, "").strip() for key in keys}
     return masked_prompt(model.vocabulary, int(written), **around)
 
 
