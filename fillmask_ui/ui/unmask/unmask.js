@@ -80,7 +80,6 @@
     const chosen = root().querySelector('[name="source"]:checked')?.value ?? "text";
     for (const box of root().querySelectorAll("[data-source]")) box.hidden = box.dataset.source !== chosen;
     root().querySelector('[data-settings="B"]').hidden = !both().checked;
-    
   }
 
   document.addEventListener("fillmask:figure", ({ detail }) => {
