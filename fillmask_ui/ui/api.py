@@ -36,16 +36,15 @@ def _json_of(record: type, **more: Any) -> Any:
     return _typed_dict(f"{record.__name__}Json", records.by_role(plain | nested))
 
 
-CandidateJson = _json_of(records.Candidate)
-PartJson = _json_of(records.ScoredPart)
 ScoredJson = _json_of(records.ScoredWord)
-MaskJson = _json_of(records.MaskFilling)
-JointPartJson = _json_of(records.JointPart)
 JointJson = _json_of(records.JointFilling, log_probability_nats=float | None)
-ModelJson = _json_of(AvailableModel)
 # What `fillmask-ui predict --json` prints.
-_LISTS = {"masks": GenericAlias(list, MaskJson), "joint": GenericAlias(list, JointJson)}
-FillingJson = _typed_dict("FillingJson", {"text": str, "model": str, "signature": str} | _LISTS)
+_FILLING = {
+    **dict.fromkeys(("text", "model", "signature"), str),
+    "masks": GenericAlias(list, _json_of(records.MaskFilling)),
+    "joint": GenericAlias(list, JointJson),
+}
+FillingJson = _typed_dict("FillingJson", _FILLING)
 ContrastJson = _json_of(Contrast)
 # What `fillmask-ui predict --baseline --json` prints.
 _COMPARED = {
@@ -116,7 +115,7 @@ def build(session: Session, visibility: Any = "public") -> None:
         (predict, FillingJson),
         (score_candidates, GenericAlias(list, GenericAlias(list, ScoredJson))),
         (compare, ComparisonJson),
-        (models, GenericAlias(list, ModelJson)),
+        (models, GenericAlias(list, _json_of(AvailableModel))),
     ):
         # Gradio documents the type that it finds here.
         endpoint.__annotations__["return"] = returned

@@ -66,15 +66,8 @@ class Asked:
 
     session: Session
     values: Mapping[str, str]  # by the names of the controls
-    loaded: MaskedLM | None = None  # None for a figure that needs no model
+    model: Any = None  # the chosen `MaskedLM`; None for a figure that needs none
     controls: Mapping[str, Control] = field(default_factory=dict)
-
-    @property
-    def model(self) -> MaskedLM:
-        """The chosen model."""
-        if self.loaded is None:
-            raise RuntimeError("a figure without a model asks for one: set needs_model")
-        return self.loaded
 
     def slowly(self, question: tuple[Any, ...], work: Callable[[Report], Result]) -> Result:
         """As `Session.slowly` of the model chosen; `Unfinished` while the work goes on."""
@@ -189,7 +182,7 @@ def answer(
     asked, plain = Asked(session, request.values), "Loading the model…"
     try:
         if needs_model:
-            asked = replace(asked, loaded=session.model_soon(request.model))
+            asked = replace(asked, model=session.model_soon(request.model))
         plain = "Computing…"
         shown = show(asked)
     except Unfinished as work:

@@ -85,8 +85,6 @@ def build_app(
                 tab.select(None, js=f"() => {{ {remember}; }}")
         components.refresh_pickers(session, "quantize-rows")
 
-    # Only once the page answers: until then the two would hold each other up.
-    demo.extra_startup_events.append(session.preload)
     demo.extra_startup_events.append(mount(demo, Classroom(session, sentences)))
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
@@ -195,7 +193,6 @@ _COLOURS = {
     "link_text_color_visited": ("*primary_700", "*primary_300"),
     "button_secondary_background_fill": ("white", "*neutral_800"),
     "button_secondary_border_color": ("*neutral_300", "*neutral_700"),
-    "slider_color": ("*primary_600", "*primary_500"),
 }
 # Relative to the page's own size of letters, which grows with the screen.
 _TEXT = gr.themes.sizes.Size(

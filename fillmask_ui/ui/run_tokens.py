@@ -13,13 +13,11 @@ from fillmask_ui.errors import FillmaskError, ModelError
 from fillmask_ui.evaluation.metrics.metric import Reading, replay, with_stored
 from fillmask_ui.filling import fill_at
 from fillmask_ui.filling.candidates import Distribution
-from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.filling.words import raw_logits_at
 from fillmask_ui.masking import KINDS
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import MaskFilling
 from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace
-from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS
 
 if TYPE_CHECKING:
     from fillmask_ui.models.model_choice import ModelChoice
@@ -69,32 +67,6 @@ def replayed(
             "or what runs it has changed since. The candidates are those of today."
         )
     return Replayed(token, model, reading, with_stored(found, token.scores, token.entry), changed)
-
-
-@dataclass(frozen=True)
-class Alone:
-    """The same text with only this token hidden, as Explore shows any sentence."""
-
-    text: str  # with the mask
-    number: int  # of the mask, from 0; others may have stood in the text before it
-    hidden: str  # what stood there; blank where a mask cannot bring it back
-
-
-def alone(token: MeasuredToken, mask_token: str) -> Alone:
-    """The text with only this token hidden; a much longer one is cut to about what a link holds."""
-    text = token.row.text
-    start, end = token.row.spans[token.entry].tolist()
-    # Some tokenizers count the blank before a word as part of it.
-    while start < end and text[start].isspace():
-        start += 1
-    left, word, right = text[:start], text[start:end], text[end:]
-    # A part of a word is another token than the same letters alone.
-    part = word[:1].isalnum() and (left[-1:].isalnum() or right[:1].isalnum())
-    if len(text) > MAX_TEXT_CHARACTERS:
-        half = MAX_TEXT_CHARACTERS // 2
-        left, right = left[-half:], right[:half]
-    left = normalise_masks(left, mask_token)
-    return Alone(f"{left}{mask_token}{right}", left.count(mask_token), "" if part else word)
 
 
 def link_of(place: TokenPlace) -> dict[str, str]:

@@ -4,7 +4,6 @@ Visitors hold only small values (a text, a model's name), so ten visitors of one
 Every tab calls its models through here, within the same limits.
 """
 
-import contextlib
 import inspect
 import threading
 from collections import OrderedDict
@@ -16,14 +15,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from fillmask_ui.comparing import Comparison
-from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
+from fillmask_ui.errors import ModelError, OptionError, TextError
 from fillmask_ui.models import ModelStore, available_models
 from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_store import SharedModel
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs import RunStore
-from fillmask_ui.show.charts.chart import new_figure
 from fillmask_ui.ui.job import Report, SharedJobs
 
 # Far above any model's token limit, far below what would keep a tokenizer busy.
@@ -59,17 +57,6 @@ class Session:
         # Slow work takes turns, so that quick answers stay quick.
         self._working = SharedJobs([threading.Semaphore()], most=32, patience_seconds=10.0)
         self._lock = threading.Lock()
-
-    async def preload(self) -> None:
-        """Start loading what the first answer needs, so that no visitor waits for it."""
-
-        def load() -> None:
-            # The first visitor to use the model sees the error.
-            with contextlib.suppress(FillmaskError):
-                self.store.get(self.default_model)
-            new_figure("")  # imports plotly
-
-        threading.Thread(target=load, daemon=True, name="preload").start()
 
     def model(
         self, choice: ModelChoice | str, on_progress: ProgressCallback | None = None

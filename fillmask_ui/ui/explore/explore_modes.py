@@ -50,11 +50,8 @@ class Mode:
 
 MODES = (
     Mode(
-        "",
-        "Predict",
-        "which words the model expects, or how surprising each word is",
-        "",
-        "surprise",
+        *("", "Predict", "which words the model expects, or how surprising each word is"),
+        whole="surprise",
     ),
     Mode("mattered", "What mattered", "hides each other word in turn", "mattered", needs_mask=True),
     Mode("sentences", "Two sentences", "the same model on a second sentence", "pair", "pair"),

@@ -15,10 +15,11 @@ import numpy as np
 from fillmask_ui.comparing import same_tokenizer
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.filling import fill_at
+from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.records import Filling
 from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace, measured_tokens
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.components import error_message
+from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS, error_message
 from fillmask_ui.ui.explore import prediction_view
 from fillmask_ui.ui.explore.contrast_view import Pair, shown
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
@@ -27,7 +28,6 @@ from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft
 from fillmask_ui.ui.run_tokens import (
     BY_NAME,
     Replayed,
-    alone,
     compared_readings,
     reading_values,
     replayed,
@@ -109,10 +109,23 @@ def _answer(
 
 
 def _sole(question: Question, again: Replayed) -> Asked:
-    """The sentence with only this token hidden, where a click writes a word."""
-    sole = alone(again.token, again.model.vocabulary.mask_token)
-    draft = Draft(sole.text, (*[None] * sole.number, sole.hidden or None))
-    question = replace(question, text=sole.text, draft=draft, selected=sole.number)
+    """The sentence with only this token hidden; a much longer one is cut to what a link holds."""
+    token, mask_token = again.token, again.model.vocabulary.mask_token
+    text, (start, end) = token.row.text, token.row.spans[token.entry].tolist()
+    # Some tokenizers count the blank before a word as part of it.
+    while start < end and text[start].isspace():
+        start += 1
+    left, word, right = text[:start], text[start:end], text[end:]
+    # A part of a word is another token than the same letters alone: a mask cannot bring it back.
+    part = word[:1].isalnum() and (left[-1:].isalnum() or right[:1].isalnum())
+    if len(text) > MAX_TEXT_CHARACTERS:
+        half = MAX_TEXT_CHARACTERS // 2
+        left, right = left[-half:], right[:half]
+    left = normalise_masks(left, mask_token)
+    number = left.count(mask_token)  # other masks may have stood in the text
+    hidden = (*[None] * number, None if part else word or None)
+    draft = Draft(f"{left}{mask_token}{right}", hidden)
+    question = replace(question, text=draft.text, draft=draft, selected=number)
     return Asked(question, again.model, draft)
 
 

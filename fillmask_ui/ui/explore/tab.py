@@ -13,6 +13,7 @@ import gradio as gr
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling import MAX_TOP_K
+from fillmask_ui.show.charts.chart import new_figure
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS, QUIET
@@ -33,12 +34,13 @@ def build(session: Session) -> None:
         "words": "",
         "unit": "nats",
     }
+    models = components.model_choices(session)
     with gr.Row(elem_id="explore"):
         components.html_block(render("page/explore/sentence.html", **plain))
         pickers = {
             "model": components.model_picker(session, elem_id="model", min_width=180),
             "compare": gr.Dropdown(
-                components.model_choices(session),
+                models,
                 value="",
                 label="Candidate",
                 allow_custom_value=True,  # as of the first
@@ -60,7 +62,8 @@ def build(session: Session) -> None:
         stage = {
             "plain": json.dumps(plain),
             "modes": MODES,
-            "second": _second(session),
+            # A comparison begins with the next model at hand, or the same.
+            "second": models[min(1, len(models) - 1)][1],
             "max_top_k": MAX_TOP_K,
             "downloads": list(DOWNLOADS),
             "top_k": plain["top_k"],
@@ -74,17 +77,19 @@ def build(session: Session) -> None:
     page = components.page()
 
     async def begin() -> None:
-        threading.Thread(target=put_first_answer, daemon=True, name="first answer").start()
+        threading.Thread(target=prepare, daemon=True, name="first answer").start()
 
-    def put_first_answer() -> None:
-        """Once the model is loaded, the page is sent with the answer to what it opens with."""
+    def prepare() -> None:
+        """Load what visitors would wait for; the page is then sent with its first answer."""
         # The first visitor to use the model sees the error.
         with contextlib.suppress(FillmaskError, Unfinished):
             session.model("")
             first = answer(session, Question(**plain))
             found = next(part for part in page.config["components"] if part["id"] == shown._id)
             found["props"]["value"] = render("page/explore/stage.html", first=first, **stage)
+        new_figure("")  # imports plotly
 
+    # Only once the page answers: until then the two would hold each other up.
     page.extra_startup_events.append(begin)
 
     # In the browser only: a model that is picked goes to the state, one of a link comes back.
@@ -94,9 +99,3 @@ def build(session: Session) -> None:
     bridge = components.bridge("controls.js")
     read = f"() => window.fillmask.explore.models({json.dumps([*pickers])})"
     bridge.apply(None, None, [*pickers.values()], js=read, **QUIET)
-
-
-def _second(session: Session) -> str:
-    """The model that a comparison begins with: the next one at hand, or the same."""
-    references = [reference for _, reference in components.model_choices(session)]
-    return references[min(1, len(references) - 1)]
