@@ -114,8 +114,7 @@ def answered(function: Served, session: Session, values: Any) -> dict[str, Any]:
     try:
         return function(session, values)
     except Unfinished as work:
-        notice = work.state.message or "Loading the model…"
-        return {"kind": "busy", "notice": notice, "fraction": work.state.fraction}
+        return work.state.told()
     except Exception as error:  # noqa: BLE001 - the page must go on
         if not isinstance(error, FillmaskError):
             traceback.print_exception(error)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.render import macros, render
-from fillmask_ui.ui.job import Report, Unfinished, Waiting
+from fillmask_ui.ui.job import Report, Waiting
 from fillmask_ui.ui.session import Session
 
 Result = TypeVar("Result")
@@ -179,17 +179,7 @@ def answer(
     session: Session, show: Callable[[Asked], Shown], request: Request, needs_model: bool = True
 ) -> dict[str, Any]:
     """The JSON answer for a figure: `shown`, or `busy`, with which the browser asks again."""
-    asked, plain = Asked(session, request.values), "Loading the model…"
-    try:
-        if needs_model:
-            asked = replace(asked, model=session.model_soon(request.model))
-        plain = "Computing…"
-        shown = show(asked)
-    except Unfinished as work:
-        return _busy(work.state, plain)
-    told = {"pieces": shown.pieces, "set": shown.set}
-    return {"kind": "shown", **told} if shown.waiting is None else _busy(shown.waiting) | told
-
-
-def _busy(state: Waiting, plain: str = "") -> dict[str, Any]:
-    return {"kind": "busy", "notice": state.message or plain, "fraction": state.fraction}
+    model = session.model_soon(request.model) if needs_model else None
+    shown = show(Asked(session, request.values, model))
+    told = {"kind": "shown", "pieces": shown.pieces, "set": shown.set}
+    return told if shown.waiting is None else told | shown.waiting.told()

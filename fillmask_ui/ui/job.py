@@ -56,6 +56,11 @@ class Waiting:
     fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
     so_far: Any = None  # what is known of the result by then; None for nothing
 
+    def told(self) -> dict[str, Any]:
+        """For the browser, which asks again; a job that has said nothing loads its model."""
+        notice = self.message or "Loading the model…"
+        return {"kind": "busy", "notice": notice, "fraction": self.fraction}
+
 
 Report = Callable[[Waiting | LoadProgress], None]
 
@@ -328,10 +333,12 @@ class SharedJobs:
         self,
         slots: Sequence[threading.Semaphore] = (),
         *,
+        doing: str = "",  # what a job does that has not said so
         most: float = math.inf,  # jobs that may run or wait; a later caller is told to ask again
         patience_seconds: float = math.inf,
     ) -> None:
         self._slots, self._most, self._patience_seconds = slots, most, patience_seconds
+        self._doing = doing
         self._jobs: dict[Hashable, Job] = {}
         self._lock = threading.Lock()
 
@@ -349,6 +356,7 @@ class SharedJobs:
                     raise Unfinished(Waiting(many))
                 patience = self._patience_seconds
                 job = Job(lambda own: work(own.report), self._slots, patience_seconds=patience)
+                job.status = Status(self._doing)
                 self._jobs[question] = job.begin()
         try:
             state = job.wait()

@@ -196,13 +196,7 @@ _COLOURS = {
 }
 # Relative to the page's own size of letters, which grows with the screen.
 _TEXT = gr.themes.sizes.Size(
-    xxs="0.65rem",
-    xs="0.75rem",
-    sm="0.85rem",
-    md="1rem",
-    lg="1.1rem",
-    xl="1.35rem",
-    xxl="1.65rem",
+    xxs="0.65rem", xs="0.75rem", sm="0.85rem", md="1rem", lg="1.1rem", xl="1.35rem", xxl="1.65rem"
 )
 
 

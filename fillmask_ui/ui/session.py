@@ -55,7 +55,9 @@ class Session:
         self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
         self._loading = SharedJobs()
         # Slow work takes turns, so that quick answers stay quick.
-        self._working = SharedJobs([threading.Semaphore()], most=32, patience_seconds=10.0)
+        self._working = SharedJobs(
+            [threading.Semaphore()], doing="Computing…", most=32, patience_seconds=10.0
+        )
         self._lock = threading.Lock()
 
     def model(
@@ -120,11 +122,7 @@ class Session:
         return answer
 
     def further(
-        self,
-        model: MaskedLM,
-        question: tuple,
-        start: int,
-        grow: Callable[[MaskedLM, Any], Kept],
+        self, model: MaskedLM, question: tuple, start: int, grow: Callable[[MaskedLM, Any], Kept]
     ) -> Kept:
         """A cached answer that grows in windows of words, its `words`, with word `start` in it.
 

@@ -5,6 +5,7 @@ the browser ignores answers that come too late.
 """
 
 import contextlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -100,10 +101,11 @@ def _acted(asked: Asked, action: Action) -> Question:
 
 def _filled(draft: strip.Draft, model: MaskedLM, key: str) -> strip.Draft:
     """The draft with the tokens of a bar or row filled in; an invalid key changes nothing."""
-    mask, _, ids = key.partition(":")
-    token_ids = [int(i) for i in ids.split(",") if i.isdecimal() and len(i) < 10]
-    known = all(i < model.signature.vocabulary_size for i in token_ids)
-    if not token_ids or not known or not (mask == "all" or (mask.isdecimal() and len(mask) < 10)):
+    found = re.fullmatch(r"(all|\d{1,9}):(\d{1,9}(?:,\d{1,9})*)", key)
+    if found is None:
+        return draft
+    mask, token_ids = found[1], [int(own) for own in found[2].split(",")]
+    if max(token_ids) >= model.signature.vocabulary_size:
         return draft
     if mask != "all":
         return strip.fill_in(draft, model.vocabulary, int(mask), token_ids[0])

@@ -25,13 +25,7 @@ from fillmask_ui.ui.explore.contrast_view import Pair, shown
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.prediction_view import Answer
 from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft
-from fillmask_ui.ui.run_tokens import (
-    BY_NAME,
-    Replayed,
-    compared_readings,
-    reading_values,
-    replayed,
-)
+from fillmask_ui.ui.run_tokens import BY_NAME, Replayed, compared_readings, reading_values, replayed
 from fillmask_ui.ui.session import Session
 
 # Tokens shown on each side in a longer text.

@@ -52,9 +52,7 @@ def build(session: Session) -> None:
         }
         components.html_block(
             render(
-                "page/explore/examples.html",
-                sets=EXAMPLE_SETS,
-                most_characters=MAX_TEXT_CHARACTERS,
+                "page/explore/examples.html", sets=EXAMPLE_SETS, most_characters=MAX_TEXT_CHARACTERS
             ),
             js_on_load=components.static("examples.js"),
             elem_id="examples",

@@ -15,7 +15,6 @@ def build(session: Session) -> None:
         page = render(
             "page/unmask/page.html",
             sides={side: view.controls(side) for side in view.SIDES},
-            written=view.written,
             orders=view.ORDER_LABELS,
             sources=view.SOURCES,
             text=view.TEXT,

@@ -53,24 +53,16 @@ def controls(side: str) -> dict[str, Option]:
     }
 
 
-def written(own: Option) -> str:
-    """The default as a control holds it; blank for not given.
-
-    >>> written(Option("", default=0.5)), written(Option("", default=None))
-    ('0.5', '')
-    """
-    number = isinstance(own.default, float)
-    return "" if own.default is None else f"{own.default:g}" if number else str(own.default)
-
-
 def config_of(values: Mapping[str, str], side: str) -> UnmaskingConfig:
     """The decoding options of one side; an `OptionError` that names the side and the option."""
     given: dict[str, Any] = {}
     for name, own in controls(side).items():
-        text = values.get(f"{side}_{name}", written(own)).strip()
-        given[name] = _number(text, own) if text and not own.choices else text
+        if (text := values.get(f"{side}_{name}")) is None:
+            given[name] = own.default
+        elif text := text.strip():
+            given[name] = text if own.choices else _number(text, own)
     try:
-        return UnmaskingConfig(**{name: value for name, value in given.items() if value != ""})
+        return UnmaskingConfig(**given)
     except OptionError as error:
         raise OptionError(f"setting {side}: {error}") from error
 
