@@ -51,20 +51,20 @@ def notice_html(
 
 
 def error_message(error: Exception) -> str:
-    """An error as a sentence, capitalised unless it starts with a quoted name.
+    """An error as a sentence, capitalised unless it starts with a quoted name; bugs are logged.
 
     >>> error_message(FillmaskError("the text is empty")), error_message(FillmaskError("'x' is"))
     ('The text is empty', "'x' is")
     """
+    if not isinstance(error, FillmaskError):
+        traceback.print_exception(error)
     message, _ = explain(error)
     starts_with_word = message.split(" ", 1)[0].isalpha()
     return message[:1].upper() + message[1:] if starts_with_word else message
 
 
 def error_html(error: Exception) -> str:
-    """A notice of an error; unexpected errors are logged too."""
-    if not isinstance(error, FillmaskError):
-        traceback.print_exception(error)
+    """A notice of an error."""
     return notice_html("error", error_message(error))
 
 
@@ -107,17 +107,12 @@ def bridge(script: str) -> gr.HTML:
 
 
 def answered(function: Served, session: Session, values: Any) -> dict[str, Any]:
-    """The answer of a served function; errors become `error` and `notice`, and bugs are logged.
-
-    The kind is `busy`, with the progress, while what it needs is computed or loaded.
-    """
+    """The answer of a served function, or how far it is; errors become `error` and `notice`."""
     try:
         return function(session, values)
     except Unfinished as work:
         return work.state.told()
     except Exception as error:  # noqa: BLE001 - the page must go on
-        if not isinstance(error, FillmaskError):
-            traceback.print_exception(error)
         said = error_message(error)
         return {"kind": "error", "notice": said, "error": said, "html": ""}
 
