@@ -51,7 +51,9 @@ class Mode:
 
 MODES = (
     Mode(
-        *("", "Predict", "which words the model expects, or how surprising each word is"),
+        "",
+        "Predict",
+        "which words the model expects, or how surprising each word is",
         whole="surprise",
     ),
     Mode("mattered", "What mattered", "hides each other word in turn", "mattered", needs_mask=True),
