@@ -77,13 +77,9 @@ def means_over_seeds(
         / sum(one.tokens for one in own)
         for name, own in groups.items()
     }
-    return SeedMeans(
-        dict(zip(seeds, figures, strict=True)),
-        statistics.fmean(means),
-        statistics.stdev(means),
-        shown_as,
-        pseudo.mean_nll_nats,
-    )
+    by_seed = dict(zip(seeds, figures, strict=True))
+    mean, spread = statistics.fmean(means), statistics.stdev(means)
+    return SeedMeans(by_seed, mean, spread, shown_as, pseudo.mean_nll_nats)
 
 
 # ---- The number of texts

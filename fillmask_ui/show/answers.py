@@ -164,17 +164,12 @@ def surprisal_values(
     words: Sequence[WordSurprisal], vocabulary: spelling.Spelling, unit: str
 ) -> dict[str, Any]:
     """What the template of a sentence's surprisal is filled in with, for the words known so far."""
-    columns = [
-        Column(
-            own.word.text,
-            in_unit(own.nll_nats, unit),
-            short(in_unit(own.nll_nats, unit)),
-            spelling.candidate_names(own.wanted, vocabulary)[0],
-            level=LOSSES.of(own.nll_nats),
-        )
-        for own in words[:MAX_COLUMNS]
-        if not own.unknown
-    ]
+    columns = []
+    for own in words[:MAX_COLUMNS]:
+        if not own.unknown:
+            loss, level = in_unit(own.nll_nats, unit), LOSSES.of(own.nll_nats)
+            wanted = spelling.candidate_names(own.wanted, vocabulary)[0]
+            columns.append(Column(own.word.text, loss, short(loss), wanted, level))
     return {
         "summary": summarize_surprisal(words),
         "unknown": [own.word.text for own in words if own.unknown],

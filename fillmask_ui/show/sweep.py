@@ -96,11 +96,8 @@ def _rows(
     for model in table.sweep.models:
         own = [entry for entry in entries if entry.cell.model.label == model.label]
         for seed in dict.fromkeys(entry.cell.seed for entry in own):
-            cells = (
-                _shown(table, entry, heats.get(entry.cell.key))
-                for entry in own
-                if entry.cell.seed == seed
-            )
+            chosen = (entry for entry in own if entry.cell.seed == seed)
+            cells = (_shown(table, entry, heats.get(entry.cell.key)) for entry in chosen)
             yield Head(model.label, "" if seed is None else f"seed {seed}"), *cells
         over = {own.cell.texts.label: own for own in spreads if own.cell.model.label == model.label}
         if over:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ MOST_WORDS = 4  # of the best, in a table that a projector shows whole
 MOST_BOXES = 500
 COLUMNS = {"1": "logits", "2": "exponentials", "3": "probabilities", "4": "loss"}
 ADDED = {"": "as given", "5": "+ 5", "largest": "− largest"}
+_row = partial(around, "box", "fm-controls")
 # The true word comes second, so that both ends of the temperature tell.
 _ONE_MASK = (
     control("text", "sentence", "Sentence", READY[0].text, hint="with one [MASK]", carried=True),
@@ -64,10 +66,8 @@ def _asked_mask(asked: Asked) -> _OneMask:
 @figure(
     "softmax_table",
     "From logits to the loss of one word",
-    around("box", "fm-controls", *_ONE_MASK),
-    around(
-        "box",
-        "fm-controls",
+    _row(*_ONE_MASK),
+    _row(
         control("choice", "columns", "Show up to", COLUMNS, "1"),
         control("choice", "added", "Logits", ADDED, ""),
     ),
@@ -178,9 +178,7 @@ def _show_one_hot(asked: Asked) -> Any:
 @figure(
     "compare_distributions",
     "Two distributions of your own",
-    around(
-        "box",
-        "fm-controls",
+    _row(
         around(
             "group",
             "Distributions to begin with",
@@ -188,9 +186,7 @@ def _show_one_hot(asked: Asked) -> Any:
         ),
         control("choice", "unit", "Unit", {"nats": "nats", "bits": "bits"}, "nats"),
     ),
-    around(
-        "box",
-        "fm-controls",
+    _row(
         control("text", "names", "Classes", SOFT[0].names),
         control("text", "p", "Truth p", SOFT[0].p),
         control("text", "q", "Prediction q", SOFT[0].q),

@@ -72,14 +72,8 @@ def _show_shares(asked: Asked) -> Any:
         lambda _: shares(encoding, vocabulary, recipe, range(MANY_SEEDS)),
     )
     counted = {f"seed {seed}": one, f"{MANY_SEEDS:,} seeds": many}
-    return {
-        "recipe": recipe,
-        "kinds": KINDS,
-        "counted": counted,
-        "free": one.tokens,
-        "empty": many.empty,
-        "many": MANY_SEEDS,
-    }
+    none = {"free": one.tokens, "empty": many.empty, "many": MANY_SEEDS}
+    return {"recipe": recipe, "kinds": KINDS, "counted": counted, **none}
 
 
 @figure(
