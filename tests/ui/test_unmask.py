@@ -26,8 +26,8 @@ def test_each_option_of_a_decoding_has_a_control_on_both_sides(session):
         assert config_of(values, side) == PLAIN[side] == config_of({}, side)
 
 
-@pytest.mark.parametrize("reference", ["embedded", "embedded:int8"])
-def test_the_tab_opens_with_what_guessing_all_at_once_loses(reference):
+@pytest.mark.parametrize(("reference", "times"), [("embedded", 15), ("embedded:int8", 3)])
+def test_the_tab_opens_with_what_guessing_all_at_once_loses(reference, times):
     model = load_model(reference)
     a, b = (finish(model, TEXT, PLAIN[side]).pseudo_perplexity for side in SIDES)
-    assert b > 5 * a
+    assert b > times * a
