@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -25,9 +25,7 @@ from fillmask_ui.texts.reading import files_of
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import QUIET, notice_html
 from fillmask_ui.ui.evaluate import uploads
-
-if TYPE_CHECKING:
-    from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.session import Session
 
 EMBEDDED, UPLOAD, PASTE, DATASET = "embedded", "upload", "paste", "dataset"
 PLACES = {EMBEDDED: "Embedded", PASTE: "Paste", UPLOAD: "Upload", DATASET: "Data set"}

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fillmask_ui.runs as evaluations
 from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
@@ -27,20 +27,17 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.files import user_folder
 from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs.compare import compared_info, paired
 from fillmask_ui.runs.info import model_choice
-from fillmask_ui.runs.perform import Pace
+from fillmask_ui.runs.perform import Load, Pace
 from fillmask_ui.show.numbers import duration
 from fillmask_ui.show.report import write_report
 from fillmask_ui.show.sentences import speed_text
 from fillmask_ui.ui.evaluate.evaluate_form import Values, controls_of_run, engine_of, plan_of
 from fillmask_ui.ui.evaluate.uploads import drop_upload
 from fillmask_ui.ui.job import Job, Jobs, Page, Waiting
-
-if TYPE_CHECKING:
-    from fillmask_ui.protocol import MaskedLM
-    from fillmask_ui.runs.perform import Load
-    from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.session import Session
 
 LISTED_RUNS = 200
 REPORT = "report"  # downloaded as an HTML page
@@ -50,7 +47,7 @@ SLOTS, PUBLIC_SLOTS = 2, 1
 LEFT_SECONDS = 4 * 3600
 FIGURES_SECONDS = 1.0  # between two sets of figures
 # `perform` or `perform_rest`, still to be given the model loader and the engine.
-Measure = Callable[["Load", evaluations.Engine | None], Generator[evaluations.Progress]]
+Measure = Callable[[Load, evaluations.Engine | None], Generator[evaluations.Progress]]
 
 
 @dataclass(frozen=True)
@@ -87,9 +84,8 @@ def stored_result(
 class EvaluationJobs(Jobs):
     """State shared by all visitors of a page.
 
-    Args:
-        root: where runs are kept; by default where the command line keeps them, or for a public
-            page a temporary folder with a subfolder for each visitor.
+    Runs are kept in `root`: by default where the command line keeps them, or for a public page in a
+    temporary folder with a subfolder for each visitor.
     """
 
     def __init__(self, session: Session, root: Path | None = None) -> None:

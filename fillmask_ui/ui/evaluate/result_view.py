@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fillmask_ui.evaluation import EvaluatedText, Summary
 from fillmask_ui.evaluation.running_sums import LargestTokens, TokenExample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.masking import KINDS
+from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Run, RunInfo
 from fillmask_ui.runs.compare import ONE_RUN_ONLY
@@ -27,10 +28,7 @@ from fillmask_ui.show.words import ListedTokens, candidate_names, named
 from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Status
 from fillmask_ui.ui.run_tokens import reading_values, replayed
-
-if TYPE_CHECKING:
-    from fillmask_ui.models.loading_progress import ProgressCallback
-    from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.session import Session
 
 WORST, DIFFERENT, FLIPPED = "largest loss", "largest difference", "best guess flipped"
 CAPTIONS = {

@@ -216,8 +216,6 @@ def _page_jobs(all_jobs: EvaluationJobs, request: gr.Request) -> PageJobs:
     return all_jobs.page(request.session_hash or "")
 
 
-# Actions on the chosen run: name of the button -> its label.
-RUN_BUTTONS = {"show": "Show", "compare": "Compare", "resume": "Resume", "delete": "Delete"}
 # Downloads of the shown run: name of the button -> its label.
 FILE_BUTTONS = {"csv": "CSV", "json": "JSON", "report": "Report"}
 _QUICK = "int8 against full precision, 100 texts"
@@ -314,11 +312,9 @@ def build_runs() -> Parts:
             for name, label in (("picked", "Run"), ("other", "Compare with")):
                 parts[name] = gr.Dropdown([], label=label, min_width=220, elem_id=f"run-{name}")
         with gr.Row(elem_classes="fm-buttons"):
-            for name, label in RUN_BUTTONS.items():
+            for name in ("show", "compare", "resume", "delete"):
+                kind = "stop" if name == "delete" else "secondary"
                 parts[name] = gr.Button(
-                    label,
-                    size="sm",
-                    elem_id=f"run-{name}",
-                    variant="stop" if name == "delete" else "secondary",
+                    name.capitalize(), size="sm", elem_id=f"run-{name}", variant=kind
                 )
     return parts
