@@ -313,8 +313,10 @@ def build_runs() -> Parts:
                 parts[name] = gr.Dropdown([], label=label, min_width=220, elem_id=f"run-{name}")
         with gr.Row(elem_classes="fm-buttons"):
             for name in ("show", "compare", "resume", "delete"):
-                kind = "stop" if name == "delete" else "secondary"
                 parts[name] = gr.Button(
-                    name.capitalize(), size="sm", elem_id=f"run-{name}", variant=kind
+                    name.capitalize(),
+                    size="sm",
+                    elem_id=f"run-{name}",
+                    variant="stop" if name == "delete" else "secondary",
                 )
     return parts
