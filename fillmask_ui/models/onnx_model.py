@@ -27,7 +27,6 @@ from fillmask_ui.errors import (
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.onnx_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.runtime_model import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
-from fillmask_ui.models.weights import total_bytes
 
 if TYPE_CHECKING:
     from fillmask_ui.models.onnx_graph import ParsedGraph
@@ -97,7 +96,8 @@ class OnnxMaskedLM(RuntimeModel):
         self.vocabulary = self._reading.result()
         self.runs_alone = source.scales_by_call
         blind = self._length and not self._sees_mask
-        self.memory_bytes = max(total_bytes(source.files), 4 * (source.parameters or 0))
+        stored = sum(path.stat().st_size for path in source.files)
+        self.memory_bytes = max(stored, 4 * (source.parameters or 0))
         self._sign(
             device=provider,
             precision=source.precision,

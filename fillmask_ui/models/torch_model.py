@@ -18,13 +18,7 @@ from fillmask_ui.models.loading_progress import quiet_transformers
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import ModelFiles
 from fillmask_ui.models.runtime_model import FULL_LOGITS, TOLERANCE, RuntimeModel
-from fillmask_ui.models.weights import (
-    read_header,
-    refuse_missing,
-    refuse_unlike,
-    stored_precision,
-    total_bytes,
-)
+from fillmask_ui.models.weights import read_header, refuse_missing, refuse_unlike, stored_precision
 from fillmask_ui.protocol import MaskedLM
 
 if TYPE_CHECKING:
@@ -65,7 +59,7 @@ class TorchMaskedLM(RuntimeModel):
             read_torch(self.files, getattr(torch, dtype), device),
             # float32 holds every stored type exactly; anything else changes the numbers.
             precision=stored if dtype == "float32" else f"{stored} computed in {dtype}",
-            size_bytes=total_bytes(self.files.weights),
+            size_bytes=sum(path.stat().st_size for path in self.files.weights),
         )
 
     def _use(self, model: Any, **signed: Any) -> None:

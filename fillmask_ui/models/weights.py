@@ -34,11 +34,6 @@ def _file_sha256(path: Path, _mtime_ns: int, _size: int) -> str:
     return digest.hexdigest()
 
 
-def total_bytes(paths: Iterable[Path]) -> int:
-    """Size of files on disk."""
-    return sum(path.stat().st_size for path in paths)
-
-
 class Tensor(NamedTuple):
     """One entry in the header of a safetensors file."""
 
