@@ -71,7 +71,7 @@ def _fetch(
 
     Without an answer of the hub it is the one in the cache, if that has these.
     """
-    report(LoadProgress("download", f"asking the hub for {parsed.name}"))
+    report(LoadProgress(f"asking the hub for {parsed.name}", stage="download"))
     with _explained(parsed):
         try:
             info = HfApi().model_info(
@@ -120,7 +120,8 @@ def _download(
 
     def say(done: float) -> None:
         message = f"fetching {parsed.name}: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
-        report(LoadProgress("download", message, int(done), total))
+        part = done / total if total else None
+        report(LoadProgress(message, part, "download", int(done), total))
 
     class Bar(tqdm):
         """Shows nothing itself.

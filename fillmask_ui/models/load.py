@@ -144,7 +144,7 @@ def load_choice(
     if parsed.kind == "embedded":
         reading = partial(load_own_vocabulary, folder)
     for step in ("tokenizer", "weights"):
-        report(LoadProgress(step, f"reading the {step} of {name}"))
+        report(LoadProgress(f"reading the {step} of {name}", stage=step))
     model: MaskedLM = (open_as or imported(runtime.model))(files, reading, config, choice)
     return model
 

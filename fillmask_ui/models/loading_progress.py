@@ -7,22 +7,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 
+from fillmask_ui.records import Progress
+
 
 @dataclass(frozen=True)
-class LoadProgress:
+class LoadProgress(Progress):
     """One step of loading a model."""
 
-    stage: str  # `download`, `tokenizer` or `weights`
-    message: str  # the step in words, for a status line
+    stage: str = ""  # `download`, `tokenizer` or `weights`
     done_bytes: int | None = None  # fetched so far, where bytes are counted
     total_bytes: int | None = None  # to fetch, where known
-
-    @property
-    def fraction(self) -> float | None:
-        """Part done, in [0, 1]; None if nothing is counted."""
-        if self.done_bytes is None or not self.total_bytes:
-            return None
-        return min(1.0, self.done_bytes / self.total_bytes)
 
 
 ProgressCallback = Callable[[LoadProgress], None]

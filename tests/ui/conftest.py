@@ -77,7 +77,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
             return LateModel(load_model("embedded"), gates)
         if choice.reference == "far":
             report = options["on_progress"]
-            report(LoadProgress("download", "fetching <b>far</b>", 25, 100))
+            report(LoadProgress("fetching <b>far</b>", 0.25, "download", 25, 100))
             assert gates.loaded.wait(60)
             return load_model("embedded:int8")
         return load_choice(choice, **options)

@@ -30,7 +30,7 @@ def test_slow_work_says_what_it_does():
     gate, jobs = threading.Event(), SharedJobs()
 
     def work(tell):
-        tell(LoadProgress("download", "fetching", 1, 4))
+        tell(LoadProgress("fetching", 0.25, "download", 1, 4))
         assert gate.wait(30)
         return "done"
 
