@@ -8,7 +8,8 @@ from page_tags import Tags
 
 from fillmask_ui.lessons.exercises.exercise import Choice, Exercise, Numeric
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.ui.figure import Asked, Shown, Unfinished
+from fillmask_ui.ui.figure import Asked, Shown
+from fillmask_ui.ui.job import Unfinished
 from fillmask_ui.ui.learn.learn_figures import FIGURES
 from fillmask_ui.ui.session import Session
 
