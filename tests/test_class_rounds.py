@@ -1,5 +1,6 @@
 """A class's rounds: splits, the pooled distribution and the losses, each by hand calculation."""
 
+import io
 import math
 
 import pytest
@@ -16,7 +17,14 @@ from fillmask_ui.lessons.class_rounds import (
     split_of,
     standing,
 )
-from fillmask_ui.runs.class_run import ClassRound, RoundLosses, WordShare
+from fillmask_ui.runs.class_run import (
+    ClassRound,
+    ClassRun,
+    ClassStore,
+    RoundLosses,
+    WordShare,
+    write_csv,
+)
 
 pytestmark = pytest.mark.quick
 V = 1000
@@ -119,3 +127,24 @@ def test_standing_over_the_sentences():
     assert (found.interval.low, found.interval.high) == pytest.approx((interval.low, interval.high))
     assert standing([unknown]) is None
     assert standing(rounds[:1]).interval is None
+
+
+def test_a_stored_class_is_what_was_saved_and_nothing_runs_in_its_csv(tmp_path):
+    store = ClassStore(tmp_path)
+    words = (WordShare("tea", 0.5, 0.25), WordShare("=1+1", 0.1, None))
+    run = ClassRun({"name": "table"}, "ABCD", "0" * 64, (finished(0.5, 1.0, words=words),))
+    saved = store.save(run)
+    again = store.save(saved)
+    assert store.names() == [again.name]
+    assert store.read(again.name[:15]) == saved
+    target = io.StringIO()
+    write_csv(saved.rounds, target)
+    lines = target.getvalue().splitlines()
+    assert lines[1] == "1,a [MASK],tea,3,tea,1,0.5,0.25,0.5,1.5,1.0"
+    assert lines[2].split(",")[4:7] == ["'=1+1", "0", "0.1"]
+    assert lines[3].split(",")[4:7] == ["", "0", "0.5"]
+    (tmp_path / saved.name / "class.json").write_text("{")
+    with pytest.raises(DataError, match=saved.name):
+        store.read(saved.name)
+    store.delete(saved.name)
+    assert store.names() == []

@@ -8,6 +8,7 @@ import torch
 from scipy.stats import entropy
 
 from fillmask_ui.lessons.distributions import compare
+from fillmask_ui.lessons.softmax import softmax_of
 
 pytestmark = pytest.mark.quick
 
@@ -43,3 +44,21 @@ def test_a_zero_in_q_is_infinite_where_the_class_can_be_true():
     assert found.entropy_nats == pytest.approx(math.log(2))
     assert [term.name for term in found.terms] == ["a", "b", "class 3"]
     assert compare([1, 0], [1, 0]).cross_entropy_nats == 0  # 0 ln 0 adds nothing
+
+
+@pytest.fixture
+def logits():
+    return np.random.default_rng(3).normal(size=500).astype(np.float32) * 4
+
+
+@pytest.mark.parametrize("temperature", [0.05, 1, 100])
+def test_probabilities_loss_and_entropy_are_those_of_torch(logits, temperature):
+    made = softmax_of(logits, 7, [3, 7, 11], temperature=temperature)
+    wanted = torch.from_numpy(logits).double() / temperature
+    shares = torch.softmax(wanted, 0)[[3, 7, 11]]
+    assert [row.probability for row in made.rows[:3]] == pytest.approx(shares.tolist())
+    assert made.rows[-1].probability == pytest.approx(1 - shares.sum().item(), abs=1e-12)
+    loss = torch.nn.functional.cross_entropy(wanted[None], torch.tensor([7])).item()
+    assert made.nll_nats == pytest.approx(loss)
+    of_torch = torch.distributions.Categorical(logits=wanted).entropy().item()
+    assert made.entropy_nats == pytest.approx(of_torch, abs=1e-12)

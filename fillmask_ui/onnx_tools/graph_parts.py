@@ -211,7 +211,8 @@ class _Search:
                 return None
         elif attributes.get("transB"):
             shape = own.dims[::-1]
-        if kind == "product" and (attributes.get("transA") or attributes.get("alpha", 1.0) != 1.0):
+        factors = {attributes.get("alpha", 1.0), attributes.get("beta", 1.0)}  # of Gemm
+        if kind == "product" and (attributes.get("transA") or factors != {1.0}):
             return None
         root = constants.roots(value)[0]
         if root not in constants.stored:

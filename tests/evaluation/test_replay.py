@@ -2,15 +2,19 @@
 
 import pytest
 from evaluated import ALL_CONFIGS, MODEL, TEXTS, measured
+from tiny_models import SENTENCES
 
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate
 from fillmask_ui.evaluation.measure import prepare
 from fillmask_ui.evaluation.metrics.metric import replay
 from fillmask_ui.evaluation.rows import nested
+from fillmask_ui.filling import fill_at
 from fillmask_ui.masking import MaskRecipe
+from fillmask_ui.models import load_model
 from fillmask_ui.records import Example
 from fillmask_ui.runs.collator_masks import CollatorMasks
 from fillmask_ui.schema import from_values
+from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
 CONFIGS = [
     *ALL_CONFIGS,
@@ -52,3 +56,38 @@ def test_a_row_says_every_reading_of_its_text(config):
                 assert reading.true_id == made.hidden.true_ids[entry]
                 asked += 1
     assert asked == sum(len(row.cols) for row in rows.values()) > 50
+
+
+FILLED = [
+    EvaluationConfig("unmasking", hidden_share=0.5),
+    EvaluationConfig(
+        "unmasking",
+        hidden_share=0.5,
+        max_tokens=7,
+        decoding=UnmaskingOptions(order="none", temperature=1.0, max_steps=2, pieces="fitting"),
+    ),
+]
+
+
+SOME = [CONFIGS[1], CONFIGS[4], CONFIGS[8], *FILLED]
+
+
+@pytest.mark.parametrize("family", ["roberta"])
+@pytest.mark.parametrize("config", SOME, ids=lambda config: config.signature)
+def test_a_replayed_token_has_the_loss_of_the_run(tiny_models, family, config):
+    """Batches of many texts round otherwise than a text alone, in the seventh digit."""
+    model = load_model(tiny_models.folder(family))
+    config = config.resolved(model.max_tokens)
+    rows = measured(evaluate(model, SENTENCES, config, masks=masks_of(config, model)))
+    assert any(row.truncated for row in rows.values()) == (config.max_tokens < 10)
+    for row in rows.values():
+        for entry in {0, len(row.cols) // 2, len(row.cols) - 1}:
+            stored = from_disk(row)
+            reading = replay(stored, config.metric, model.vocabulary, entry, stored.scores)
+            mask = fill_at(model, reading.ids, reading.position, reading.true_id, top_k=3)
+            (true,) = mask.scored
+            assert true.nll_nats == pytest.approx(row.scores.nll_nats[entry], abs=1e-5)
+            assert true.rank == pytest.approx(row.scores.ranks[entry], abs=1)
+            assert mask.entropy_nats == pytest.approx(row.scores.entropy_nats[entry], abs=1e-5)
+            best = mask.candidates[0].probability
+            assert best == pytest.approx(row.scores.top_probabilities[entry], abs=1e-6)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from models.conftest import transformers_output
 from tiny_models import EVERY_FAMILY, OTHERS, batch_of, quiet, texts_for
 
-from fillmask_ui import scoring
+from fillmask_ui import fill, scoring
 from fillmask_ui.models import load_model
 from fillmask_ui.models.runtime_model import FULL_LOGITS
+from fillmask_ui.onnx_tools.asked_positions import ASKED, gather_asked
 from fillmask_ui.protocol import EncoderStates, Vocabulary
 from fillmask_ui.unmasking import UnmaskingConfig, finish, unmask_all
 
@@ -160,3 +162,37 @@ def test_unmasking_writes_the_same_on_both_runtimes_and_in_any_batch(family, loa
             assert own.log_probability_nats == pytest.approx(other.log_probability_nats, abs=1e-3)
             assert onnx_model.vocabulary.mask_id not in own.ids
             assert own.ids[own.start] not in onnx_model.vocabulary.special_ids
+
+
+@families
+def test_heads_run_on_asked_positions_alone(family, loaded, tiny_models):
+    """The Gather stands before the last feed-forward part; the head of torch sees M rows."""
+    cut = gather_asked(onnx.load(tiny_models.folder(family) / "onnx" / "model.onnx"), "logits")
+    known, products = set[str](), 0
+    for node in cut.graph.node:
+        if known.intersection(node.input) or (node.op_type == "Gather" and ASKED in node.input):
+            known.update(node.output)
+            products += node.op_type in ("MatMul", "Gemm")
+    assert products >= 3
+    model = loaded(family, "torch")
+    seen = []
+    projection = model._model.get_output_embeddings()
+    handle = projection.register_forward_hook(lambda _m, args, _out: seen.append(args[0].shape))
+    batch = batch_of(model.vocabulary, texts_for(family, model.vocabulary.mask_token))
+    model.logits_at(*batch)
+    handle.remove()
+    assert [shape[:-1] for shape in seen] == [(1, len(batch.rows))]
+
+
+@families
+@runtimes
+def test_texts_filled_together_are_each_as_alone(family, runtime, loaded):
+    """Within the rounding of float32; the first text is padded, the last ones are alike."""
+    model = loaded(family, runtime)
+    texts = [*texts_for(family, model.vocabulary.mask_token)] * 2
+    for text, found in zip(texts, fill(model, texts, top_k=None), strict=True):
+        alone = fill(model, text, top_k=None)
+        assert found.encoding == alone.encoding and len(found.joint) == len(alone.joint)
+        for mask, own in zip(found.masks, alone.masks, strict=True):
+            nlls = [{c.token_id: c.nll_nats for c in one.candidates} for one in (mask, own)]
+            assert nlls[0] == pytest.approx(nlls[1], abs=1e-4)

@@ -192,3 +192,14 @@ def test_a_text_without_a_mask_is_read_as_it_stands(loaded):
     assert [own.position for own in masked.positions] == [5]
     assert {own.true.word for own in masked.positions[0].layers} == {"cat"}
     assert "true" not in layers(model, "a [MASK]").to_dict()["positions"][0]["layers"][0]
+
+
+def test_layers_of_a_static_int8_graph(variant, quantize_qdq, loaded):
+    """Its embeddings are those in full precision; behind the last layer stands its own answer."""
+    model, full = load_model(variant(quantize_qdq)), loaded("bert", "torch")
+    ids, *rest = asked_of(model, TEXT)
+    states, (first, *_) = model.layer_states(ids[0]), full.layer_states(ids[0])
+    assert len(states) == 3
+    np.testing.assert_allclose(states[0][0], first, atol=0.05)
+    wanted = model.logits_at(ids, *rest)
+    np.testing.assert_allclose(model.layer_logits(states[-1], rest[-1]), wanted, atol=1e-4)

@@ -10,9 +10,11 @@ from small_training import card, small
 
 from fillmask_ui.cli.train import describe
 from fillmask_ui.errors import ModelError
+from fillmask_ui.evaluation import EvaluationConfig, evaluate
 from fillmask_ui.models import load_model
 from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.quantizing.hub_folder import SHARED
+from fillmask_ui.records import SkippedText
 from fillmask_ui.training.package_model import (
     PackageRequest,
     measure_cloze,
@@ -126,3 +128,26 @@ def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):
     (folder / SHARED).write_bytes(graph.replace(b"model.safetensors", b"wrong.safetensors"))
     with pytest.raises(ModelError, match="differs from PyTorch"):
         parity()
+
+
+def test_held_out_loss_is_torchs_cross_entropy(packaged, text_file):
+    """Reference: torch.nn.functional.cross_entropy on the same hidden tokens."""
+    model = load_model(packaged, runtime="torch")
+    lines = text_file.read_text().splitlines()[:40]
+    total, count = 0.0, 0
+    config = EvaluationConfig(seed=42, max_tokens=66)
+    for row in evaluate(model, lines, config):
+        if isinstance(row, SkippedText):
+            continue  # a short line of which the draw hid nothing
+        ids = row.ids.copy()
+        ids[row.cols] = row.shown_ids
+        logits = model.logits_at(
+            ids[None], np.ones_like(ids)[None], np.zeros_like(row.cols), row.cols
+        )
+        loss = torch.nn.functional.cross_entropy(
+            torch.from_numpy(logits), torch.from_numpy(row.true_ids), reduction="sum"
+        )
+        total, count = total + float(loss), count + len(row.cols)
+    figures = measure_text(model, lines).model
+    assert figures.tokens == count
+    assert figures.mean_nll_nats == pytest.approx(total / count, rel=1e-5)

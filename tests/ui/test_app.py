@@ -1,8 +1,11 @@
 """The page as a whole: what it loads, what it opens, how it starts."""
 
 import json
+import os
 import re
 import runpy
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -83,3 +86,30 @@ def test_scripts_and_styles_are_files_that_browsers_keep():
         assert file.headers["cache-control"].endswith("immutable")
     assert client.head("/").status_code == 200
     assert client.get("/config").text.startswith("<head></head>")
+
+
+def test_the_page_starts_while_the_cores_are_busy(store):
+    """Gradio, which asks it for 3 s, would wait longer if it wrote the whole page for that."""
+    demo, burning = build_app(store, "table"), []
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+
+    async def burn():
+        burning.extend(
+            subprocess.Popen([sys.executable, "-ISc", "while True: pass"]) for _ in range(60)
+        )
+
+    demo.extra_startup_events.append(burn)  # once the server listens, before it is asked
+    try:
+        if cores:  # two, however many there are; later threads and processes have the same
+            os.sched_setaffinity(0, [*cores][:2])
+        with serving(demo) as url:
+            assert urllib.request.urlopen(urllib.request.Request(url, method="HEAD")).status == 200
+            for process in burning:
+                process.kill()
+            assert len(burning) == 60
+            assert b"</gradio-app>" in urllib.request.urlopen(url).read()
+    finally:
+        for process in burning:
+            process.kill()
+        if cores:
+            os.sched_setaffinity(0, cores)

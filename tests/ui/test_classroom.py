@@ -290,3 +290,19 @@ def test_a_room_takes_so_many_rounds(hall, monkeypatch):
     hall.lead("reveal")
     monkeypatch.setattr(rooms, "MOST_ROUNDS", 1)
     assert "at most 1 rounds" in hall.lead("ask", text="a [dog] ran.").json()["error"]
+
+
+def test_striking_a_word_takes_it_from_the_wall_and_changes_no_loss(hall):
+    hall.lead("ask", text="the [cat] sat on the mat.")
+    hall.say(student(), ("cat", 50), ("rude", 50))
+    assert "rude" in hall.lead("close").json()["html"]["main"]
+    wall = hall.lead("strike", text="Rude").json()
+    assert "rude" not in wall["html"]["main"]
+    assert "1 struck" in wall["html"]["main"]
+    wall = hall.lead("reveal").json()
+    assert "rude" not in wall["html"]["main"]
+    headers = {"x-class-secret": hall.secret}
+    assert "rude" not in hall.http.get(f"/{hall.code}/rounds.csv", headers=headers).text
+    assert "rude" not in repr(hall.room.run)
+    size = TableModel().signature.vocabulary_size
+    assert wall["losses"]["people"] == pytest.approx(-math.log(0.99 * 0.5 + 0.01 / size))

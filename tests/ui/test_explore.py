@@ -1,8 +1,11 @@
 """The Explore tab, from plain inputs: answers, tables, files; text is always text."""
 
+import math
 import re
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from page_tags import Tags
@@ -17,6 +20,7 @@ from fillmask_ui.ui.explore import explore_modes
 from fillmask_ui.ui.explore.explore_modes import ALL_TOKENS, download
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.prediction_view import answer
+from fillmask_ui.ui.explore.sentence_strip import Draft
 from fillmask_ui.ui.session import Session
 
 TEXT = "the cat [MASK] on the mat."
@@ -103,3 +107,21 @@ def test_any_text_can_be_sent_and_reads_as_itself(text):
     clean = "".join(c for c in text if not text_html(c).startswith(("⟨", "\\u")))
     if clean == text and text.isprintable():
         assert Tags(shown).text == text
+
+
+def test_the_loss_of_a_hidden_word_is_torchs_cross_entropy(session):
+    """Checked against torch.nn.functional.cross_entropy on the model's logits."""
+    draft = Draft(TEXT, ("sat",))
+    found = answer(session, Question(TEXT, draft=draft))
+    model = TableModel()
+    encoding = model.vocabulary.encode(TEXT)
+    position = encoding.ids.index(model.vocabulary.mask_id)
+    ids = np.array([encoding.ids])
+    logits = model.logits_at(ids, np.ones_like(ids), np.array([0]), np.array([position]))
+    loss = torch.nn.functional.cross_entropy(
+        torch.tensor(logits, dtype=torch.float64), torch.tensor([model.vocabulary.ids["sat"]])
+    )
+    assert f"loss {float(loss):.3f} nats" in found.html["stats"]
+    in_bits = answer(session, Question(TEXT, draft=draft, unit="bits"))
+    assert f"loss {float(loss) / math.log(2):.3f} bits" in in_bits.html["stats"]
+    assert "sat (hidden word)" in found.html["scored"]

@@ -4,13 +4,18 @@ What each shows for small models is recorded in `tests/recorded`; here is what a
 """
 
 import json
+import math
 import re
 
 import pytest
+import torch
 from explore_page import asked, session_of
 from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
+from fillmask_ui.filling import score_candidate_at
+from fillmask_ui.filling.guesses import parse_guesses
+from fillmask_ui.ui.explore import guess_view
 from fillmask_ui.ui.explore.explore_modes import SERVED
 
 TEXT = "the old cat walked on the red mat, and ran."
@@ -77,3 +82,30 @@ def test_tokens_and_names_are_never_markup():
             tags = Tags(json.loads(f'"{piece}"')) if "fm-" in piece else Tags("")
             assert not tags.names & {"script", "img"}, name
             assert not {own for own in tags.attributes if own.startswith("on")}
+
+
+def guessed(typed):
+    return guess_view.compare(session_of(), TableModel(), MASKED, parse_guesses(typed), "cat")
+
+
+def test_a_class_beside_the_model():
+    """The model's probabilities by torch's softmax, those of the class by hand."""
+    model = TableModel()
+    ids = model.vocabulary.encode(MASKED).ids
+    logits = model.left[ids[1]] + model.right[ids[3]] + model.own[model.vocabulary.mask_id]
+    probabilities = torch.softmax(torch.tensor(logits).double(), 0)
+    found = guessed("cat 12, dog 5, river")
+    assert found.losses.people == pytest.approx(math.log(1.5))
+    truth = -math.log(probabilities[model.vocabulary.ids["cat"]])
+    assert found.losses.model == pytest.approx(truth)
+    # The true word comes first, then guesses, then what the model lists and nobody guessed.
+    words = guessed("river, dog 5, CAT 2, walking").words
+    assert [own.word for own in words[:4]] == ["cat", "dog", "river", "walking"]
+    assert [own.asked for own in words[:4]] == [True, False, False, False]
+    shares = [own.probability for own in words[:4]]
+    assert shares == pytest.approx([2 / 9, 5 / 9, 1 / 9, 1 / 9])
+    assert words[4].other_probability == pytest.approx(max(probabilities).item())
+    whole_words = sum(own.other_probability for own in words if own.word != "walking")
+    assert whole_words == pytest.approx(1)
+    chained = score_candidate_at(model, MASKED, "walking", 0)
+    assert words[3].other_probability == pytest.approx(chained.probability)
