@@ -363,6 +363,7 @@ def test_the_curve_stands_at_minus_ln_p_and_figures_explain_themselves(visit):
 
     # Names of figures explain themselves on hover, on focus, on touch and to screen readers.
     explore.write(TWO)
+    expect(explore.curve).to_be_visible()  # what stands below it has moved
     tip, name = page.locator("#fm-tip"), page.get_by_role("button", name="Entropy").first
     name.hover()
     expect(tip).to_have_text(EXPLANATIONS["entropy"])
