@@ -75,6 +75,14 @@ def test_edits_by_hand_keep_the_words_of_masks_they_leave_alone(edited, hidden):
     assert after.text == edited.replace("____", "[MASK]")
 
 
+@pytest.mark.parametrize("typed", ["[MASK]", "<mask>", "___"])
+def test_typing_a_mask_letter_by_letter_hides_no_word(typed):
+    draft = Draft()
+    for end in range(len(typed) + 1):
+        draft = sentence_strip.carried(draft, f"The cat {typed[:end]} here.", "[MASK]")
+    assert draft == Draft("The cat [MASK] here.", (None,))
+
+
 words = st.lists(st.sampled_from(["the", "cat", "sat", "[MASK]", "mat", ",", " ", "  ", "quickly"]))
 
 

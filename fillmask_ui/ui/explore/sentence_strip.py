@@ -139,9 +139,10 @@ def carried(draft: Draft, text: str, mask_token: str) -> Draft:
         known = draft.words(old.count(mask_token))
         hidden[:before] = known[:before]
         hidden[len(hidden) - after :] = known[len(known) - after :]
-    changed = "".join(old[start:old_tail])
-    if new[start:new_tail] == [mask_token] and changed.strip() and mask_token not in changed:
-        hidden[new[:start].count(mask_token)] = changed.strip()
+    changed = "".join(old[start:old_tail]).strip()
+    typing = changed.startswith(("[", "<", "_"))  # the beginning of a mask is no word
+    if new[start:new_tail] == [mask_token] and changed and not typing and mask_token not in changed:
+        hidden[new[:start].count(mask_token)] = changed
     return Draft(text, tuple(hidden))
 
 

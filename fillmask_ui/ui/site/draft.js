@@ -11,7 +11,7 @@ const words = (parts, mask) => parts.filter((own) => own !== mask && LETTER.test
 const common = (left, right) => [...left, null].findIndex((own, at) => own !== right[at]);
 
 // The draft of an edited text: masks outside the one stretch that was edited keep their words. If it
-// replaces words by a mask, that hides those words.
+// replaces words by a mask, that hides those words; the beginning of a mask, as typed, is no word.
 export function carried(draft, typed, vocabulary) {
   const [mask, text] = [vocabulary.mask_token, vocabulary.withMasks(typed)];
   const pieces = (own) => own.match(new RegExp(`${escaped(mask)}|[\\p{L}\\p{N}_]+|\\s+|[^]`, "gu")) ?? [];
@@ -28,7 +28,7 @@ export function carried(draft, typed, vocabulary) {
   });
   const changed = old.slice(start, old.length - end).join("").trim();
   const one = fresh.length - end - start === 1 && fresh[start] === mask;
-  if (one && changed && !changed.includes(mask)) hidden[before] = changed;
+  if (one && /^[^[<_]/.test(changed) && !changed.includes(mask)) hidden[before] = changed;
   return { text, hidden };
 }
 

@@ -217,6 +217,10 @@ def test_on_a_phone_by_keyboard_in_the_dark(open_site):
     expect(page.get_by_label("Sentence").first).to_have_value("[MASK] is in [MASK].")
     page.keyboard.press("Control+z")
     expect(page.get_by_label("Sentence").first).to_have_value("Paris is in [MASK].")
+    page.get_by_label("Sentence").first.fill("")
+    page.keyboard.type("Snow is [MASK].", delay=150)  # each letter is answered
+    expect(page.locator(".fm-bars")).to_contain_text("white")
+    expect(page.locator("body")).not_to_contain_text("The hidden word")
     page.get_by_role("button", name="light theme").click()
     assert not page.evaluate("window.fillmask.dark()")
 
