@@ -9,13 +9,14 @@ the Cast and Transpose behind them are copied from there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
+from onnx.compose import add_prefix
 
 from fillmask_ui.onnx_tools.constant_folding import (
     Constants,
@@ -50,32 +51,38 @@ class Matching:
 
 def match_parts(first: Sequence[Part], second: Sequence[Part]) -> Matching:
     """Match the parts of two graphs, each in the order of `find_parts`."""
-    known = {(part.output, part.place, _key(part)): place for place, part in enumerate(second)}
-    named = [(part.output, part.place, _key(part)) for part in first]
-    partners = {place: known[key] for place, key in enumerate(named) if key in known}
+    partners: dict[int, int] = {}  # place in the first -> place in the second
+
+    def left() -> tuple[list[int], list[int]]:
+        taken = {*partners.values()}
+        rest = [place for place in range(len(second)) if place not in taken]
+        return [place for place in range(len(first)) if place not in partners], rest
+
+    def match_by(key: Callable[[Part], object]) -> None:
+        """Match what is left, where a single part of the second has a key."""
+        here, there = left()
+        alike = defaultdict[object, list[int]](list)
+        for place in there:
+            alike[key(second[place])].append(place)
+        for place in here:
+            if len(own := alike.pop(key(first[place]), [])) == 1:
+                partners[place] = own[0]
+
+    match_by(lambda part: (part.output, part.place, _key(part)))
     if len(partners) < _TRUSTED * min(len(first), len(second)):
-        partners = {}
-    left, right = _without(partners, first), _without(partners.values(), second)
-    keys = [_key(first[place]) for place in left], [_key(second[place]) for place in right]
+        partners.clear()
+    here, there = left()
+    keys = [_key(first[place]) for place in here], [_key(second[place]) for place in there]
     for block in SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks():
         for step in range(block.size):
-            partners[left[block.a + step]] = right[block.b + step]
-    # Terms of a sum may stand in another order: those that nothing else looks like.
-    alike: dict[object, list[int]] = defaultdict(list)
-    for place in _without(partners.values(), second):
-        alike[_key(second[place])].append(place)
-    for place in _without(partners, first):
-        if len(own := alike.pop(_key(first[place]), [])) == 1:
-            partners[place] = own[0]
+            partners[here[block.a + step]] = there[block.b + step]
+    match_by(_key)  # terms of a sum may stand in another order
+    here, there = left()
     return Matching(
         tuple(Pair(first[a], second[b]) for a, b in sorted(partners.items())),
-        tuple(first[place] for place in _without(partners, first)),
-        tuple(second[place] for place in _without(partners.values(), second)),
+        tuple(first[place] for place in here),
+        tuple(second[place] for place in there),
     )
-
-
-def _without(taken: Iterable[int], parts: Sequence[Part]) -> list[int]:
-    return sorted({*range(len(parts))}.difference(taken))
 
 
 def _key(part: Part) -> tuple[object, ...]:
@@ -129,130 +136,73 @@ def in_full_precision(
     Both graphs have their weights inside. Unread constants are left out.
     """
     result = copied(quantized)
-    grafting = _Grafting(result, baseline)
+    graph, own, other = result.graph, Constants(result.graph), Constants(baseline.graph)
+    prefix = _COPIED
+    while any(name.startswith(prefix) for name in (*own.stored, *own.makers)):
+        prefix += _COPIED
+    added = add_prefix(baseline, prefix).graph  # of which what is read will stay
+    nodes = list(added.node)
+
+    def new(operator: str, *inputs: str, **attributes: Any) -> str:
+        """The output of a new operator."""
+        output = f"{prefix}{len(nodes)}"
+        nodes.append(helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    same: dict[str, str] = {}  # copied tensor -> an equal one of this graph, such as embeddings
     for pair in pairs:
-        grafting.restore(pair)
-    grafting.finish()
+        part, node, reader = pair.first, own.makers[pair.first.node], other.makers[pair.second.node]
+        given = reader.input[pair.second.place]
+        for name in filter(other.stored.get, other.roots(given)):
+            if equal := _equal(other.stored[name], graph):
+                same[prefix + name] = equal
+        value, kind = prefix + given, other.known(given)
+        is_row = part.kind in ("bias", "norm")
+        wanted = own.known(node.input[part.place]) if is_row else Kind(TensorProto.FLOAT, kind.dims)
+        if kind.type != wanted.type:
+            value = new("Cast", value, to=wanted.type)
+        if kind.dims != wanted.dims:
+            shape = f"{prefix}shape{len(wanted.dims)}_{len(nodes)}"
+            added.initializer.append(numpy_helper.from_array(np.array(wanted.dims), shape))
+            value = new("Reshape", value, shape)
+        if is_row:
+            node.input[part.place] = value
+            continue
+        if part.kind == "embedding":
+            value = new("Gather", value, part.source)
+        else:
+            if attributes_of(reader).get("transB"):
+                value = new("Transpose", value, perm=[1, 0])
+            source = new("Cast", part.source, to=TensorProto.FLOAT) if part.half else part.source
+            value = new("MatMul", source, value)
+            place = _FUSED_BIAS.get(node.op_type, len(node.input))
+            if any(node.input[place:]):
+                value = new("Add", value, node.input[place])
+        if part.half:
+            new("Cast", value, to=TensorProto.FLOAT16)
+        nodes[-1].output[0] = part.output
+    for node in nodes:
+        node.input[:] = [same.get(name, name) for name in node.input]
+    replace_nodes(graph, [*graph.node, *nodes], added.initializer)  # the later maker of a value
     return result
+
+
+def _equal(tensor: TensorProto, graph: GraphProto) -> str:
+    """The name of a constant with the same numbers; "" if there is none."""
+    alike = (
+        own.name
+        for own in graph.initializer
+        if (own.data_type, own.dims) == (tensor.data_type, tensor.dims)
+        and _numbers(own) == _numbers(tensor)
+    )
+    return next(alike, "")
+
+
+def _numbers(tensor: TensorProto) -> bytes:
+    return bytes(tensor.raw_data) or numpy_helper.to_array(tensor).tobytes()
 
 
 def stored_bytes(model: ModelProto) -> int:
     """Size of all stored tensors of a graph."""
     constants = Constants(model.graph)
     return constants.size_bytes(*(tensor.name for tensor in model.graph.initializer))
-
-
-class _Grafting:
-    """One graph, changed in place by parts of another."""
-
-    def __init__(self, model: ModelProto, baseline: ModelProto) -> None:
-        self.model, self.baseline = model, Constants(baseline.graph)
-        self.graph, self.own = model.graph, Constants(model.graph)
-        self.front: dict[str, NodeProto] = {}  # copied nodes by the name of their output
-        self.added: dict[str, TensorProto] = {}  # copied tensors by their new name
-        self.names: dict[str, str] = {}  # value of the baseline -> its name here
-        self.instead: dict[str, list[NodeProto]] = {}  # value -> the nodes that now compute it
-
-    def restore(self, pair: Pair) -> None:
-        """Compute one part as in the baseline."""
-        part, other = pair.first, pair.second
-        node, reader = self.own.makers[part.node], self.baseline.makers[other.node]
-        kind = self.baseline.known(reader.input[other.place])
-        value = self._copied(reader.input[other.place])
-        if part.kind in ("bias", "norm"):
-            own = self.own.known(node.input[part.place])
-            node.input[part.place] = self._like(value, kind, own)
-            return
-        value = self._like(value, kind, Kind(TensorProto.FLOAT, kind.dims))
-        if part.kind == "embedding":
-            self._instead(part, [helper.make_node("Gather", [value, part.source], ["{}"])])
-            return
-        if attributes_of(reader).get("transB"):
-            value = self._node("Transpose", [value], f"{value}/turned", perm=[1, 0])
-        self._instead(part, self._product(node, part, value))
-
-    def _product(self, node: NodeProto, part: Part, matrix: str) -> list[NodeProto]:
-        """A product in float32; "{}" stands for the value that it gives."""
-        nodes, source = [], part.source
-        if part.half:
-            source = f"{part.output}/source"
-            nodes.append(helper.make_node("Cast", [part.source], [source], to=TensorProto.FLOAT))
-        place = _FUSED_BIAS.get(node.op_type, len(node.input))
-        bias = node.input[place] if place < len(node.input) else ""
-        if not bias:
-            return [*nodes, helper.make_node("MatMul", [source, matrix], ["{}"])]
-        product = f"{part.output}/product"
-        return [
-            *nodes,
-            helper.make_node("MatMul", [source, matrix], [product]),
-            helper.make_node("Add", [product, bias], ["{}"]),
-        ]
-
-    def _instead(self, part: Part, nodes: list[NodeProto]) -> None:
-        """Let nodes, of which the last gives "{}", compute what a part yields."""
-        nodes[-1].output[0] = f"{part.output}/float32" if part.half else part.output
-        if part.half:
-            given = [nodes[-1].output[0]]
-            nodes.append(helper.make_node("Cast", given, [part.output], to=TensorProto.FLOAT16))
-        self.instead[part.output] = nodes
-
-    def _like(self, value: str, kind: Kind, wanted: Kind) -> str:
-        """A constant in another type and shape."""
-        if kind.type != wanted.type:
-            value = self._node("Cast", [value], f"{value}/{wanted.type}", to=wanted.type)
-        if kind.dims != wanted.dims:
-            shape = f"{value}/shape{len(wanted.dims)}"
-            self.added[shape] = numpy_helper.from_array(np.array(wanted.dims), shape)
-            value = self._node("Reshape", [value, shape], f"{value}/{len(wanted.dims)}")
-        return value
-
-    def _node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """The output of a new operator on constants, added once."""
-        self.front.setdefault(output, helper.make_node(operator, inputs, [output], **attributes))
-        return output
-
-    def _copied(self, value: str) -> str:
-        """A constant of the baseline in this graph."""
-        for name in self.baseline.roots(value):
-            if name in self.baseline.stored and name not in self.names:
-                self.names[name] = self._stored(self.baseline.stored[name])
-        for node in self.baseline.nodes(value):
-            if node.output[0] not in self.names:
-                copy = NodeProto()
-                copy.CopyFrom(node)
-                copy.input[:] = [self.names.get(name, name) for name in node.input]
-                copy.output[:] = [self._free(name) for name in node.output]
-                self.names.update(zip(node.output, copy.output, strict=True))
-                self.front[copy.output[0]] = copy
-        return self.names[value]
-
-    def _stored(self, tensor: TensorProto) -> str:
-        """The name of an equal tensor of this graph, such as word embeddings, or of a copy."""
-        for own in self.graph.initializer:
-            alike = own.data_type == tensor.data_type and own.dims == tensor.dims
-            if alike and _numbers(own) == _numbers(tensor):
-                return str(own.name)
-        copy = TensorProto()
-        copy.CopyFrom(tensor)
-        copy.name = self._free(tensor.name)
-        self.added[copy.name] = copy
-        return str(copy.name)
-
-    def _free(self, name: str) -> str:
-        """A name that this graph does not use."""
-        name = _COPIED + name
-        while name in self.own.stored or name in self.own.makers:
-            name = _COPIED + name
-        return name
-
-    def finish(self) -> None:
-        """Put the new nodes in place and drop what nothing reads."""
-        nodes = list(self.front.values())
-        for node in self.graph.node:
-            replaced = [name for name in node.output if name in self.instead]
-            nodes += self.instead[replaced[0]] if replaced else [node]
-        replace_nodes(self.graph, nodes, self.added.values())
-
-
-def _numbers(tensor: TensorProto) -> bytes:
-    return bytes(tensor.raw_data) or numpy_helper.to_array(tensor).tobytes()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import ModelProto, NodeProto
@@ -86,19 +86,21 @@ def find_parts(model: ModelProto) -> tuple[Part, ...]:
     """All parts, in the order of computation; weights need not be in the graph."""
     nodes = list(in_order(model.graph.node, [output.name for output in model.graph.output]))
     constants = Constants(model.graph)
-    search = _Search(nodes, constants)
-    found = list(search.parts())
-    layers = _Layers(model, nodes, constants, found)
+    found = list(_search(nodes, constants))
+    projection, head = _projection_and_head(model, constants, found)
+    layer_of = _layers(nodes, constants, {part.node for part in found if part.kind == "product"})
     readers = Counter(part.constant for part in found)
     seen: Counter[str] = Counter()
     parts = []
     for part in found:
-        kind = "projection" if part.node == layers.projection and part.kind == "product" else ""
-        kind = kind or part.kind
+        kind = "projection" if (part.node, part.kind) == (projection, "product") else part.kind
         shared = readers[part.constant] > 1
-        name = search.name(part, shared)
-        # Exporters merge equal biases and norms, whose names then tell nothing.
-        layer = layers.of(part, "" if shared and kind in ("bias", "norm") else name)
+        name = _name(constants, part, shared)
+        layer = None
+        if part.kind != "embedding" and part.node not in head:
+            # Exporters merge equal biases and norms, whose names then tell nothing.
+            tells = not (shared and kind in ("bias", "norm")) and _LAYER.search(name)
+            layer = int(tells[1]) if tells else layer_of(part)
         seen[name] += 1
         again = f"#{seen[name]}" if seen[name] > 1 else ""
         parts.append(replace(part, name=name + again, kind=kind, layer=layer))
@@ -133,167 +135,118 @@ def nodes_of(model: ModelProto, parts: Iterable[Part]) -> set[str]:
     return {node.name for node in model.graph.node if outputs.intersection(node.output)}
 
 
-@dataclass(frozen=True)
-class _Scaled:
-    """The float value of an integer product or of integer rows."""
-
-    output: str
-    scales: list[str]  # constant factors
-    nodes: set[int]  # ids of the operators that scale
-
-
-class _Search:
+def _search(nodes: Iterable[NodeProto], constants: Constants) -> Iterator[Part]:
     """Parts without name, layer and the kind `projection`, in order."""
-
-    def __init__(self, nodes: Sequence[NodeProto], constants: Constants) -> None:
-        self.nodes, self.constants = nodes, constants
-        self.from_text: set[str] = set()  # values that rows of an embedding went into
-
-    def parts(self) -> Iterator[Part]:
-        scaling: set[int] = set()  # Mul nodes of integer products
-        for node in self.nodes:
-            learned = [] if id(node) in scaling else list(self._learned(node))
-            if self.from_text.intersection(node.input) or (
-                learned and node.op_type.startswith("Gather")
-            ):
-                self.from_text.update(node.output)
-            for place, kind in learned:
-                part = self._part(node, place, kind)
-                if part is None:
-                    continue
-                if node.op_type == "MatMulInteger":
-                    scaling |= self._scaled_product(node).nodes
-                yield part
-
-    def _learned(self, node: NodeProto) -> Iterator[tuple[int, str]]:
+    from_text: set[str] = set()  # values that rows of an embedding went into
+    scales: set[str] = set()  # of products in integers: the Mul by them is no norm
+    for node in nodes:
+        parts = []
         for place, kind in _LEARNED.get(node.op_type, ()):
-            constant = self.constants.kind(node.input[place]) if place < len(node.input) else None
-            if constant is None:
+            value = node.input[place] if place < len(node.input) else ""
+            constant = constants.kind(value)
+            if constant is None or value in scales:
                 continue
+            others = [name for own, name in enumerate(node.input) if own != place]
             if kind in ("bias", "norm"):
-                others = [name for own, name in enumerate(node.input) if own != place]
-                if constant.is_float and constant.is_vector and self.from_text & {*others}:
-                    yield place, kind
-            elif len(constant.dims) >= 2 and self.constants.kind(node.input[1 - place]) is None:
-                yield place, kind
+                is_part = constant.is_float and constant.is_vector
+                is_part = is_part and not from_text.isdisjoint(others)
+            else:
+                is_part = len(constant.dims) >= 2 and constants.kind(others[0]) is None
+            part = _part(constants, node, place, kind) if is_part else None
+            if part is not None:
+                parts.append(part)
+                scales.update(part.scales)
+        if any(part.kind == "embedding" for part in parts) or from_text.intersection(node.input):
+            from_text.update(node.output)
+        yield from parts
 
-    def _part(self, node: NodeProto, place: int, kind: str) -> Part | None:
-        constants, value = self.constants, node.input[place]
-        own = constants.known(value)
-        attributes = attributes_of(node)
-        scales = [node.input[i] for i in _SCALES.get(node.op_type, ()) if i < len(node.input)]
-        output, source, shape, half = node.output[0], node.input[0], own.dims, own.is_half
-        if kind in ("bias", "norm"):
-            scales = []
-            if place == 0:
-                source = node.input[1]
-        elif node.op_type == "MatMulInteger":
-            product = self._scaled_product(node)
-            if not product.scales:
-                return None
-            output, scales = product.output, [*scales, *product.scales]
-        elif node.op_type == "MatMulNBits":
-            shape = (attributes["K"], attributes["N"])
-            half = constants.known(node.input[2]).is_half
-        elif kind == "embedding":
-            source = node.input[1]
-            if node.op_type == "GatherBlockQuantized":
-                half = constants.known(node.input[2]).is_half
-                bits = attributes.get("bits", 4)
-                if constants.stored[value].data_type == 2 and bits < 8:  # several in a byte
-                    shape = (*own.dims[:-1], own.dims[-1] * 8 // bits)
-            elif not own.is_float:
-                scaled = self._scaled_rows(output, source)
-                if scaled is None:
-                    return None  # position ids and the like
-                output, scales = scaled.output, scaled.scales
-            elif len(own.dims) != 2:
-                return None
-        elif attributes.get("transB"):
-            shape = own.dims[::-1]
-        factors = {attributes.get("alpha", 1.0), attributes.get("beta", 1.0)}  # of Gemm
-        if kind == "product" and (attributes.get("transA") or factors != {1.0}):
-            return None
-        root = constants.roots(value)[0]
-        if root not in constants.stored:
-            return None  # written into the code, such as the zeros of a norm without a bias
-        return Part(
-            name="",
-            kind=kind,
-            layer=None,
-            output=output,
-            constant=root,
-            shape=tuple(shape),
-            source=source if kind != "product" else constants.unquantized(source),
-            node=node.output[0],
-            place=place,
-            scales=tuple(dict.fromkeys(filter(None, scales))),
-            half=half,
-            quantized=not constants.known(root).is_float or node.op_type == "MatMulNBits",
-        )
 
-    def _scaled_rows(self, rows: str, ids: str) -> _Scaled | None:
-        """Looked-up integer rows as floats."""
-        reader = next(iter(self.constants.readers.get(rows, [])), None)
-        if reader is not None and reader.op_type == "DequantizeLinear":
-            return _Scaled(reader.output[0], [*reader.input[1:]], set())
-        if reader is None or reader.op_type != "Cast":
-            return None
-        for product in self.constants.readers.get(reader.output[0], []):
-            others = [name for name in product.input if name != reader.output[0]]
-            if product.op_type == "Mul" and others:
-                scale = self._looked_up(others[0], ids)
-                return _Scaled(product.output[0], [scale], set()) if scale else None
+def _part(constants: Constants, node: NodeProto, place: int, kind: str) -> Part | None:
+    """A learned constant at an input of a node; None if it is not that of a part."""
+    value, attributes = node.input[place], attributes_of(node)
+    own, root = constants.known(value), constants.roots(value)[0]
+    scales = [node.input[i] for i in _SCALES.get(node.op_type, ()) if i < len(node.input)]
+    output, source, shape, half = node.output[0], node.input[0], own.dims, own.is_half
+    factors = {attributes.get("alpha", 1.0), attributes.get("beta", 1.0)}  # of Gemm
+    if kind == "product" and (attributes.get("transA") or factors != {1.0}):
         return None
+    if root not in constants.stored:
+        return None  # written into the code, such as the zeros of a norm without a bias
+    if kind in ("bias", "norm"):
+        source, scales = node.input[1 if place == 0 else 0], []
+    elif node.op_type == "MatMulNBits":
+        shape = (attributes["K"], attributes["N"])
+        half = constants.known(node.input[2]).is_half
+    elif node.op_type == "GatherBlockQuantized":
+        source, bits = node.input[1], attributes.get("bits", 4)
+        half = constants.known(node.input[2]).is_half
+        if constants.stored[value].data_type == 2 and bits < 8:  # several in a byte
+            shape = (*own.dims[:-1], own.dims[-1] * 8 // bits)
+    elif not own.is_float:
+        output, factors_of = _scaled(constants, output)
+        if not factors_of:
+            return None  # position ids and the like
+        scales += factors_of
+    elif attributes.get("transB"):
+        shape = own.dims[::-1]
+    elif kind == "embedding" and len(own.dims) != 2:
+        return None
+    if kind == "embedding":
+        source = node.input[1]
+    return Part(
+        name="",
+        kind=kind,
+        layer=None,
+        output=output,
+        constant=root,
+        shape=tuple(shape),
+        source=source if kind != "product" else constants.unquantized(source),
+        node=node.output[0],
+        place=place,
+        scales=tuple(dict.fromkeys(filter(None, scales))),
+        half=half,
+        quantized=not constants.known(root).is_float or node.op_type == "MatMulNBits",
+    )
 
-    def _looked_up(self, scale: str, ids: str) -> str:
-        """The constant that a scale is, or is looked up in by the same ids; else ""."""
-        maker = self.constants.makers.get(scale)
-        while maker is not None and maker.op_type in ("Unsqueeze", "Gather"):
-            if maker.op_type == "Gather" and maker.input[1] != ids:
-                return ""
-            scale = maker.input[0]
-            maker = self.constants.makers.get(scale)
-        return scale if self.constants.kind(scale) is not None else ""
 
-    def _scaled_product(self, node: NodeProto) -> _Scaled:
-        """An integer product behind its Cast and the Mul by its scales."""
-        value = integers = node.output[0]
-        for operator in ("Cast", "Mul"):
-            reader = next(iter(self.constants.readers.get(value, [])), None)
-            if reader is None or reader.op_type != operator:
-                return _Scaled(value, [], set())
-            integers, value = value, reader.output[0]
-            node = reader
-        scale = next(name for name in node.input if name != integers)
-        maker = self.constants.makers.get(scale)
-        factors = maker.input if maker is not None and maker.op_type == "Mul" else [scale]
-        scales = [name for name in factors if self.constants.kind(name) is not None]
-        return _Scaled(value, scales, {id(node), id(maker)})
+def _scaled(constants: Constants, value: str) -> tuple[str, list[str]]:
+    """The float value of an integer product or of integer rows, and its constant factors."""
+    for reader in constants.readers.get(value, []):
+        if reader.op_type == "DequantizeLinear":
+            return reader.output[0], [*reader.input[1:]]
+        for product in constants.readers.get(reader.output[0], []):
+            if reader.op_type == "Cast" and product.op_type == "Mul":
+                pending = [name for name in product.input if name != reader.output[0]]
+                scales = []
+                while pending:
+                    name = pending.pop()
+                    maker = constants.makers.get(name)
+                    if constants.kind(name) is not None:
+                        scales.append(name)
+                    elif maker is not None and maker.op_type in ("Mul", "Unsqueeze", "Gather"):
+                        pending += maker.input
+                return product.output[0], scales
+    return value, []
 
-    def name(self, part: Part, shared: bool) -> str:
-        """What a part is called; of two readers of one constant the product is `shared`."""
-        module, tidy = _module_of(part.constant), _tidy(part.constant)
-        if part.kind in ("bias", "norm"):
-            ending = ".bias" if tidy.endswith((".bias", ".beta")) else ""
-            return module + ending if module else tidy
-        if module and not (part.kind == "product" and shared):
-            return module
-        for reader in self.constants.readers.get(part.output, []):  # a bias keeps its name
-            for place, what in _LEARNED.get(reader.op_type, ()):
-                added = reader.input[place] if what == "bias" and place < len(reader.input) else ""
-                if added and self.constants.kind(added):
-                    behind = _module_of(self.constants.roots(added)[0])
-                    if behind:
-                        return behind
-        node = self.constants.makers[part.node]
-        for text in (
-            node.name,
-            part.output,
-        ):  # exporters write the module's path: /encoder/query/MatMul
-            if text.startswith("/") and text.count("/") > 1:
-                return text.strip("/").rpartition("/")[0].replace("/", ".")
-        return module or tidy
+
+def _name(constants: Constants, part: Part, shared: bool) -> str:
+    """What a part is called; of two readers of one constant the product is `shared`."""
+    module, tidy = _module_of(part.constant), _tidy(part.constant)
+    if part.kind in ("bias", "norm"):
+        ending = ".bias" if tidy.endswith((".bias", ".beta")) else ""
+        return module + ending if module else tidy
+    if module and not (part.kind == "product" and shared):
+        return module
+    for reader in constants.readers.get(part.output, []):  # a bias keeps its name
+        for place, what in _LEARNED.get(reader.op_type, ()):
+            added = reader.input[place] if what == "bias" and place < len(reader.input) else ""
+            if constants.kind(added) and (behind := _module_of(constants.roots(added)[0])):
+                return behind
+    # Exporters write the module's path: /encoder/query/MatMul
+    for text in (constants.makers[part.node].name, part.output):
+        if text.startswith("/") and text.count("/") > 1:
+            return text.strip("/").rpartition("/")[0].replace("/", ".")
+    return module or tidy
 
 
 def _tidy(name: str) -> str:
@@ -315,84 +268,67 @@ def _module_of(name: str) -> str:
     return match["module"] if match else ""
 
 
-class _Layers:
-    """The layer of each part, and the vocabulary projection.
+def _projection_and_head(
+    model: ModelProto, constants: Constants, parts: Iterable[Part]
+) -> tuple[str, set[str]]:
+    """Node of the vocabulary projection, and first outputs of the nodes of the head around it.
 
-    Without a layer in the name, the attention in front of a part is counted: queries, keys and
-    values belong to the next one, all else to the last.
+    Of the outputs that a single product yields that is the widest; a dense layer may stand before.
     """
+    products = {own.node: own for own in parts if own.kind == "product"}
+    products |= {own.output: own for own in products.values()}
 
-    def __init__(
-        self,
-        model: ModelProto,
-        nodes: Sequence[NodeProto],
-        constants: Constants,
-        parts: Sequence[Part],
-    ) -> None:
-        self.constants = constants
-        self.products = {part.node: part for part in parts if part.kind == "product"}
-        self.by_output = {part.output: part for part in self.products.values()}
-        self._attention: dict[str, int] = {}  # value -> a bit for each attention it depends on
-        bit = 1
-        for node in nodes:
-            before = 0
-            for name in node.input:
-                before |= self._attention.get(name, 0)
-            if node.op_type in _ATTENTION:
-                before, bit = before | bit, bit << 1
-            self._attention.update(dict.fromkeys(node.output, before))
-        ends = [self._back(out.name) for out in model.graph.output]
-        alone = [products[0] for products, _ in ends if len(products) == 1]
-        widest = max(alone, key=lambda part: part.shape[-1], default=None)
-        self.projection = widest.node if widest else ""  # node of the vocabulary projection
-        self._head: set[str] = set()  # outputs of nodes from the encoder's end on
-        if widest is not None:
-            self._head = {widest.node}.union(*(seen for own, seen in ends if widest in own))
-            products, seen = self._back(constants.makers[widest.node].input[0])
-            if len(products) == 1:
-                self._head |= {products[0].node, *seen}
-
-    def of(self, part: Part, name: str) -> int | None:
-        """The layer of a part, by its name if that tells it."""
-        if part.kind == "embedding" or part.node in self._head:
-            return None
-        if match := _LAYER.search(name):
-            return int(match[1])
-        before = self._attention.get(part.node, 0).bit_count()
-        layer = before if self._reaches_attention(part.output) else before - 1
-        return None if layer < 0 else layer
-
-    def _back(self, value: str) -> tuple[list[Part], set[str]]:
+    def back(value: str) -> tuple[set[Part], set[str]]:
         """The products that a value is made of, and the values on the way to them."""
-        pending, seen, products = [value], set[str](), list[Part]()
+        pending, seen, found = [value], set[str](), set[Part]()
         while pending:
             value = pending.pop()
-            node = self.constants.makers.get(value)
+            node = constants.makers.get(value)
             if node is None or value in seen:
                 continue
             seen.add(value)
-            part = self.by_output.get(value) or self.products.get(node.output[0])
+            part = products.get(value) or products.get(node.output[0])
             if part is not None:
-                products += [part] if part not in products else []
+                found.add(part)
             else:
                 pending += [name for name in node.input if name]
-        return products, seen
+        return found, seen
 
-    def _reaches_attention(self, value: str) -> bool:
-        """Whether attention reads a value before any constant product does."""
-        pending, seen = [value], set[str]()
-        while pending:
-            for node in self.constants.readers.get(pending.pop(), []):
-                if node.op_type in _ATTENTION or self._multiplies_activations(node):
-                    return True
-                if node.output[0] in self.products or node.op_type in _ENDS:
-                    continue
-                new = [name for name in node.output if name and name not in seen]
-                seen.update(new)
-                pending += new
-        return False
+    ends = [back(output.name) for output in model.graph.output]
+    alone = [part for found, _ in ends if len(found) == 1 for part in found]
+    widest = max(alone, key=lambda part: part.shape[-1], default=None)
+    if widest is None:
+        return "", set()
+    head = {widest.node}.union(*(seen for found, seen in ends if widest in found))
+    found, seen = back(constants.makers[widest.node].input[0])
+    if len(found) == 1:
+        head |= {found.pop().node, *seen}
+    return widest.node, head
 
-    def _multiplies_activations(self, node: NodeProto) -> bool:
-        return node.op_type in ("MatMul", "FusedMatMul") and not any(
-            self.constants.kind(name) for name in node.input
+
+def _layers(
+    nodes: Sequence[NodeProto], constants: Constants, products: Collection[str]
+) -> Callable[[Part], int | None]:
+    """Tells the layer of a part whose name does not, by the attention in front of it.
+
+    Queries, keys and values belong to the next attention, all else to the last.
+    """
+    depth: dict[str, int] = {}  # attentions on the longest way to a value
+    for node in nodes:
+        own = max((depth.get(name, 0) for name in node.input), default=0)
+        depth.update(dict.fromkeys(node.output, own + (node.op_type in _ATTENTION)))
+    attended: set[str] = set()  # values that attention reads before any constant product does
+    for node in reversed(nodes):
+        activations = node.op_type in ("MatMul", "FusedMatMul") and not any(
+            map(constants.kind, node.input)
         )
+        ends = node.output[0] in products or node.op_type in _ENDS
+        goes_on = not ends and not attended.isdisjoint(node.output)
+        if node.op_type in _ATTENTION or activations or goes_on:
+            attended.update(node.input)
+
+    def layer_of(part: Part) -> int | None:
+        layer = depth[part.node] - (part.output not in attended)
+        return None if layer < 0 else layer
+
+    return layer_of
