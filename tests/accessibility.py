@@ -1,7 +1,5 @@
 """What axe-core finds wrong with a page in the state and width that it is in, light and dark."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

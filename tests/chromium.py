@@ -1,7 +1,5 @@
 """The browser of the tests: Debian's chromium, or the first chromium on the path."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What the tests of the Evaluate tab share: models by name, texts in a file, jobs at once."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import threading

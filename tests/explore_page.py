@@ -1,7 +1,5 @@
 """Explore asked without a browser: states as its script sends them, and tokens of stored runs."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 

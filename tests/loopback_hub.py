@@ -9,8 +9,6 @@ and GET with ranges, for models and data sets; errors with the codes that client
 has the token `hub.token` may also make repositories of models below `me/` and upload to them.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

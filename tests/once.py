@@ -1,7 +1,5 @@
 """What takes seconds to make is made once for all workers of a test run: a pytest plugin."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Faults planted into a quantized graph, to be found."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import ModelProto, numpy_helper
 

@@ -1,7 +1,5 @@
 """A tiny BERT in every form that a quantizer gives it, as graphs with their weights inside."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from pathlib import Path

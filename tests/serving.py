@@ -1,7 +1,5 @@
 """A page on 127.0.0.1 for as long as a test needs it, in this process or in one of its own."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

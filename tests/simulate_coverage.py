@@ -14,8 +14,6 @@ The resamples of `ratio_interval` depend on the number of texts alone, so that a
 them, and the sums over resamples are one product of matrices.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The logits at a position are a sum of three rows, one each for the token that th
 the left, to the right and at the position itself. Nothing else in a batch changes them.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

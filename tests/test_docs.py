@@ -2,8 +2,6 @@
 paths and names exist, examples run.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

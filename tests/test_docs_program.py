@@ -1,7 +1,5 @@
 """The documents name and count what the program has: tabs, commands, options, names, chapters."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from pkgutil import resolve_name

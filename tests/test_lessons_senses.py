@@ -1,7 +1,5 @@
 """Vectors of words: the arithmetic against scipy, the course's words against the shipped models."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

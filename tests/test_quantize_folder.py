@@ -1,7 +1,5 @@
 """Variants in their folder: layout, card, what is refused, and that nothing half-written stays."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

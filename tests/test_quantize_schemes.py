@@ -1,7 +1,5 @@
 """What each scheme writes, against numpy, hand calculations and plain sessions of onnxruntime."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import onnxruntime as ort

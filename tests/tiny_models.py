@@ -5,8 +5,6 @@ Hugging Face layout with model.safetensors, config.json, the tokenizer and onnx/
 Making one takes about a second, after the first import of torch and transformers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

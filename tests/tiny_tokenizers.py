@@ -1,7 +1,5 @@
 """Real tokenizers of every family, trained on a few sentences."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Callable

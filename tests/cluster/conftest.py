@@ -1,7 +1,5 @@
 """Ray on this machine, started once for the tests of a file."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

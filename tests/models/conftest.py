@@ -1,7 +1,5 @@
 """Loaded tiny models and folders with changed ONNX files, shared by the tests of this folder."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Graphs cut to the asked positions are kept in the user's cache, and only used if they agree."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

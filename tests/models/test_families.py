@@ -1,7 +1,5 @@
 """Every family on both runtimes, against the pipeline, models and tokenizers of transformers."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -4,8 +4,6 @@ The client reads its address and cache folder when it is imported, so scripts ru
 interpreters whose environment points there, with many references each.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

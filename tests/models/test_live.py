@@ -1,7 +1,5 @@
 """Models in memory: those of transformers, trainers and pipelines, as `load_model` takes them."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

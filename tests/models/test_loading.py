@@ -1,7 +1,5 @@
 """Which files a reference means, what the signature says, and what importing costs."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 

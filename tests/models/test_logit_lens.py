@@ -1,7 +1,5 @@
 """The layers of every family on both runtimes: the states of transformers, through its own head."""
 
-from __future__ import annotations
-
 import shutil
 from functools import reduce
 from itertools import pairwise

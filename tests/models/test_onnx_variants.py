@@ -4,8 +4,6 @@ References are the same weights on PyTorch, which `test_families` holds against 
 ONNX Runtime itself on the file: all logits, then those asked for.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

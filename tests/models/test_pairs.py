@@ -1,7 +1,5 @@
 """Both heads of BERT's pre-training, against transformers' own loss of a real checkpoint."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from lesson_figures import show_figure

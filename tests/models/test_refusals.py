@@ -3,8 +3,6 @@
 And what only looks odd, which is not.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Loaded models in daily use, and new runtimes: a class and a row of `RUNTIMES`."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnxruntime as ort
 import pytest

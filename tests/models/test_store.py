@@ -1,7 +1,5 @@
 """Loaded models for many users: one copy of each within a limit, and calls that share a batch."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Words as they are tokenized at a mask, words as they are shown, spans, threads."""
 
-from __future__ import annotations
-
 import threading
 import warnings
 from functools import cache

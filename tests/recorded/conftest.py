@@ -1,7 +1,5 @@
 """A folder with the recorded models and texts, in which each test works."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 from pathlib import Path

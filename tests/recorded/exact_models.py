@@ -5,8 +5,6 @@ right]: gathers and additions only. Every table entry is a whole number of 2**-1
 float32 sums are exact in any order.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import string

@@ -11,8 +11,6 @@ programs have relied on.
 - `outputs/text/`: what a terminal or the reader of a report sees (`check_text`, `check_csv`).
 """
 
-from __future__ import annotations
-
 import csv
 import difflib
 import io

@@ -3,8 +3,6 @@
 A rewrite of the page changes this file and none of the recorded answers.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping

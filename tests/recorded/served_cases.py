@@ -4,8 +4,6 @@ A group is one recorded file. Those with `embedded` in their name ask the shippe
 others the models of the workshop.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 Case = tuple[str, str, Any]

@@ -1,7 +1,5 @@
 """What browsers ask of the Learn tab, as `served_cases.py` says it of the others."""
 
-from __future__ import annotations
-
 from recorded.served_cases import NONE, ONE, TWO, Case
 
 

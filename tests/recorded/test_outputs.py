@@ -1,7 +1,5 @@
 """What the commands print is what they printed when it was recorded, to the last digit."""
 
-from __future__ import annotations
-
 import pytest
 from recorded.program import HERE, call
 from recorded.recording import check_json, check_text, parsed, steady, visible_lines

@@ -1,7 +1,5 @@
 """What the functions that the page serves answer to a browser, as it was recorded."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

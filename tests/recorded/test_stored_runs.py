@@ -8,8 +8,6 @@
 - 20260105, noisy: from Python, done; it has no choices.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -3,8 +3,6 @@
 More may be added to each of them.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json

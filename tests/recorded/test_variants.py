@@ -3,8 +3,6 @@
 What the clock, the machine or the library that writes a file decides stands as its type.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

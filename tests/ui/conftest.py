@@ -1,7 +1,5 @@
 """A page on 127.0.0.1 and a browser, both started once a worker, and sessions without either."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 PYTHONPATH=tests python tests/ui/measure_page.py [URL]    (serves its own page if none is given)
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import time

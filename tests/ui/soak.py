@@ -7,8 +7,6 @@ request was not answered. Memory is Pss; it rises and falls by a third with what
 is compared are the medians of the four minutes after the first two and of the last four.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """Two hundred phones and a wall against a page in a process of its own, ten rounds long."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

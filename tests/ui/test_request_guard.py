@@ -1,7 +1,5 @@
 """Which requests a page refuses before Gradio sees them, and what else it answers with."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

@@ -1,7 +1,5 @@
 """A class before its wall: one wall and three phones, one of which loses its network in between."""
 
-from __future__ import annotations
-
 import json
 import math
 
