@@ -223,8 +223,10 @@ def _scaled(constants: Constants, value: str) -> tuple[str, list[str]]:
                     maker = constants.makers.get(name)
                     if constants.kind(name) is not None:
                         scales.append(name)
-                    elif maker is not None and maker.op_type in ("Mul", "Unsqueeze", "Gather"):
+                    elif maker is not None and maker.op_type == "Mul":
                         pending += maker.input
+                    elif maker is not None and maker.op_type in ("Unsqueeze", "Gather"):
+                        pending.append(maker.input[0])
                 return product.output[0], scales
     return value, []
 
