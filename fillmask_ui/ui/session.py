@@ -5,6 +5,7 @@ Every tab calls its models through here, within the same limits.
 """
 
 import inspect
+import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -12,9 +13,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-import numpy as np
-
-from fillmask_ui.comparing import Comparison
 from fillmask_ui.errors import ModelError, OptionError, TextError
 from fillmask_ui.models import ModelStore, available_models
 from fillmask_ui.models.loading_progress import ProgressCallback
@@ -118,7 +116,7 @@ class Session:
             options |= {"most_work": MAX_WORK}
         answer = function(*map(self._sharing, both), *arguments, **options)
         if options.get("top_k", 1) is not None:
-            self._answers.keep(key, answer, _candidates(answer))
+            self._answers.keep(key, answer)
         return answer
 
     def further(
@@ -133,21 +131,13 @@ class Session:
         known: Any = self._answers.get(key)
         if known is None or len(known.words) <= start:
             known = grow(self._sharing(model), known)
-            # Each word comes with the model's five best.
-            self._answers.keep(key, known, 6 * len(known.words))
+            self._answers.keep(key, known)
         return known
 
-    def slowly(
-        self,
-        model: MaskedLM,
-        question: tuple,
-        work: Callable[[Report], Kept],
-        size: Callable[[Kept], int] = lambda _: 1,
-    ) -> Kept:
+    def slowly(self, model: MaskedLM, question: tuple, work: Callable[[Report], Kept]) -> Kept:
         """An answer that takes many passes of a model; callers ask again while it is `Unfinished`.
 
         `question` is the cache key, beside the model: `work` runs once for all visitors who ask it.
-        `size` is that of the answer, in candidates that take about the same memory.
         """
         key = self._key((model,), question)
         if (known := self._answers.get(key)) is not None:
@@ -155,7 +145,7 @@ class Session:
 
         def compute(report: Report) -> Kept:
             answer = work(report)
-            self._answers.keep(key, answer, size(answer))
+            self._answers.keep(key, answer)
             return answer
 
         return self._working.result(key, compute)
@@ -185,12 +175,9 @@ def check_text(text: str, words: Sequence[str] = ()) -> None:
         )
 
 
-# Cached answers, and their candidates and scored words in all (26 MB).
 MOST_ANSWERS = 128
-MOST_CANDIDATES = 100_000
-# A candidate takes 265 bytes, a character with its share of tokens and offsets 37.
-_CHARACTERS_A_CANDIDATE = 8
-_CHARACTERS_A_NUMBER = 4
+# Of all answers as pickled, which take about four times as much memory (26 MB).
+MOST_BYTES = 6_500_000
 
 
 class Answers:
@@ -208,30 +195,12 @@ class Answers:
             self._answers.move_to_end(question)
             return self._answers[question][0]
 
-    def keep(self, question: tuple, answer: Any, candidates: int) -> None:
-        """Store an answer that takes the memory of so many candidates; drop old ones if full."""
-        size = candidates + _characters(question) // _CHARACTERS_A_CANDIDATE
+    def keep(self, question: tuple, answer: Any) -> None:
+        """Store an answer; drop old ones if full."""
+        size = len(pickle.dumps((question, answer)))
         with self._lock:
             self._answers[question] = answer, size
             total = sum(size for _, size in self._answers.values())
-            while len(self._answers) > MOST_ANSWERS or total > MOST_CANDIDATES:
+            while len(self._answers) > MOST_ANSWERS or total > MOST_BYTES:
                 _, (_, dropped) = self._answers.popitem(last=False)
                 total -= dropped
-
-
-def _candidates(answer: Any) -> int:
-    """The memory of an answer, in candidates."""
-    if isinstance(answer, np.ndarray):
-        return len(answer) // 50  # as many numbers take as much memory
-    if isinstance(answer, tuple):
-        return sum(map(_candidates, answer))
-    parts = getattr(answer, "masks", (answer,))
-    lists = [getattr(own, name, ()) for own in parts for name in ("candidates", "scored")]
-    return max(1, sum(map(len, lists)) * (4 if isinstance(answer, Comparison) else 1))
-
-
-def _characters(part: Any) -> int:
-    """The memory of a question, in characters of text."""
-    if isinstance(part, tuple):
-        return sum(map(_characters, part))
-    return len(part) if isinstance(part, str) else _CHARACTERS_A_NUMBER

@@ -15,7 +15,7 @@ KEPT_BYTES = 5_000_000
 
 def test_long_texts_leave_no_more_than_the_bound(monkeypatch):
     """Each leaves about 0.1 MB, whose candidates are few: without a bound on texts 12 MB."""
-    monkeypatch.setattr("fillmask_ui.ui.session.MOST_CANDIDATES", 10_000)
+    monkeypatch.setattr("fillmask_ui.ui.session.MOST_BYTES", 650_000)
     model = TableModel()
     model.max_tokens = 10_000
     session = Session(ModelStore(loader=lambda *_, **__: model), "table")

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
+
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.guesses import Guesses
 from fillmask_ui.filling.prompt import normalise_masks
@@ -21,17 +23,19 @@ PUT_TO_MODEL = 12  # words of the class, the most frequent ones
 ROWS = 8  # on the wall
 
 
-def reveal(session: Session, room: Room) -> None:
-    """Close the round that is on, and finish it beside the model."""
+async def reveal(session: Session, room: Room) -> None:
+    """Close the round that is on, and finish it beside the model, asked in a thread."""
     room.close()
     now, splits = room.round, room.splits()
     if now is None or now.phase != "closed":
         raise OptionError("no round is on: ask a sentence first")
     if not splits:
         raise OptionError("nobody has answered: open the sentence again, or go on to another")
-    model, sentence, pooled = session.model(room.model), now.sentence, pool(splits)
+    sentence, pooled = now.sentence, pool(splits)
     said = replace(pooled, guesses=pooled.guesses[:PUT_TO_MODEL])
-    found = compare(session, model, sentence.text, said, sentence.truth)
+    model = await run_in_threadpool(session.model, room.model)
+    asked = (session, model, sentence.text, said, sentence.truth)
+    found = await run_in_threadpool(compare, *asked)
     *words, others = (
         WordShare(own.word, pooled.share(own.word), own.other_probability) for own in found.words
     )

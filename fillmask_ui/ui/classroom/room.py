@@ -1,13 +1,12 @@
 """A room: students with what they sent, the round that is on, and the finished ones.
 
-Everything a stranger can fill has a bound. Methods are quick and safe to call from many threads;
-what takes a model is computed by the caller (`judge.py`) and handed to `reveal`.
+Everything a stranger can fill has a bound. Methods are quick and called by the server's event loop
+alone; what takes a model is computed in a thread (`judge.py`) and handed to `reveal`.
 """
 
 import hashlib
 import hmac
 import secrets
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -36,15 +35,13 @@ class Throttle:
     def __init__(self, rate: float, burst: float, most: int = 5000) -> None:
         self.rate, self.burst, self.most = rate, burst, most
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # left, when
-        self._lock = threading.Lock()
 
     def admit(self, name: str, now: float) -> bool:
-        with self._lock:
-            left, then = self._buckets.pop(name, (self.burst, now))
-            left = min(self.burst, left + (now - then) * self.rate)
-            self._buckets[name] = (left - 1 if left >= 1 else left), now
-            while len(self._buckets) > self.most:
-                self._buckets.popitem(last=False)
+        left, then = self._buckets.pop(name, (self.burst, now))
+        left = min(self.burst, left + (now - then) * self.rate)
+        self._buckets[name] = (left - 1 if left >= 1 else left), now
+        while len(self._buckets) > self.most:
+            self._buckets.popitem(last=False)
         return left >= 1
 
 
@@ -79,47 +76,43 @@ class Room:
         self.ended = False
         self.students: dict[str, Student] = {}
         self._asked = 0  # sentences
-        self._lock = threading.RLock()
 
     def join(self, student: str) -> None:
         """A phone comes in, or comes back; a `DataError` if the room is full."""
-        with self._lock:
-            if student in self.students:
-                return
-            if len(self.students) >= MOST_STUDENTS:
-                raise DataError(f"the room is full: it holds {MOST_STUDENTS:,}")
-            self.students[student] = Student()
-            self.version += 1
+        if student in self.students:
+            return
+        if len(self.students) >= MOST_STUDENTS:
+            raise DataError(f"the room is full: it holds {MOST_STUDENTS:,}")
+        self.students[student] = Student()
+        self.version += 1
 
     def answer(self, student: str, number: int, split: Guesses) -> bool:
         """Take what a student says in place of what he said before; False if it comes too late."""
-        with self._lock:
-            own, now = self.students[student], self.round
-            if now is None or now.number != number or now.phase != "open":
-                return False
-            own.split = split if split.guesses else None  # none at all is taken back
-            self.version += 1
-            return True
+        own, now = self.students[student], self.round
+        if now is None or now.number != number or now.phase != "open":
+            return False
+        own.split = split if split.guesses else None  # none at all is taken back
+        self.version += 1
+        return True
 
     def for_phone(self, student: str) -> dict[str, Any]:
         """What a phone shows, as JSON."""
-        with self._lock:
-            own, now = self.students[student], self.round
-            told: dict[str, Any] = {"version": self.phase_version, "phase": self.phase}
-            if now is None:
-                return told
-            told |= {"round": now.number, **vars(now.sentence), "truth": ""}
-            if own.split:
-                told["sent"] = [(said.word, said.amount) for said in own.split.guesses]
-            if now.finished is not None and now.phase == "revealed":
-                told["truth"], losses = now.finished.truth, now.finished.losses
-                told["own"] = own.losses.get(now.sentence.text)
-                if losses is not None:
-                    told |= {"people": losses.people, "model": losses.model}
-            if own.losses:
-                told["mean"] = sum(own.losses.values()) / len(own.losses)
-                told["rounds"] = len(own.losses)
+        own, now = self.students[student], self.round
+        told: dict[str, Any] = {"version": self.phase_version, "phase": self.phase}
+        if now is None:
             return told
+        told |= {"round": now.number, **vars(now.sentence), "truth": ""}
+        if own.split:
+            told["sent"] = [(said.word, said.amount) for said in own.split.guesses]
+        if now.finished is not None and now.phase == "revealed":
+            told["truth"], losses = now.finished.truth, now.finished.losses
+            told["own"] = own.losses.get(now.sentence.text)
+            if losses is not None:
+                told |= {"people": losses.people, "model": losses.model}
+        if own.losses:
+            told["mean"] = sum(own.losses.values()) / len(own.losses)
+            told["rounds"] = len(own.losses)
+        return told
 
     @property
     def phase(self) -> Phase:
@@ -130,72 +123,65 @@ class Room:
 
     def ask(self, sentence: Sentence) -> None:
         """Show a sentence: its round if it is the one on, its result if it was finished."""
-        with self._lock:
-            self.ended = False
-            if self.round is None or self.round.sentence.text != sentence.text:
-                done = next((own for own in self.run.rounds if own.text == sentence.text), None)
-                if done is None and len(self.run.rounds) >= MOST_ROUNDS:
-                    raise OptionError(f"a class has at most {MOST_ROUNDS} rounds: begin another")
-                for student in self.students.values():
-                    student.split = None
-                self._asked += 1
-                phase: Phase = "revealed" if done else "open"
-                self.round = Round(self._asked, sentence, phase, finished=done)
-            elif self.round.phase == "closed":
-                self.round.phase = "open"
-            self._changed()
+        self.ended = False
+        if self.round is None or self.round.sentence.text != sentence.text:
+            done = next((own for own in self.run.rounds if own.text == sentence.text), None)
+            if done is None and len(self.run.rounds) >= MOST_ROUNDS:
+                raise OptionError(f"a class has at most {MOST_ROUNDS} rounds: begin another")
+            for student in self.students.values():
+                student.split = None
+            self._asked += 1
+            phase: Phase = "revealed" if done else "open"
+            self.round = Round(self._asked, sentence, phase, finished=done)
+        elif self.round.phase == "closed":
+            self.round.phase = "open"
+        self._changed()
 
     def close(self) -> None:
         """Take no more answers."""
-        with self._lock:
-            if self.round and self.round.phase == "open":
-                self.round.phase = "closed"
-                self._changed()
+        if self.round and self.round.phase == "open":
+            self.round.phase = "closed"
+            self._changed()
 
     def tell(self, truth: str) -> None:
         """Name the hidden word of a round that is not yet revealed."""
-        with self._lock:
-            if (now := self.round) and now.finished is None:
-                now.sentence = replace(now.sentence, truth=checked_word(truth))
-                self.version += 1
+        if (now := self.round) and now.finished is None:
+            now.sentence = replace(now.sentence, truth=checked_word(truth))
+            self.version += 1
 
     def strike(self, word: str) -> None:
         """Take a word from the wall and from what is kept; losses do not change."""
-        with self._lock:
-            now = self.round
-            if now is None:
-                return
-            now.struck |= {key(word)}
-            if (old := now.finished) is not None:
-                now.finished = old.without(now.struck)
-                rounds = (now.finished if own is old else own for own in self.run.rounds)
-                self.run = replace(self.run, rounds=tuple(rounds))
-            self.version += 1
+        now = self.round
+        if now is None:
+            return
+        now.struck |= {key(word)}
+        if (old := now.finished) is not None:
+            now.finished = old.without(now.struck)
+            rounds = (now.finished if own is old else own for own in self.run.rounds)
+            self.run = replace(self.run, rounds=tuple(rounds))
+        self.version += 1
 
     def splits(self) -> list[Guesses]:
         """What those say who answered in the round that is on."""
-        with self._lock:
-            return [own.split for own in self.students.values() if own.split]
+        return [own.split for own in self.students.values() if own.split]
 
     def reveal(self, number: int, finished: ClassRound, vocabulary_size: int) -> None:
         """Finish the closed round of this number, unless another one is on by now."""
-        with self._lock:
-            now = self.round
-            if now is None or now.number != number or now.phase != "closed":
-                return
-            finished = finished.without(now.struck)
-            now.phase, now.finished = "revealed", finished
-            self.run = replace(self.run, rounds=(*self.run.rounds, finished))
-            for own in self.students.values():
-                if own.split and (truth := finished.truth):
-                    own.losses[finished.text] = smoothed_nll(own.split, truth, vocabulary_size)
-            self._changed()
+        now = self.round
+        if now is None or now.number != number or now.phase != "closed":
+            return
+        finished = finished.without(now.struck)
+        now.phase, now.finished = "revealed", finished
+        self.run = replace(self.run, rounds=(*self.run.rounds, finished))
+        for own in self.students.values():
+            if own.split and (truth := finished.truth):
+                own.losses[finished.text] = smoothed_nll(own.split, truth, vocabulary_size)
+        self._changed()
 
     def end(self) -> None:
         """Show who was better; a sentence asked later goes on."""
-        with self._lock:
-            self.ended = True
-            self._changed()
+        self.ended = True
+        self._changed()
 
     def _changed(self) -> None:
         self.version += 1
@@ -211,7 +197,7 @@ class Rooms:
     """All rooms of a page, bounded in number and age."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, threading.Lock()
+        self._clock = clock
         self._rooms: dict[str, Room] = {}
 
     def get(self, code: str) -> Room | None:
@@ -219,17 +205,14 @@ class Rooms:
 
     def add(self, room: Room) -> None:
         """Open a room under a free code, or its own; a `DataError` if the page takes no more."""
-        with self._lock:
-            room.seen = now = self._clock()
-            kept = [own for own in self._rooms.values() if now - own.seen <= ROOM_SECONDS]
-            if len(kept) >= MOST_ROOMS:
-                kept.remove(oldest := min(kept, key=lambda own: own.seen))
-                if now - oldest.seen < STALE_SECONDS:
-                    raise DataError(
-                        f"all {MOST_ROOMS} classes of this page are on: try again later"
-                    )
-            self._rooms = {own.run.code: own for own in kept}
-            while not room.run.code or room.run.code in self._rooms:
-                code = "".join(secrets.choice(LETTERS) for _ in range(CODE_LETTERS))
-                room.run = replace(room.run, code=code)
-            self._rooms[room.run.code] = room
+        room.seen = now = self._clock()
+        kept = [own for own in self._rooms.values() if now - own.seen <= ROOM_SECONDS]
+        if len(kept) >= MOST_ROOMS:
+            kept.remove(oldest := min(kept, key=lambda own: own.seen))
+            if now - oldest.seen < STALE_SECONDS:
+                raise DataError(f"all {MOST_ROOMS} classes of this page are on: try again later")
+        self._rooms = {own.run.code: own for own in kept}
+        while not room.run.code or room.run.code in self._rooms:
+            code = "".join(secrets.choice(LETTERS) for _ in range(CODE_LETTERS))
+            room.run = replace(room.run, code=code)
+        self._rooms[room.run.code] = room

@@ -182,28 +182,23 @@ class Classroom:
     # ---- The wall
 
     async def _open(self, request: Request) -> Response:
+        """The room of a lecturer's browser, on or stored, else a new one."""
         sent = await _sent(request)
         self._address(sent.base, "")  # before a room is opened
-        room, secret = await run_in_threadpool(self._opened, sent, _host(request))
+        room, secret = self.rooms.get(sent.code), sent.secret
+        if room is None or not room.is_lecturer(secret):
+            self._limit(self._openings, _host(request), "many classes were opened just now")
+            model = await run_in_threadpool(self.session.model, sent.model)
+            run = await run_in_threadpool(self._stored, sent)
+            if run is None:
+                secret = secrets.token_urlsafe(24)
+                run = ClassRun(model.signature.to_dict(), "", hashed(secret))
+            room = Room(sent.model, run)
+            self.rooms.add(room)
         where = self._address(sent.base, room.run.code)
         told = {name: render(f"page/class/{name}.html", **where) for name in ("join", "about")}
         slides = [asdict(own) for own in self.sentences]
         return JSONResponse({"code": room.run.code, "secret": secret, "slides": slides, **told})
-
-    def _opened(self, sent: Sent, address: str) -> tuple[Room, str]:
-        """The room of a lecturer's browser, on or stored, else a new one; and its secret."""
-        room = self.rooms.get(sent.code)
-        if room and room.is_lecturer(sent.secret):
-            return room, sent.secret
-        self._limit(self._openings, address, "many classes were opened just now")
-        model = self.session.model(sent.model)
-        run, secret = self._stored(sent), sent.secret
-        if run is None:
-            secret = secrets.token_urlsafe(24)
-            run = ClassRun(model.signature.to_dict(), "", hashed(secret))
-        room = Room(sent.model, run)
-        self.rooms.add(room)
-        return room, secret
 
     def _stored(self, sent: Sent) -> ClassRun | None:
         """The class that a lecturer's browser had before this process began."""
@@ -241,24 +236,21 @@ class Classroom:
         return JSONResponse(wall(room))
 
     async def _lead(self, request: Request) -> Response:
-        room = self._lecturer(request)
-        await run_in_threadpool(self._do, room, await _sent(request))
-        return JSONResponse(wall(room))
-
-    def _do(self, room: Room, sent: Sent) -> None:
         """What the lecturer does, and what it changes of the finished rounds stored."""
+        room, sent = self._lecturer(request), await _sent(request)
         before = room.run
         match sent.do:
             case "ask":
                 sentence = parse_sentence(sent.text)
                 truth = sent.truth[:MOST_CHARACTERS] or sentence.truth
                 question = sent.question or sentence.question
-                find_masked_position(self.session.model(room.model), sentence.text)
+                model = await run_in_threadpool(self.session.model, room.model)
+                await run_in_threadpool(find_masked_position, model, sentence.text)
                 room.ask(Sentence(sentence.text, truth, question))
             case "close":
                 room.close()
             case "reveal":
-                reveal(self.session, room)
+                await reveal(self.session, room)
             case "strike":
                 room.strike(sent.text)
             case "truth":
@@ -266,8 +258,9 @@ class Classroom:
             case "end":
                 room.end()
         if self.store and room.run is not before:
-            saved = self.store.save(room.run)
+            saved = await run_in_threadpool(self.store.save, room.run)
             room.run = replace(room.run, name=saved.name, created=saved.created)
+        return JSONResponse(wall(room))
 
     async def _csv(self, request: Request) -> Response:
         room, target = self._lecturer(request), io.StringIO()

@@ -24,7 +24,6 @@ def guess_layers(session: Session, question: Question) -> Json:
         lambda _: layers(
             asked.model, asked.text, top_k=BARS, mask=mask, word=word, most_tokens=MAX_TOKENS
         ),
-        lambda own: BARS * sum(len(token.layers) for token in own.positions),
     )
     shown = {
         "found": found,

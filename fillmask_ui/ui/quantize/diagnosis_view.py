@@ -54,7 +54,7 @@ def show(asked: Asked) -> Shown:
 
     question = ("diagnose", reference, baseline, most, samples)
     try:
-        known = asked.session.slowly(asked.model, question, work, lambda own: 10 * len(own.parts))
+        known = asked.session.slowly(asked.model, question, work)
     except Unfinished as going:
         if going.state.so_far is None:
             raise

@@ -126,10 +126,7 @@ def decoded(session: Session, model: MaskedLM, text: str, config: UnmaskingConfi
 
         return finish(model, text, config, on_step)
 
-    def size(result: Unmasked) -> int:
-        return sum(len(own.candidates) for step in result.steps for own in step.hidden)
-
-    return session.slowly(model, (finish, text, config), work, size)
+    return session.slowly(model, (finish, text, config), work)
 
 
 @dataclass(frozen=True)
