@@ -1,11 +1,10 @@
 """How a guess forms, as a grid: a row for each layer, the last at the top, a column a token."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fillmask_ui.filling.logit_lens import LayerGuess, LogitLens, TokenLayers
+from fillmask_ui.filling.logit_lens import LayerGuess, LogitLens
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.show.drawing import Bar
 from fillmask_ui.show.numbers import percent
@@ -15,12 +14,14 @@ from fillmask_ui.show.words import candidate_names
 class LayerCell(NamedTuple):
     """What one layer would say at one token."""
 
-    word: str  # the best
-    text: str  # its probability, or that of the true word where the cell is tinted by it
-    share: float  # the same, in [0, 1]
-    right: bool  # whether the best word is the true one
     title: str
-    bars: tuple[Bar, ...]  # of the best words
+    share: float  # probability of its best word, or of the true one where that is the tint
+    bars: tuple[Bar, ...]  # of the best words, best first
+
+    @property
+    def right(self) -> bool:
+        """Whether the best word is the true one."""
+        return self.bars[0].kind == "hidden"
 
     @property
     def drawn(self) -> str:
@@ -32,21 +33,12 @@ class LayerCell(NamedTuple):
         return json.dumps(drawn)
 
 
-class Depth(NamedTuple):
-    """The true word in one layer, on the line through all of them; in shares of its axis."""
-
-    share: float
-    above: float  # half way to the layer above, and to that below
-    below: float
-    text: str  # its probability
-
-
 class LayerRow(NamedTuple):
     """One layer."""
 
     layer: int
     cells: tuple[LayerCell, ...]
-    depth: Depth | None
+    chance: float | None  # of the true word of a mask; None if it is not followed
 
 
 @dataclass(frozen=True)
@@ -56,63 +48,37 @@ class LayerGrid:
     rows: tuple[LayerRow, ...]  # the last layer first
     heads: tuple[str, ...]  # the tokens; none for a mask
     leads_from: int  # the layer from which on the best word of the last one leads
-    before: str  # what the layer below that says; blank where there is none
     known: str  # the true word of a mask; blank if it is not followed
-    right: tuple[int, int]  # columns in which the true word leads, in the first and the last layer
 
     @classmethod
     def of(cls, found: LogitLens, vocabulary: Vocabulary) -> "LayerGrid":
         masked = found.encoding.ids[found.positions[0].position] == vocabulary.mask_id
         special = found.encoding.special
         columns = [own for own in found.positions if masked or not special[own.position]]
-        names = [_true_name(own.layers[0], vocabulary) for own in columns]
-        heads = () if masked else tuple(names)
-        cells = [
-            _cells(own, vocabulary, f" at “{name}”" if heads else "")
-            for own, name in zip(columns, names, strict=True)
-        ]
-        own = columns[0].layers
-        depths = _depths(own) if masked else [None] * len(own)
-        lines = enumerate(zip(zip(*cells, strict=True), depths, strict=True))
-        rows = [LayerRow(number, across, depth) for number, (across, depth) in lines]
-        best = [guess.candidates[0].token_id for guess in own]
+        # The true token is the same in every layer.
+        true = [own.layers[0].true for own in columns]
+        names = [candidate_names([own], vocabulary)[0] if own else "" for own in true]
+        rows = []
+        for across in zip(*(own.layers for own in columns), strict=True):
+            cells = (
+                _cell(guess, vocabulary, "" if masked else f" at “{name}”")
+                for guess, name in zip(across, names, strict=True)
+            )
+            follows = across[0].true if masked else None
+            chance = follows.probability if follows else None
+            rows.append(LayerRow(across[0].layer, tuple(cells), chance))
+        best = [guess.candidates[0].token_id for guess in columns[0].layers]
         leads = next((i for i in range(len(best), 0, -1) if best[i - 1] != best[-1]), 0)
-        return cls(
-            rows=tuple(reversed(rows)),
-            heads=heads,
-            leads_from=leads,
-            before=rows[leads - 1].cells[0].word if leads else "",
-            known=names[0] if masked else "",
-            right=(sum(c.right for c in rows[0].cells), sum(c.right for c in rows[-1].cells)),
-        )
+        heads = () if masked else tuple(names)
+        return cls(tuple(reversed(rows)), heads, leads, names[0] if masked else "")
 
 
-def _true_name(own: LayerGuess, vocabulary: Vocabulary) -> str:
-    return candidate_names([own.true], vocabulary)[0] if own.true else ""
-
-
-def _cells(own: TokenLayers, vocabulary: Vocabulary, at: str) -> list[LayerCell]:
-    """A column; with `at` its tint is the probability of the token that stands there."""
-    cells = []
-    for guess in own.layers:
-        names, true = candidate_names(guess.candidates, vocabulary), guess.true
-        kinds = ["hidden" if true and c.token_id == true.token_id else "" for c in guess.candidates]
-        shares = [c.probability for c in guess.candidates]
-        bars = tuple(map(Bar, names, shares, kinds))
-        share = true.probability if at and true else shares[0]
-        title = f"Layer {guess.layer}{at}" if guess.layer else f"The embeddings{at}"
-        cells.append(LayerCell(names[0], percent(share), share, bool(kinds[0]), title, bars))
-    return cells
-
-
-def _depths(layers: Sequence[LayerGuess]) -> Sequence[Depth | None]:
-    """Of the true word; the axis ends at its largest probability."""
-    chances = [own.true.probability for own in layers if own.true]
-    if not chances:
-        return [None] * len(layers)
-    shares = [own / (max(chances) or 1.0) for own in chances]
-    padded = [shares[0], *shares, shares[-1]]
-    return [
-        Depth(own, (own + padded[i + 2]) / 2, (own + padded[i]) / 2, percent(chances[i]))
-        for i, own in enumerate(shares)
-    ]
+def _cell(guess: LayerGuess, vocabulary: Vocabulary, at: str) -> LayerCell:
+    """With `at` its tint is the probability of the token that stands there."""
+    true, candidates = guess.true, guess.candidates
+    kinds = ["hidden" if true and own.token_id == true.token_id else "" for own in candidates]
+    names = candidate_names(candidates, vocabulary)
+    bars = tuple(map(Bar, names, (own.probability for own in candidates), kinds))
+    title = f"Layer {guess.layer}{at}" if guess.layer else f"The embeddings{at}"
+    share = true.probability if at and true else bars[0].probability
+    return LayerCell(title, share, bars)

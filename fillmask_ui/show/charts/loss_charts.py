@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ _BANDS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, math.inf)
 _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 # A logarithmic axis shows the few tokens with a large loss.
 _AXES = (("linear", "tokens"), ("log", "tokens (log scale)"))
-_PARTS = ("means", "lows", "highs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,13 +358,12 @@ def running_mean(subject: Subject) -> Chart | None:
         "mean loss so far (nats)",
         yaxis_range=[min(known) - 0.02, max(known) + 0.02],
     )
-    columns: list[Any] = [texts]
-    parts = (zip(*(getattr(e, part) for e in history), strict=True) for part in _PARTS)
-    for style, means, lows, highs in zip(subject.styles, *parts, strict=True):
-        columns += [means, lows, highs]
-        band = [edge for edge in zip(texts, lows, highs, strict=True) if edge[1] is not None]
+    # A column of each entry's triples for each model: mean, low, high.
+    models = [*zip(*(zip(e.means, e.lows, e.highs, strict=True) for e in history), strict=True)]
+    for style, line in zip(subject.styles, models, strict=True):
+        band = [(at, *ends) for at, (_, *ends) in zip(texts, line, strict=True) if None not in ends]
         figure.add_scatter(
-            x=[count for count, _, _ in (*band, *band[::-1])],
+            x=[at for at, _, _ in (*band, *band[::-1])],
             y=[high for _, _, high in band] + [low for _, low, _ in band[::-1]],
             fill="toself",
             mode="lines",
@@ -376,12 +374,11 @@ def running_mean(subject: Subject) -> Chart | None:
         )
         figure.add_scatter(
             x=texts,
-            y=means,
+            y=[mean for mean, _, _ in line],
             mode="lines+markers" if len(history) < 3 else "lines",
             **style.trace(2.5),
             hovertemplate="%{y:.4f} nats after %{x:,} texts<extra></extra>",
         )
-    own = figures.headings(
-        ["mean loss (nats)", *(f"provisional 95 % {end}" for end in ("from", "to"))], subject.names
-    )
-    return Chart(figure, Table.of(("texts", *own), zip(*columns, strict=True)))
+    labels = "mean loss (nats)", "provisional 95 % from", "provisional 95 % to"
+    rows = ((at, *chain(*across)) for at, *across in zip(texts, *models, strict=True))
+    return Chart(figure, Table.of(("texts", *figures.headings(labels, subject.names)), rows))

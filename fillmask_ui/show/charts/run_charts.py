@@ -18,6 +18,7 @@ from fillmask_ui.show.charts.chart import (
     new_figure,
     whiskers,
 )
+from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.figures import INTERVAL
 from fillmask_ui.show.table import Table
 
@@ -42,14 +43,6 @@ _NOTE = (
 Variants = Mapping[str, VariantFigures]  # by the names that charts and tables give them
 
 
-def _span(own: VariantFigures) -> Interval:
-    """The paired interval of the loss, in nats; of no length without one."""
-    if own.change_interval is None:
-        return Interval(own.mean_nll_nats, own.mean_nll_nats, "")
-    base = own.mean_nll_nats / (1 + own.relative_change)
-    return own.change_interval.map(lambda change: base * (1 + change))
-
-
 def variants_chart(every: Variants, against: str) -> Chart:
     """Loss against `size` or `speed`, with the frontier; at least one loss must be finite.
 
@@ -58,19 +51,14 @@ def variants_chart(every: Variants, against: str) -> Chart:
     known = {name: own for name, own in every.items() if isfinite(own.mean_nll_nats)}
     names, rows = list(known), list(known.values())
     losses, spans = [own.mean_nll_nats for own in rows], list(map(_span, rows))
-    if against == "size":
-        axis = "size on disk (MB)"
-        places = [own.size_bytes / 1e6 for own in rows]
-        best = frontier(places, losses)
-    else:
-        axis = "tokens per second, times the baseline's"
-        places = [own.speedup for own in rows]
-        best = frontier([-place for place in places], losses)
+    by_size = against == "size"
+    places = [own.size_bytes / 1e6 if by_size else own.speedup for own in rows]
+    best = frontier(places if by_size else [-place for place in places], losses)
     title = f"Loss against {against}"
     told = ", ".join(names[place] for place in best)
     figure = new_figure(
         f"{title} of {len(rows)} models; on the frontier: {told}.",
-        axis,
+        "size on disk (MB)" if by_size else "tokens per second, times the baseline's",
         "mean loss (nats)",
         legend=True,
         height=_HEIGHT,
@@ -86,9 +74,10 @@ def variants_chart(every: Variants, against: str) -> Chart:
             hoverinfo="skip",
         )
     most = max(own.speedup for own in rows)
-    ends = [end for own in spans for end in (own.low, own.high)]
-    across, up = _with_room(places, 0.18), _with_room(ends, 0.3)
-    sides = _sides([*zip(names, places, losses, spans, strict=True)], across, up)
+    x = _axis(places, 0.18, 0, _CANVAS[0])
+    y = _axis([end for own in spans for end in (own.low, own.high)], 0.3, _CANVAS[1], 0)
+    spots = zip(map(x, places), map(y, losses), spans, strict=True)
+    sides = _sides(names, [(across, up, y(span.high), y(span.low)) for across, up, span in spots])
     for kind, symbol in (("on the frontier", "circle"), ("beaten in both", "circle-open")):
         own = [p for p in range(len(rows)) if (p in best) == (symbol == "circle")]
         if not own:
@@ -113,39 +102,40 @@ def variants_chart(every: Variants, against: str) -> Chart:
             hovertemplate="%{text}: %{y:.4f} nats at %{x:.4~g}, %{customdata[0]:,.0f} tokens/s "
             "(%{customdata[1]:.2f} times the baseline)<extra></extra>",
         )
-    figure.update_xaxes(range=across).update_yaxes(range=up)
+    figure.update_xaxes(range=[x.low, x.high]).update_yaxes(range=[y.low, y.high])
     return Chart(
         figure, variants_table(every), name=f"variants-by-{against}", title=title, note=_NOTE
     )
 
 
-def _with_room(values: Sequence[float], share: float) -> list[float]:
-    """The range of the values, wider by a `share` of it on both sides."""
+def _span(own: VariantFigures) -> Interval:
+    """The paired interval of the loss, in nats; of no length without one."""
+    if own.change_interval is None:
+        return Interval(own.mean_nll_nats, own.mean_nll_nats, "")
+    base = own.mean_nll_nats / (1 + own.relative_change)
+    return own.change_interval.map(lambda change: base * (1 + change))
+
+
+def _axis(values: Sequence[float], share: float, start: float, end: float) -> Scale:
+    """The axis of the values in pixels, longer by a `share` of their range on both sides."""
     low, high = min(values), max(values)
     room = share * ((high - low) or abs(high) or 1.0)
-    return [low - room, high + room]
+    return Scale(low - room, high + room, start, end)
 
 
-def _sides(
-    points: Sequence[tuple[str, float, float, Interval]],
-    across: Sequence[float],
-    up: Sequence[float],
-) -> list[str]:
+Box = tuple[float, float, float, float]  # in pixels: left, top, right, bottom
+
+
+def _sides(names: Sequence[str], spots: Sequence[tuple[float, float, float, float]]) -> list[str]:
     """The `textposition` of each name, so that it covers no marker, interval or other name.
 
-    A point has a name, a place across and up, and the interval of the latter.
+    A spot is where the marker stands, across and up, then the upper and lower end of its interval.
     """
     width, height = _CANVAS
-    spots, taken = [], []  # rectangles in pixels: left, top, right, bottom
-    for _, place, loss, span in points:
-        x = (place - across[0]) / (across[1] - across[0]) * width
-        low, y, high = (
-            (up[1] - end) / (up[1] - up[0]) * height for end in (span.low, loss, span.high)
-        )
-        spots.append((x, y))
-        taken += [(x - 13, y - 13, x + 13, y + 13), (x - 4, high, x + 4, low)]
+    taken = [(x - 13, y - 13, x + 13, y + 13) for x, y, *_ in spots]
+    taken += [(x - 4, high, x + 4, low) for x, _, high, low in spots]
     found = []
-    for (x, y), (name, *_) in zip(spots, points, strict=True):
+    for name, (x, y, *_) in zip(names, spots, strict=True):
         long = 7.0 * len(name)
         beside = [("right", x + 14), ("left", x - 14 - long)]
         if x > 0.6 * width:  # towards the middle, on a screen of any width
@@ -156,17 +146,15 @@ def _sides(
             for side, left in (*beside, ("center", x - long / 2))
             if (level, side) != ("middle", "center")
         }
-        hits = {  # rectangles that a name would overlap, and whether it leaves the drawing
-            side: sum(
-                box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
-                for other in taken
-            )
-            + (box[0] < 0 or box[1] < 0 or box[2] > width or box[3] > height)
-            for side, box in boxes.items()
-        }
-        side = min(hits, key=hits.__getitem__)  # the first of the best
-        found.append(side)
-        taken.append(boxes[side])
+
+        def faults(side: str, boxes: Mapping[str, Box] = boxes) -> int:
+            """How many a name covers, and whether it leaves the drawing."""
+            left, top, right, bottom = boxes[side]
+            hits = (a < right and left < c and b < bottom and top < d for a, b, c, d in taken)
+            return sum(hits) + (left < 0 or top < 0 or right > width or bottom > height)
+
+        found.append(min(boxes, key=faults))  # the first of the best
+        taken.append(boxes[found[-1]])
     return found
 
 
