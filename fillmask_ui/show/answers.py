@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import fillmask_ui.show.words as spelling
 from fillmask_ui.comparing import Contrast, ContrastedWord
@@ -211,8 +211,7 @@ def compared_column(own: ComparedWord, tint: str, unit: str) -> Column:
     return Column(own.text, value, text, both, CHANGES.of(abs(own.difference_nats)), side)
 
 
-@dataclass(frozen=True)
-class StepCell:
+class StepCell(NamedTuple):
     """One position at one step."""
 
     word: str  # the token after the step, or else its best candidate
@@ -231,8 +230,7 @@ def frames(
         filled = {token.position: token for token in step.filled}
         again = {token.position for token in step.remasked}
         for position, cell in cells.items():
-            state_name = "again" if position in again else "filled"
-            cells[position] = StepCell(cell.word, state_name, cell.sure)
+            cells[position] = cell._replace(state="again" if position in again else "filled")
         for own in step.hidden:
             token = filled.get(own.position)
             word = spelling.named(vocabulary, (token or own.candidates[0]).token_id)
@@ -256,8 +254,8 @@ def grown(result: Unmasked, number: int) -> tuple[Candidate, float] | None:
     }
     best = ((own.position, own.candidates[0]) for own in result.steps[number].hidden)
     pairs = [(one, before.get((position, one.token_id), 1.0)) for position, one in best]
-    pair = max(pairs, key=lambda own: own[0].probability - own[1], default=None)
-    return pair if pair and pair[0].probability - pair[1] >= _LEAST_GROWTH else None
+    surer = [pair for pair in pairs if pair[0].probability - pair[1] >= _LEAST_GROWTH]
+    return max(surer, key=lambda own: own[0].probability - own[1], default=None)
 
 
 def summary_html(

@@ -61,33 +61,25 @@ def bars_of(
     The bars of tokens add up to 1. Words of several tokens come on top: theirs are probabilities of
     another event. The mask has at least one candidate; its `number` counts from 0.
     """
-    shown = mask.candidates[:MAX_BARS]
-    true_id = single_id(hidden)
-    bars = []
-    for name, candidate in zip(candidate_names(shown, vocabulary), shown, strict=True):
-        kind, note = ("hidden", "the hidden word") if candidate.token_id == true_id else ("", "")
-        key = f"{number}:{candidate.token_id}"
-        bars.append(Bar(name, candidate.probability, kind, key, note, candidate.nll_nats))
-    ids = {candidate.token_id for candidate in shown}
-    total = sum(candidate.probability for candidate in shown)
-    seen = set()
+    shown, true_id = mask.candidates[:MAX_BARS], single_id(hidden)
+    bars: dict[tuple[int, ...], Bar] = {}  # by the ids of the tokens
+    for name, own in zip(candidate_names(shown, vocabulary), shown, strict=True):
+        kind, note = ("hidden", "the hidden word") if own.token_id == true_id else ("", "")
+        key = f"{number}:{own.token_id}"
+        bars[(own.token_id,)] = Bar(name, own.probability, kind, key, note, own.nll_nats)
     for word in (*([hidden] if hidden else []), *mask.scored):
-        token_id, parts = single_id(word), tuple(part.token_id for part in word.parts)
-        if parts in seen or token_id in ids:
+        if word.ids in bars:
             continue
-        seen.add(parts)
-        note = f"rank {word.rank:,}" if word.rank else f"{len(word.parts)} tokens"
+        note = f"rank {word.rank:,}" if word.rank else f"{len(word.ids)} tokens"
         kind, note = ("hidden", f"the hidden word, {note}") if word is hidden else ("asked", note)
-        key = "" if token_id is None else f"{number}:{token_id}"
-        bars.append(Bar(word.word, word.probability, kind, key, note, word.nll_nats))
-        if token_id is not None:
-            ids.add(token_id)
-            total += word.probability
-    left = vocabulary_size - len(ids)
-    rest = max(0.0, 1.0 - total) if left else 0.0
-    return (*bars, Bar("all other words", rest, "rest", note=f"in {left:,} words"))
+        key = f"{number}:{word.ids[0]}" if len(word.ids) == 1 else ""
+        bars[word.ids] = Bar(word.word, word.probability, kind, key, note, word.nll_nats)
+    tokens = [bar.probability for ids, bar in bars.items() if len(ids) == 1]
+    left = vocabulary_size - len(tokens)
+    rest = max(0.0, 1.0 - sum(tokens)) if left else 0.0
+    return (*bars.values(), Bar("all other words", rest, "rest", note=f"in {left:,} words"))
 
 
 def single_id(word: ScoredWord | None) -> int | None:
     """The id of a word that is one token."""
-    return word.parts[0].token_id if word and len(word.parts) == 1 else None
+    return word.ids[0] if word and len(word.ids) == 1 else None

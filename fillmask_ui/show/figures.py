@@ -26,8 +26,7 @@ INTERVAL = "95 % interval"
 
 def models_of(summary: Summary) -> tuple[ModelFigures, ...]:
     """Figures of the model alone, or of the reference and the candidate."""
-    both = (summary.baseline, summary.model)
-    return tuple(figures for figures in both if figures is not None)
+    return (*([summary.baseline] if summary.baseline else []), summary.model)
 
 
 def roles_of(summary: Summary) -> Names:

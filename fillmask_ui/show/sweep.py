@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fillmask_ui.show.numbers import cell_text, interval_text, signed_percent
 from fillmask_ui.show.table import Column, Table
@@ -26,8 +26,7 @@ _COLUMNS: dict[str, tuple[str, int | None]] = {
 }
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """One cell, as text; blank if unknown."""
 
     figure: str = ""  # or the state of a run that is not done
@@ -41,13 +40,11 @@ class Shown:
 
     def __str__(self) -> str:
         """All of it, a line each."""
-        said = (self.figure, self.interval, self.change, self.change_interval, self.verdict)
-        note = f"note {self.note}" if self.note else ""
-        return "\n".join(filter(None, (*said, self.by, note)))
+        *said, note, _ = self
+        return "\n".join(filter(None, (*said, f"note {note}" if note else "")))
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """What a row is of: a model with a seed, or over all its seeds."""
 
     model: str
