@@ -62,8 +62,7 @@ def figures_table(summary: Summary, names: Names = (), metric_label: str = "") -
     counts |= {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
     padding = (None,) * (len(columns) - 1)
     rows = [(metric_label or summary.metric.figure_label, *_values(metric, models))]
-    if own := [model.written for model in models if model.written is not None]:
-        rows += [(figure.label, *_values(figure, own)) for figure in figures_of(type(own[0]))]
+    rows += _written_rows(models)
     rows += [(figure.label, *_values(figure, models)) for figure in MODEL_FIGURES]
     rows += [(label, count, *padding) for label, count in counts.items()]
     return Table.of(("figure", *columns), rows)
@@ -72,12 +71,17 @@ def figures_table(summary: Summary, names: Names = (), metric_label: str = "") -
 def comparison_table(summary: Summary) -> Table:
     """The differences of two models that are known; no rows for one model."""
     pair = summary.comparison
-    known = [f for f in COMPARISON_FIGURES if pair is not None and f.value(pair) is not None]
-    rows = [(figure.label, *_values(figure, [pair])) for figure in known]
-    if pair is not None and pair.written is not None:
-        own = figures_of(type(pair.written))
-        rows = [(figure.label, *_values(figure, [pair.written])) for figure in own] + rows
+    pairs = [] if pair is None else [pair]
+    known = [figure for figure in COMPARISON_FIGURES if pair and figure.value(pair) is not None]
+    rows = _written_rows(pairs) + [(figure.label, *_values(figure, pairs)) for figure in known]
     return Table.of(("figure", "value", interval_heading(summary)), rows)
+
+
+def _written_rows(records: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """A row per figure that the metric alone has; none where it has none."""
+    own = [record.written for record in records if record.written is not None]
+    figures = figures_of(type(own[0])) if own else ()
+    return [(figure.label, *_values(figure, own)) for figure in figures]
 
 
 def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:

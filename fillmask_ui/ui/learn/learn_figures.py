@@ -84,10 +84,7 @@ def sheet(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     """
     asked = from_values(_Request, request)
     values = {"seed": asked.seed, "solutions": asked.solutions}
-    parts = [
-        {"chapter": chapter, "exercises": exercises_of(chapter.name, asked.seed)}
-        for chapter in chapters()
-    ]
+    parts = [(chapter, exercises_of(chapter.name, asked.seed)) for chapter in chapters()]
     name = f"exercises-{asked.seed}{'-solutions' if asked.solutions else ''}.html"
     return {"name": name, "html": render("page/learn/sheet.html", chapters=parts, **values)}
 

@@ -1,7 +1,6 @@
 """Figures of the chapter on words with two meanings."""
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -60,20 +59,15 @@ def _asked(asked: Asked) -> tuple[str, Sequence[space.Sentence], str, Mapping[st
 def _show_cosines(asked: Asked) -> Any:
     word, sentences, _, taken = _asked(asked)
     vectors = space.word_vectors(asked.model, sentences, word)
-    similarity = space.cosines(vectors.vectors, vectors.vectors)
-    values = {"similarity": similarity.tolist(), "vectors": vectors, "word": word}
-    return values | _mean_cosines(similarity, vectors.senses), taken
+    return {"vectors": vectors, "word": word, **_cosines(vectors.vectors, vectors.senses)}, taken
 
 
-def _mean_cosines(similarity: np.ndarray, senses: np.ndarray) -> dict[str, Any]:
-    """Mean cosine of two sentences with one sense, and with different ones; None without any."""
-    pairs = list(combinations(range(len(senses)), 2))
-    same = [similarity[pair] for pair in pairs if senses[pair[0]] == senses[pair[1]]]
-    other = [similarity[pair] for pair in pairs if senses[pair[0]] != senses[pair[1]]]
-    return {
-        name: float(np.mean(own)) if own else None
-        for name, own in (("same", same), ("other", other))
-    }
+def _cosines(vectors: np.ndarray, senses: np.ndarray) -> dict[str, Any]:
+    """Of all pairs [N, N]; the means for one sense and for different ones, None without any."""
+    found, alike = space.cosines(vectors, vectors), senses[:, None] == senses
+    pairs = {"same": found[np.triu(alike, 1)], "other": found[np.triu(~alike, 1)]}
+    means = {name: float(own.mean()) if own.size else None for name, own in pairs.items()}
+    return {"similarity": found.tolist(), **means}
 
 
 _PUSH = control("slider", "push", "Push the first by", 0, 3, 0.1, 0, " × the length")
@@ -94,25 +88,23 @@ def _show_rogue(asked: Asked) -> Any:
     background = space.Background(texts + push, found.background.texts)
     vectors = space.WordVectors(found.uses, found.vectors + push, background)
     parts = space.cosine_parts(background.vectors)
-    scored = vectors.z_scored(vectors.vectors)
-    scored_texts = space.cosine_parts(vectors.z_scored(background.vectors))
-    similarity = space.cosines(vectors.vectors, vectors.vectors), space.cosines(scored, scored)
-    tokens = float(parts.sum()), float(scored_texts.sum())
     most = np.argsort(-parts)[:3]
     largest = background.vectors[:, most[0]]
     return {
         # Of the mean cosine, by dimension.
-        "shares": {int(i): float(parts[i]) / tokens[0] for i in most},
+        "shares": {int(i): float(parts[i] / parts.sum()) for i in most},
         "mean": float(largest.mean()),
         "deviation": float(largest.std()),
         "background": background,
         "pushed": pushed,
         "index": index,
         "senses": vectors.senses.tolist(),
-        "similarity": [own.tolist() for own in similarity],
         "contrasts": [
-            {"tokens": mean, **_mean_cosines(own, vectors.senses)}
-            for mean, own in zip(tokens, similarity, strict=True)
+            {
+                "tokens": float(space.cosine_parts(scale(background.vectors)).sum()),
+                **_cosines(scale(vectors.vectors), vectors.senses),
+            }
+            for scale in (np.asarray, vectors.z_scored)
         ],
     }, taken
 

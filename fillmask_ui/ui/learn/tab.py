@@ -32,18 +32,12 @@ def build(session: Session) -> None:
                 with gr.Tab(chapter.title, id=f"chapter-{chapter.name}"):
                     _chapter(chapter)
         components.html_block(
-            foot_html(),
+            _part("foot", count=sum(len(exercises_of(own, COURSE_SEED)) for own in EXERCISES)),
             elem_id="learn-foot",
             js_on_load=components.static("learn_begin.js"),
             server_functions=[components.served(session, *item) for item in SERVED.items()],
         )
     components.linked_picker(session, model, "learn")
-
-
-def foot_html() -> str:
-    """The score, the links to the sheet, and the way through the chapters."""
-    count = sum(len(exercises_of(chapter, COURSE_SEED)) for chapter in EXERCISES)
-    return _part("foot", count=count)
 
 
 _part = partial(render_part, "page/learn/page.html")
