@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
 
@@ -26,43 +25,12 @@ _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _AXES = (("linear", "tokens"), ("log", "tokens (log scale)"))
 
 
-@dataclass(frozen=True, eq=False)
-class Bars:
-    """Bins of equal width; the first and last hold all that lies beyond."""
+def _gathered(histograms: Sequence[Histogram]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Fine bins gathered to at most `MAX_BARS` of equal width that hold 99.8 % of the tokens.
 
-    edges: np.ndarray  # float64 [bars + 1], in nats
-    counts: list[np.ndarray]  # int64 [bars], one per histogram
-
-    def places(self) -> dict[str, Any]:
-        """Arguments of plotly's bars."""
-        return {
-            "x": (self.edges[:-1] + self.edges[1:]) / 2,
-            "width": np.diff(self.edges),
-            "hovertext": [f"{low:.6g} to {high:.6g}" for low, high in pairwise(self.edges)],
-            "hovertemplate": "%{hovertext} nats: %{y:,} tokens<extra></extra>",
-        }
-
-    def ranges(self) -> list[str]:
-        """`from:to` of what each bar counts of the losses, which begin at 0; the last is open.
-
-        >>> Bars(np.array([0.5, 1.0, 1.5]), []).ranges()
-        ['0:1', '1:']
-        """
-        inner = [f"{edge:.6g}" for edge in self.edges[1:-1]]
-        return [f"{low}:{high}" for low, high in pairwise(["0", *inner, ""])]
-
-    def table(self, names: figures.Names) -> Table:
-        """A row per bar: for each histogram its count and the share of all up to this bar."""
-        columns = [self.edges[:-1], self.edges[1:]]
-        for counts in self.counts:
-            columns += [counts, np.cumsum(counts) / counts.sum()]
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        own = figures.headings(["tokens", "share up to here"], names)
-        return Table.of(("from (nats)", "to (nats)", *own), rows)
-
-
-def bars_of(histograms: Sequence[Histogram]) -> Bars:
-    """Fine bins gathered to at most `MAX_BARS` that hold 99.8 % of the tokens."""
+    Edges in nats, float64 [bars + 1], and the counts of each histogram, int64 [bars]; the first and
+    last bar hold all that lies beyond.
+    """
     fine = histograms[0].edges
     low = min(histogram.quantile(0.001) for histogram in histograms)
     high = max(histogram.quantile(0.999) for histogram in histograms)
@@ -75,13 +43,37 @@ def bars_of(histograms: Sequence[Histogram]) -> Bars:
     # What lies beyond the outer edges goes to the outer bars.
     inner = np.round((edges[1:-1] - fine[0]) / (fine[1] - fine[0])).astype(int)
     starts = np.concatenate([[0], inner])
-    return Bars(edges, [np.add.reduceat(histogram.total, starts) for histogram in histograms])
+    return edges, [np.add.reduceat(histogram.total, starts) for histogram in histograms]
+
+
+def _bars(edges: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
+    """Arguments of plotly's bars."""
+    return {
+        "x": (edges[:-1] + edges[1:]) / 2,
+        "y": counts,
+        "width": np.diff(edges),
+        "hovertext": [f"{low:.6g} to {high:.6g}" for low, high in pairwise(edges)],
+        "hovertemplate": "%{hovertext} nats: %{y:,} tokens<extra></extra>",
+    }
+
+
+def _bars_table(edges: np.ndarray, every: Sequence[np.ndarray], names: figures.Names) -> Table:
+    """A row per bar: for each histogram its count and the share of all up to this bar."""
+    shares = ((counts, np.cumsum(counts) / counts.sum()) for counts in every)
+    columns = (edges[:-1], edges[1:], *chain(*shares))
+    own = figures.headings(["tokens", "share up to here"], names)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return Table.of(("from (nats)", "to (nats)", *own), rows)
 
 
 def loss_histogram(subject: Subject) -> Chart:
     """Histogram of the loss with mean and median; buttons switch the axis of counts."""
     first, two = subject.models[0], subject.two
-    bars = bars_of([model.histogram for model in subject.models])
+    edges, every = _gathered([model.histogram for model in subject.models])
+    # What each bar counts of the losses, which begin at 0, as `from:to`; the last is open.
+    ranges = [
+        f"{low}:{high}" for low, high in pairwise(["0", *map("{:.6g}".format, edges[1:-1]), ""])
+    ]
     buttons = [
         {"label": kind, "method": "relayout", "args": [{"yaxis.type": kind, "yaxis.title.text": y}]}
         for kind, y in _AXES
@@ -103,22 +95,21 @@ def loss_histogram(subject: Subject) -> Chart:
         yaxis_rangemode="tozero",
         updatemenus=[{**menu, **places}],
     )
-    for (model, style), counts in zip(subject.drawn, bars.counts, strict=True):
+    for (model, style), counts in zip(subject.drawn, every, strict=True):
         figure.add_bar(
-            **bars.places(),
-            y=counts,
+            **_bars(edges, counts),
             name=style.name,
             marker={"color": style.colour, "opacity": 0.55 if two else 0.85},
             unselected={"marker": {"opacity": 0.2}},
             showlegend=two,
-            customdata=bars.ranges(),
+            customdata=ranges,
         )
         colour, own = (style.colour, f"{style.name}: ") if two else (chart.LOSS, "")
         centres = {"mean": (model.mean_nll_nats, "solid"), "median": (model.median_nll_nats, "dot")}
         for what, (value, dash) in centres.items():
             line = {"color": colour, "width": 2, "dash": dash}
             figure.add_vline(value, line=line, showlegend=True, name=f"{own}{what} {value:.3f}")
-    return Chart(figure, bars.table(subject.names))
+    return Chart(figure, _bars_table(edges, every, subject.names))
 
 
 def loss_distribution(subject: Subject) -> Chart:
@@ -229,7 +220,7 @@ def differences(subject: Subject) -> Chart | None:
     if pair is None or pair.histogram is None:  # by character there are no pairs of tokens
         return None
     reference, candidate = subject.names
-    bars, mean = bars_of([pair.histogram]), pair.difference_nats
+    (edges, every), mean = _gathered([pair.histogram]), pair.difference_nats
     figure = new_figure(
         f"Histogram of the difference of the loss of a token, {candidate} less {reference}; "
         f"mean {mean:+.4f} nats.",
@@ -241,11 +232,11 @@ def differences(subject: Subject) -> Chart | None:
     )
     # In the colour of the model that lost more. Half of a bar's tokens may be exactly 0: a bar
     # holds its left edge.
-    colours = [chart.CANDIDATE if left >= 0 else chart.REFERENCE for left in bars.edges[:-1]]
-    figure.add_bar(**bars.places(), y=bars.counts[0], marker={"color": colours}, showlegend=False)
+    colours = [chart.CANDIDATE if left >= 0 else chart.REFERENCE for left in edges[:-1]]
+    figure.add_bar(**_bars(edges, *every), marker={"color": colours}, showlegend=False)
     line = {"color": chart.MUTED, "width": 2}
     figure.add_vline(mean, line=line, showlegend=True, name=f"mean {mean:+.4f}")
-    return Chart(figure, bars.table(subject.names[1:]))
+    return Chart(figure, _bars_table(edges, every, subject.names[1:]))
 
 
 def loss_by_group(subject: Subject, split: str) -> Chart:
