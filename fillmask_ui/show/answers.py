@@ -70,7 +70,7 @@ def contrast_html(
     rows = [
         Row(
             name(own),
-            *(_difference(own, axis) if change else _shares(own, axis)),
+            *_drawn_word(own, axis, change=change),
             key="" if own.token_id is None or not key else f"{key}:{own.token_id}",
             title=f"click to write {own.word} there",
             truth=own.asked and own.word == hidden,
@@ -101,20 +101,17 @@ def contrast_html(
     )
 
 
-Drawn = tuple[tuple[Mark, ...], tuple[Cell, ...]]
-
-
-def _difference(own: ContrastedWord, axis: Axis) -> Drawn:
-    """One bar, in the colour of the side that gives more; none without both."""
+def _drawn_word(
+    own: ContrastedWord, axis: Axis, *, change: bool
+) -> tuple[tuple[Mark, ...], tuple[Cell, ...]]:
+    """Bars and numbers; that of a change is in the colour of the side that gives more."""
+    if not change:
+        return axis.pair(own.probabilities), (Cell(_points(own)), _ranks(own))
     cells = *(Cell("–" if p is None else percent(p)) for p in own.probabilities), _ranks(own)
     if own.difference is None:
         return (), cells
     side = "candidate" if own.difference > 0 else "reference"
     return (axis.mark(100 * own.difference, side, _points(own)),), cells
-
-
-def _shares(own: ContrastedWord, axis: Axis) -> Drawn:
-    return axis.pair(own.probabilities), (Cell(_points(own)), _ranks(own))
 
 
 def _points(own: ContrastedWord) -> str:
