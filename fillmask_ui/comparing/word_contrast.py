@@ -16,7 +16,9 @@ Source:
     Per-character losses where tokenizers differ: Cotterell et al. 2018, arXiv:1806.03743.
 """
 
+import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -105,25 +107,21 @@ def align_words(first: Sequence[TextWord], second: Sequence[TextWord]) -> tuple[
     >>> align_words([don, mark, t], [don, TextWord("'t", 3, 5, (1,))])[1]
     SharedStretch(start=3, end=5, first=range(1, 3), second=range(1, 2))
     """
-    stretches, here, there = [], 0, 0
-    while here < len(first) and there < len(second):
-        if first[here].end <= second[there].start:
-            here += 1
-        elif second[there].end <= first[here].start:
-            there += 1
+    ends = [0]  # of stretches of words that overlap
+    for word in sorted((*first, *second), key=lambda own: own.start):
+        if word.start < ends[-1]:
+            ends[-1] = max(ends[-1], word.end)
         else:
-            begin = (here, there)
-            start = min(first[here].start, second[there].start)
-            end, reached = start, max(first[here].end, second[there].end)
-            while reached > end:
-                end = reached
-                while here < len(first) and first[here].start < end:
-                    here += 1
-                while there < len(second) and second[there].start < end:
-                    there += 1
-                reached = max(first[here - 1].end, second[there - 1].end)
-            numbers = range(begin[0], here), range(begin[1], there)
-            stretches.append(SharedStretch(start, end, *numbers))
+            ends.append(word.end)
+    stretches = []
+    for before, end in itertools.pairwise(ends):
+        here, there = (
+            range(*(bisect_left(words, edge, key=lambda own: own.start) for edge in (before, end)))
+            for words in (first, second)
+        )
+        if here and there:
+            start = min(first[here[0]].start, second[there[0]].start)
+            stretches.append(SharedStretch(start, end, here, there))
     return tuple(stretches)
 
 

@@ -29,7 +29,6 @@ from fillmask_ui.filling.prompt import encode_masked, filled_text, mask_position
 from fillmask_ui.filling.words import (
     ROWS_PER_CALL,
     TokenizedWord,
-    log_probabilities_at,
     raw_logits_at,
     split_into_tokens,
     tokens_read,
@@ -336,27 +335,26 @@ def best_joint(prompt: Prompt, count: int, beam_width: int) -> tuple[JointFillin
     """
     if not count or not 1 < len(prompt.positions) <= MAX_JOINT_MASKS:
         return ()
-    model, vocabulary, width = prompt.model, prompt.model.vocabulary, max(beam_width, count)
+    width = max(beam_width, count)
     beam = [JointFilling("", 0.0, ())]
     for position in prompt.positions:
-        texts = []
+        spots: list[Spot] = []
         for known in beam:
             ids = list(prompt.encoding.ids)
             for part in known.parts:
                 ids[part.position] = part.token_id
-            texts.append(ids)
-        top = scoring.top_k(log_probabilities_at(model, texts, [position] * len(beam)), width)
+            spots.append((tuple(ids), position, ()))
         grown = []
-        for known, token_ids, nlls in zip(beam, top.token_ids, top.nll_nats, strict=True):
-            for token_id, nll in zip(token_ids.tolist(), nlls.tolist(), strict=True):
-                token, word = vocabulary.token(token_id), vocabulary.word(token_id)
-                parts = (*known.parts, JointPart(position, token_id, token, word, nll))
-                grown.append(JointFilling("", known.nll_nats + nll, parts))
+        for known, said in zip(beam, distributions(prompt.model, spots, width), strict=True):
+            for own in said.mask.candidates:
+                part = JointPart(position, own.token_id, own.token, own.word, own.nll_nats)
+                grown.append(JointFilling("", known.nll_nats + own.nll_nats, (*known.parts, part)))
         beam = sorted(grown, key=lambda filling: filling.nll_nats)[:width]
     found = []
     for best in beam[:count]:
         chosen = {part.position: part.token_id for part in best.parts}
-        found.append(replace(best, text=filled_text(prompt.encoding, vocabulary, chosen)))
+        text = filled_text(prompt.encoding, prompt.model.vocabulary, chosen)
+        found.append(replace(best, text=text))
     return tuple(found)
 
 

@@ -80,10 +80,7 @@ def log_probabilities_at(
     model: MaskedLM, texts: Sequence[Sequence[int]], positions: Sequence[int]
 ) -> np.ndarray:
     """Log-probabilities at one position of each of M texts, float64 [M, V]."""
-    cuts = [slice(i, i + ROWS_PER_CALL) for i in range(0, len(texts), ROWS_PER_CALL)]
-    parts = (raw_logits_at(model, texts[cut], positions[cut]) for cut in cuts)
-    found = [scoring.exponentials(logits).log_probabilities for logits in parts]
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    return scoring.exponentials(raw_logits_at(model, texts, positions)).log_probabilities
 
 
 def raw_logits_at(

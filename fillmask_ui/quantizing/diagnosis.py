@@ -34,58 +34,42 @@ EXACT_DB = 150.0  # stands for an infinite ratio where ratios are compared: floa
 Run = Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]  # ids, mask [B, T] -> values
 
 
-@dataclass
-class Power:
-    """The sums of a signal-to-noise ratio, which merge."""
+def powers(wanted: np.ndarray, got: np.ndarray) -> np.ndarray:
+    """The sums of squares of signal and of noise, float64 [2], of two arrays of one shape."""
+    own = wanted.astype(np.float64).ravel()
+    error = own - got.astype(np.float64).ravel()
+    return np.array([own @ own, error @ error])
 
-    signal: float = 0.0
-    noise: float = 0.0
 
-    def add(self, wanted: np.ndarray, got: np.ndarray) -> None:
-        """Count two arrays of one shape."""
-        own = wanted.astype(np.float64).ravel()
-        error = own - got.astype(np.float64).ravel()
-        self.signal += float(own @ own)
-        self.noise += float(error @ error)
+def snr_db(sums: np.ndarray) -> float:
+    """The ratio of `powers`, which may be added up, in dB; -inf for noise alone.
 
-    def merge(self, other: Power) -> None:
-        self.signal += other.signal
-        self.noise += other.noise
-
-    @property
-    def snr_db(self) -> float:
-        """The ratio in dB; -inf for noise alone.
-
-        >>> round(Power(100.0, 1.0).snr_db, 6), Power(1.0, 0.0).snr_db
-        (20.0, inf)
-        """
-        if not self.noise:
-            return math.inf
-        if not self.signal or not math.isfinite(self.noise):
-            return -math.inf
-        return 10 * math.log10(self.signal / self.noise)
+    >>> snr_db(np.array([100.0, 1.0])), snr_db(np.array([1.0, 0.0]))
+    (20.0, inf)
+    """
+    signal, noise = sums.tolist()
+    if not noise:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal and math.isfinite(noise) else -math.inf
 
 
 def activation_noise(
     quantized: Run, baseline: Run, values: Mapping[str, str], texts: Iterable[np.ndarray]
-) -> dict[str, Power]:
-    """The noise of activations, text by text (ids, int64 [T]), without padding.
+) -> dict[str, np.ndarray]:
+    """The `powers` of activations, over texts (ids, int64 [T]) one by one, without padding.
 
     `values` maps names in the quantized graph to names in the baseline; those whose shapes differ
     are left out.
     """
-    found: dict[str, Power] = {}
+    found: dict[str, np.ndarray] = {}
     for ids in texts:
         given = ids[None], np.ones((1, len(ids)), np.int64)
         got, wanted = quantized(*given), baseline(*given)
         for own, other in values.items():
             if own in got and other in wanted and got[own].shape == wanted[other].shape:
                 # [1, T, ...]: a graph of a fixed size was fed more than the text.
-                both = (
-                    run[:1, : len(ids)] if run.ndim > 2 else run
-                    for run in (wanted[other], got[own])
-                )
-                found.setdefault(own, Power()).add(*both)
+                cut = np.s_[:1, : len(ids)] if got[own].ndim > 2 else ...
+                found[own] = found.get(own, 0.0) + powers(wanted[other][cut], got[own][cut])
     return found
 
 
@@ -285,16 +269,15 @@ def layer_labels(layers: Iterable[int | None]) -> list[str]:
     return labels
 
 
-def by_layer(parts: Sequence[PartNoise], powers: Mapping[str, Power]) -> tuple[LayerNoise, ...]:
-    """The layers in order of depth; `parts` are in the order of the graph."""
-    groups = defaultdict[str, list[PartNoise]](list)
-    for label, part in zip(layer_labels(part.layer for part in parts), parts, strict=True):
-        groups[label].append(part)
+def by_layer(parts: Sequence[PartNoise], noise: Sequence[np.ndarray]) -> tuple[LayerNoise, ...]:
+    """The layers in order of depth, by parts in the order of the graph and their `powers`."""
+    groups = defaultdict[str, list[tuple[PartNoise, np.ndarray]]](list)
+    labels = layer_labels(part.layer for part in parts)
+    for label, part, own in zip(labels, parts, noise, strict=True):
+        groups[label].append((part, own))
     layers = []
-    for label, own in groups.items():
-        power = Power()
-        for part in own:
-            power.merge(powers[part.name])
-        size, baseline = sum(p.size_bytes for p in own), sum(p.baseline_bytes for p in own)
-        layers.append(LayerNoise(label, power.snr_db, size, baseline))
+    for label, group in groups.items():
+        members, sums = zip(*group, strict=True)
+        size, baseline = sum(p.size_bytes for p in members), sum(p.baseline_bytes for p in members)
+        layers.append(LayerNoise(label, snr_db(np.sum(sums, axis=0)), size, baseline))
     return tuple(layers)

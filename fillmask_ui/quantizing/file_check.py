@@ -30,7 +30,7 @@ from fillmask_ui.intervals import Limits, judge, ratio_interval, share_interval
 from fillmask_ui.masking import HiddenTokens
 from fillmask_ui.models.onnx_file import CPU, Logits, OnnxFile
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.diagnosis import Power
+from fillmask_ui.quantizing.diagnosis import powers, snr_db
 from fillmask_ui.quantizing.web_logits import web_logits
 from fillmask_ui.records import Example, Progress, finite
 from fillmask_ui.scoring import nll_nats
@@ -145,7 +145,7 @@ def check(
 
 def _compared(row: Row, logits: Logits, wanted: Logits, hidden: Sequence[HiddenTokens]) -> Row:
     """With the figures of logits beside those that are wanted."""
-    power, broken, largest, width = Power(), 0, 0.0, 0
+    sums, broken, largest, width = np.zeros(2), 0, 0.0, 0
     cosines, nll, flips = [], [], []
     for own, base, text in zip(logits, wanted, hidden, strict=True):
         width = min(own.shape[1], base.shape[1])
@@ -157,7 +157,7 @@ def _compared(row: Row, logits: Logits, wanted: Logits, hidden: Sequence[HiddenT
         nll.append(nll_nats(got, text.true_ids))
         largest = max(largest, float(np.abs(got - want).max()))
         got, want = (each - each.mean(axis=1, keepdims=True) for each in (got, want))
-        power.add(want, got)
+        sums += powers(want, got)
         sizes = np.linalg.norm(got, axis=1) * np.linalg.norm(want, axis=1)
         cosines.append((got * want).sum(axis=1) / np.maximum(sizes, np.finfo(float).tiny))
     if broken:
@@ -169,9 +169,10 @@ def _compared(row: Row, logits: Logits, wanted: Logits, hidden: Sequence[HiddenT
     interval = ratio_interval(np.array(flips), counts) if 0 < changed < total else None
     interval = interval or share_interval(changed, total)
     alarms = tuple(chance_alarms("it", mean, width))
-    by_noise = (own for own, least in LEAST_DB.items() if power.snr_db >= least)
+    noise_db = snr_db(sums)
+    by_noise = (own for own, least in LEAST_DB.items() if noise_db >= least)
     by_flips = judge(changed / total, interval, len(hidden), FLIPS).label
     verdict = max(next(by_noise, "REGRESSION"), by_flips, key=_VERDICTS.index)
     cosine, span = float(np.concatenate(cosines).mean()), (interval.low, interval.high)
-    figures = power.snr_db, cosine, largest, changed, changed / total, span, mean
+    figures = noise_db, cosine, largest, changed, changed / total, span, mean
     return Row(row.provider, row.level, "REGRESSION" if alarms else verdict, alarms, *figures)

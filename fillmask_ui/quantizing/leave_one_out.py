@@ -143,11 +143,10 @@ def _weights(pair: GraphPair) -> Diagnosis:
     """The noise of all numbers."""
     quantized, baseline = pair.quantized.graph, pair.baseline.graph
     here, there = Constants(quantized.graph), Constants(baseline.graph)
-    powers: dict[str, diagnosis.Power] = {}
-    parts = []
+    noise: list[np.ndarray] = []
+    parts: list[PartNoise] = []
     for first, second in ((own.first, own.second) for own in pair.matching.pairs):
-        power = powers[second.name] = diagnosis.Power()
-        power.add(dequantized(baseline, second).ravel(), dequantized(quantized, first).ravel())
+        noise.append(diagnosis.powers(dequantized(baseline, second), dequantized(quantized, first)))
         parts.append(
             PartNoise(
                 second.name,
@@ -157,7 +156,7 @@ def _weights(pair: GraphPair) -> Diagnosis:
                 stored=TensorProto.DataType.Name(here.stored[first.constant].data_type).lower(),
                 size_bytes=_stored_bytes(here, first),
                 baseline_bytes=_stored_bytes(there, second),
-                weight_snr_db=power.snr_db,
+                weight_snr_db=diagnosis.snr_db(noise[-1]),
                 usual_snr_db=0.0,
             )
         )
@@ -165,7 +164,7 @@ def _weights(pair: GraphPair) -> Diagnosis:
         pair.quantized.choice.reference,
         pair.baseline.choice.reference,
         diagnosis.worst_first(diagnosis.with_usual(parts)),
-        diagnosis.by_layer(parts, powers),
+        diagnosis.by_layer(parts, noise),
         tuple(part.name for part in pair.matching.only_first),
         tuple(part.name for part in pair.matching.only_second),
         stamp=Stamp.of(pair.quantized.model.signature),
@@ -201,21 +200,17 @@ def _activations(pair: GraphPair, known: Diagnosis, texts: Sequence[np.ndarray])
         side.model.opened(with_outputs(side.graph, names).SerializeToString())
         for side, names in ((pair.quantized, values.keys()), (pair.baseline, values.values()))
     ]
-    powers = diagnosis.activation_noise(runs[0], runs[1], values, texts)
-
-    def ratio(value: str | None) -> float | None:
-        return powers[value].snr_db if value in powers else None
-
-    sources = {label: own.first.source for label, own in hidden.items()}
-    return replace(
-        known,
-        parts=tuple(
-            replace(part, activation_snr_db=ratio(outputs[part.name])) for part in known.parts
-        ),
-        layers=tuple(
-            replace(layer, hidden_snr_db=ratio(sources.get(layer.label))) for layer in known.layers
-        ),
+    noise = diagnosis.activation_noise(runs[0], runs[1], values, texts)
+    ratios = {value: diagnosis.snr_db(own) for value, own in noise.items()}
+    parts = (
+        replace(part, activation_snr_db=ratios.get(outputs[part.name])) for part in known.parts
     )
+    sources = {label: own.first.source for label, own in hidden.items()}
+    layers = (
+        replace(layer, hidden_snr_db=ratios.get(sources.get(layer.label, "")))
+        for layer in known.layers
+    )
+    return replace(known, parts=tuple(parts), layers=tuple(layers))
 
 
 def _handed_on(pairs: Sequence[Pair]) -> dict[str, Pair]:

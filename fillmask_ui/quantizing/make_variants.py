@@ -94,7 +94,7 @@ def quantize(
                 used = graphs.calibration_feeds(base.model, texts) if row.calibrated else []
                 write_variant(name, base.whole, path, exclude=kept, feeds=used)
                 yield Progress(f"Checking {name}…", (number + 0.7) / len(rows))
-                checked = _check(path, source, load, texts)
+                model, alarms = _check(path, source, load, texts)
             except FillmaskError as error:
                 failures[name] = error
                 continue
@@ -116,7 +116,7 @@ def quantize(
                     calibration=Path(calibration.where).name if used and calibration else None,
                 ),
             }
-            yield _publish(drafted, files[name], entry, base, checked)
+            yield _publish(drafted, files[name], entry, base, model, alarms)
     if failures and len(rows) == 1:
         raise failures[chosen[0]]
     if failures:
@@ -140,22 +140,14 @@ def export(
         yield Progress("Checking the export…", 0.9)
         told = {"scheme": "export", "description": "Full precision, float32."}
         entry = told | {"command": _command("export", source, output)}
-        yield _publish(drafted, FULL, entry, base, _Checked(base.model))
+        yield _publish(drafted, FULL, entry, base, base.model, ())
     yield Progress("Done", 1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Checked:
-    """A result that was loaded and run."""
-
-    model: MaskedLM
-    alarms: tuple[str, ...] = ()
 
 
 def _check(
     path: Path, source: ModelChoice, load: graphs.Loader, texts: Sequence[Example]
-) -> _Checked:
-    """Load a result, which runs the probe, and look at its loss on a few texts."""
+) -> tuple[MaskedLM, tuple[str, ...]]:
+    """Load a result, which runs the probe, and look at its loss on a few texts, for alarms."""
     config = EvaluationConfig()
     try:
         model = load(ModelChoice(str(path), threads=source.threads))
@@ -164,14 +156,19 @@ def _check(
         raise ModelError(f"the result does not run and was not kept: {error}") from error
     size = model.signature.vocabulary_size
     with contextlib.suppress(DataError):  # short texts may have no hidden token
-        return _Checked(model, alarms_of(summarize(rows, config=config, vocabulary_size=size)))
-    return _Checked(model)
+        return model, alarms_of(summarize(rows, config=config, vocabulary_size=size))
+    return model, ()
 
 
 def _publish(
-    drafted: Draft, name: str, entry: Mapping[str, Any], source: graphs.Source, checked: _Checked
+    drafted: Draft,
+    name: str,
+    entry: Mapping[str, Any],
+    source: graphs.Source,
+    model: MaskedLM,
+    alarms: tuple[str, ...],
 ) -> Variant:
-    """Give a result its final name."""
+    """Give a result, which was loaded and run, its final name."""
     path, target = drafted.folder / name, drafted.home / name
     signature, parsed = source.signature, parse_reference(source.reference)
     variant = Variant(
@@ -180,8 +177,8 @@ def _publish(
         reference=str(target),
         size_bytes=path.stat().st_size,
         baseline_bytes=signature.size_bytes,
-        stamp=Stamp.of(checked.model.signature),
-        alarms=checked.alarms,
+        stamp=Stamp.of(model.signature),
+        alarms=alarms,
         parity=source.parity,
     )
     made = {
@@ -195,7 +192,7 @@ def _publish(
         "parity": source.parity,
         "versions": {tool: metadata.version(tool) for tool in _TOOLS},
         "stamp": asdict(variant.stamp),
-        "alarms": list(checked.alarms),
+        "alarms": list(alarms),
         "figures": None,
     }
     about = {
