@@ -11,10 +11,10 @@ import pytest
 from onnx import ModelProto
 from tiny_models import TinyModels
 
-from fillmask_ui.models.onnx_graph import read_graph
+from fillmask_ui.models.onnx_graph import read_graph, self_contained
 from fillmask_ui.models.runtime_model import cpu_features
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
-from fillmask_ui.onnx_tools.float32_graph import inline_weights, make_whole
+from fillmask_ui.onnx_tools.float32_graph import make_whole
 from fillmask_ui.onnx_tools.schemes import write_variant
 
 FORMS = ("dynamic-int8", "int8", "int8-tensor", "qdq", "int4", "fp16")
@@ -22,16 +22,14 @@ FORMS = ("dynamic-int8", "int8", "int8-tensor", "qdq", "int4", "fp16")
 
 def whole(path: Path, root: Path) -> ModelProto:
     """A graph in float32 with its weights inside."""
-    graph = read_graph(path, root, path.name)
-    make_whole(graph.model, graph.homes.others, path.name)
-    return graph.model
+    graph = inlined(path, root)
+    make_whole(graph, path.name)
+    return graph
 
 
 def inlined(path: Path, root: Path) -> ModelProto:
     """A graph as it stands, its weights inside."""
-    graph = read_graph(path, root, path.name)
-    inline_weights(graph.model, graph.homes.others)
-    return graph.model
+    return self_contained(read_graph(path, root, path.name))
 
 
 def feeds(model: ModelProto, rows: int = 1, most: int = 140) -> dict[str, np.ndarray]:

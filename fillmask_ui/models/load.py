@@ -187,15 +187,6 @@ class AvailableModel:
     note: str = ""
 
 
-_INT8_NOTE = "smaller and faster; its numbers differ a little and may depend on the CPU"
-# Reference, runtimes, weights and note of what ships with the project.
-_EMBEDDED = (
-    ("embedded", ("onnx", "torch"), "model.onnx", "float16 weights"),
-    ("embedded:int8", ("onnx",), "onnx/model_int8.onnx", _INT8_NOTE),
-    ("embedded:torch", ("torch",), WEIGHTS, "the same weights on PyTorch"),
-)
-
-
 def available_models() -> tuple[AvailableModel, ...]:
     """The embedded models, then those in the Hugging Face cache by name.
 
@@ -204,9 +195,11 @@ def available_models() -> tuple[AvailableModel, ...]:
     """
     from fillmask_ui.models.hub_models import cached_models
 
+    smaller = "smaller and faster; its numbers differ a little and may depend on the CPU"
     models = [
-        AvailableModel(reference, runtimes, _embedded_bytes(file), "embedded", note)
-        for reference, runtimes, file, note in _EMBEDDED
+        _embedded("", ("onnx", "torch"), "model.onnx", "float16 weights"),
+        _embedded(":int8", ("onnx",), "onnx/model_int8.onnx", smaller),
+        _embedded(":torch", ("torch",), WEIGHTS, "the same weights on PyTorch"),
     ]
     for reference, (folder, size) in cached_models().items():
         names = layout.names_in(folder)
@@ -221,11 +214,11 @@ def available_models() -> tuple[AvailableModel, ...]:
 
 
 @cache
-def _embedded_bytes(file: str) -> int:
-    """Size of the weights that a file of the embedded model holds or refers to."""
+def _embedded(variant: str, runtimes: tuple[str, ...], file: str, note: str) -> AvailableModel:
     from fillmask_ui.models.onnx_graph import read_graph
 
     folder = asset("model")
-    if file == WEIGHTS:
-        return (folder / file).stat().st_size
-    return read_graph(folder / file, folder, "embedded").size_bytes
+    size = (folder / file).stat().st_size
+    if file != WEIGHTS:  # with the weights that it refers to
+        size = read_graph(folder / file, folder, "embedded").size_bytes
+    return AvailableModel(f"embedded{variant}", runtimes, size, "embedded", note)

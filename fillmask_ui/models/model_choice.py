@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,6 @@ class ModelChoice:
         if reference.endswith(".onnx"):
             return replace(choice, tokenizer=self.tokenizer, provider=self.provider)
         return choice
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "ModelChoice":
-        """What run.json holds of one, with defaults for missing values."""
-        return cls(**{own.name: values[own.name] for own in fields(cls) if own.name in values})
 
     def given(self) -> dict[str, Any]:
         """The options that differ from their defaults, without the reference."""

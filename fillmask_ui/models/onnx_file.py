@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 
 from fillmask_ui.errors import ModelError
@@ -31,11 +32,11 @@ class OnnxFile(OnnxMaskedLM):
                 f"fillmask-ui export {self._name} -o FOLDER, and name FOLDER"
             )
         self.vocabulary, self._choice = self._reading.result(), choice
-        parsed = self._graph()
-        self.homes, self.constants = parsed.homes, risky_constants(parsed.model)
-        self._hash(parsed.source.files)
-        session = open_session(parsed.source, CPU, replace(choice, graph_optimization="none"))
-        self._source = own = self._with_logits(session, parsed.source)
+        self.homes = self._file.homes
+        self.constants = risky_constants(onnx.load(self.homes.path, load_external_data=False))
+        self._hash(self.homes.files)
+        session = open_session(self._file, CPU, replace(choice, graph_optimization="none"))
+        self._source = own = self._with_logits(session, self._file)
         self.logits_name = own.logits  # of the output [1, T, V]
         sizes = {"parameters": own.parameters, "size_bytes": own.size_bytes}
         self._sign(("onnxruntime",), (), device=CPU, precision=own.precision, **sizes)

@@ -28,22 +28,6 @@ _KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "logits", "w
 
 
 @dataclass(frozen=True)
-class GraphSource:
-    """An ONNX graph, ready to be opened."""
-
-    files: tuple[Path, ...]  # the file, then all others that hold its weights
-    content: bytes
-    weights_folder: Path  # what external locations in `content` are relative to
-    precision: str  # `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights
-    parameters: int | None  # number of weights; None for quantized graphs, where scales mix in
-    scales_by_call: bool  # whether the scales of activations depend on all that is in a call
-    size_bytes: int  # of the file, and of what it refers to in others
-    logits: str = ""  # name of the output with the logits, once known
-    width: int = 0  # V, once known
-    logit_bytes: int = 0  # of one logit, where those of all positions are computed
-
-
-@dataclass(frozen=True)
 class Homes:
     """The files that hold a graph's weights."""
 
@@ -64,6 +48,21 @@ class Homes:
         homes = {"": self.path, **self.others}.items()
         stats = [(key, self.target(home), home.stat()) for key, home in homes]
         return {key: [target, own.st_size, own.st_mtime_ns] for key, target, own in stats}
+
+
+@dataclass(frozen=True)
+class GraphSource:
+    """An ONNX graph, ready to be opened."""
+
+    homes: Homes
+    content: bytes  # external locations in it are relative to the folder of `homes`
+    precision: str  # `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights
+    parameters: int | None  # number of weights; None for quantized graphs, where scales mix in
+    scales_by_call: bool  # whether the scales of activations depend on all that is in a call
+    size_bytes: int  # of the file, and of what it refers to in others
+    logits: str = ""  # name of the output with the logits, once known
+    width: int = 0  # V, once known
+    logit_bytes: int = 0  # of one logit, where those of all positions are computed
 
 
 def find_homes(path: Path, root: Path, locations: Iterable[str], name: str) -> Homes:
@@ -89,15 +88,15 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
     homes = find_homes(path, root, filter(None, state), name)
     if homes.state() != state:
         return None
-    return GraphSource(homes.files, content, homes.folder, **known)
+    return GraphSource(homes, content, **known)
 
 
-def keep_cut(source: GraphSource, homes: Homes, key: tuple[str, ...]) -> None:
+def keep_cut(source: GraphSource, key: tuple[str, ...]) -> None:
     """Put a cut graph into the user's cache, if that can be written."""
-    header = {name: getattr(source, name) for name in _KEPT} | {"state": homes.state()}
+    header = {name: getattr(source, name) for name in _KEPT} | {"state": source.homes.state()}
     entry = json.dumps(header).encode() + b"\n" + source.content
     with suppress(OSError, DataError):
-        path = _cut_path(homes.path, key)
+        path = _cut_path(source.homes.path, key)
         path.parent.mkdir(parents=True, exist_ok=True)
         with finished_file(path) as draft:
             draft.write_bytes(hashlib.sha256(entry).digest() + entry)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -27,9 +27,6 @@ from fillmask_ui.errors import (
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.onnx_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.runtime_model import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
-
-if TYPE_CHECKING:
-    from fillmask_ui.models.onnx_graph import ParsedGraph
 
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
@@ -91,12 +88,12 @@ class OnnxMaskedLM(RuntimeModel):
         if source is None:
             source = self._read(key)
         else:
-            self._hash(source.files)
+            self._hash(source.homes.files)
             self._use(source, self._open(source))
         self.vocabulary = self._reading.result()
         self.runs_alone = source.scales_by_call
         blind = self._length and not self._sees_mask
-        stored = sum(path.stat().st_size for path in source.files)
+        stored = sum(path.stat().st_size for path in source.homes.files)
         self.memory_bytes = max(stored, 4 * (source.parameters or 0))
         self._sign(
             device=provider,
@@ -116,14 +113,16 @@ class OnnxMaskedLM(RuntimeModel):
 
     def _read(self, key: tuple[str, ...]) -> GraphSource:
         """Open the graph and, where a cut one gives the same logits, that one instead."""
-        graph = self._graph()
-        self._hash(graph.source.files)
-        session = self._open(graph.source)
+        from fillmask_ui.models import onnx_graph
+
+        self._hash(self._file.homes.files)
+        session = self._open(self._file)
         self.vocabulary = self._reading.result()
-        whole = self._with_logits(session, graph.source)
+        whole = self._with_logits(session, self._file)
         self._use(whole, session)
-        wanted, cut = self.logits_at(*self._probe()), graph.cut(whole)
-        if self._differs(wanted, graph.tolerance):
+        wanted, cut = self.logits_at(*self._probe()), onnx_graph.cut(whole, whole.logits)
+        tolerance = onnx_graph.tolerance(whole)
+        if self._differs(wanted, tolerance):
             raise ModelOutputError(
                 f"{self._name} gives other logits each time, as a graph that was exported in "
                 "training mode does: export it after model.eval()"
@@ -133,8 +132,8 @@ class OnnxMaskedLM(RuntimeModel):
         del self._session, session  # two of a large model might not fit
         with suppress(ModelError, ValueError):  # a graph that cutting did not foresee
             self._use(cut, self._open(cut))
-            if not self._differs(wanted, graph.tolerance):
-                keep_cut(cut, graph.homes, key)
+            if not self._differs(wanted, tolerance):
+                keep_cut(cut, key)
                 return cut
         self._use(whole, self._open(whole))
         return whole
@@ -225,7 +224,9 @@ class OnnxMaskedLM(RuntimeModel):
             "masked-LM head (task fill-mask), or name the tokenizer that belongs to it"
         )
 
-    def _graph(self) -> "ParsedGraph":
+    @cached_property
+    def _file(self) -> GraphSource:
+        """The whole graph."""
         from fillmask_ui.models.onnx_graph import read_graph
 
         return read_graph(self.files.weights[0], self.files.folder, self._name)
@@ -243,35 +244,42 @@ class OnnxMaskedLM(RuntimeModel):
         return states.reshape(-1, states.shape[-1])[rows * width + cols].astype(np.float32)
 
     # Each part has its own copy of the weights, as few lessons need them.
-    def _part(self, part: GraphSource | None, hidden: str) -> ort.InferenceSession:
-        """A part of the graph; a ModelError if the graph hides where it ends."""
+    def _part(self, name: str, hidden: str, *given: Any) -> ort.InferenceSession:
+        """What that function of `onnx_graph` makes of the graph; a ModelError if it hides that."""
+        from fillmask_ui.models import onnx_graph
+
+        part = getattr(onnx_graph, name)(self._file, self._source.logits, *given)
         if part is None:
-            raise ModelError(
-                f"the ONNX graph of {self._name} does not show where {hidden}: choose the embedded "
-                "model, or one that runs on PyTorch"
-            )
+            raise self._hidden(hidden)
         return self._open(part)
+
+    def _hidden(self, what: str) -> ModelError:
+        return ModelError(
+            f"the ONNX graph of {self._name} does not show where {what}: choose the embedded "
+            "model, or one that runs on PyTorch"
+        )
 
     @cached_property
     def _states(self) -> ort.InferenceSession:
         """The encoder."""
         why = "its encoder ends and its head begins, so there are no vectors of words to look at"
-        return self._part(self._graph().states(self._source), why)
+        return self._part("states", why)
 
     @cached_property
     def _layers(self) -> ort.InferenceSession:
         """The encoder, with the states of each layer as its outputs."""
         (ids,) = (name for name, (role, _) in self._inputs.items() if role == "input_ids")
-        session = self._part(self._graph().layers(self._source, ids), _LAYERS_END)
+        session = self._part("layers", _LAYERS_END, ids)
         depth = len(session.get_outputs()) - 1
-        return session if depth == (self._config.layers or depth) else self._part(None, _LAYERS_END)
+        if depth != (self._config.layers or depth):
+            raise self._hidden(_LAYERS_END)
+        return session
 
     @cached_property
     def _head(self) -> ort.InferenceSession:
         """From the states of the last layer to logits at asked positions."""
         *_, last = self._layers.get_outputs()
-        own = self._graph().head(self._source, last.name, np.dtype(_DTYPES[last.type]))
-        return self._part(own, _LAYERS_END)
+        return self._part("head", _LAYERS_END, last.name, np.dtype(_DTYPES[last.type]))
 
     def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
         batch = np.asarray(input_ids)[None]
@@ -289,12 +297,14 @@ class OnnxMaskedLM(RuntimeModel):
     @cached_property
     def _pairs(self) -> ort.InferenceSession:
         """The whole graph, with both heads."""
-        return self._open(self._graph().source)
+        return self._open(self._file)
 
     @cached_property
     def _order(self) -> str | None:
         """The output of the whole graph with logits for next sentences."""
-        names = (output.name for output in self._graph().model.graph.output)
+        from fillmask_ui.models.onnx_graph import parsed
+
+        names = (output.name for output in parsed(self._file).graph.output)
         return next(filter(_ORDER.search, names), None)
 
     @property
@@ -321,9 +331,9 @@ class OnnxMaskedLM(RuntimeModel):
                 "export it with dynamic axes"
             )
         inputs = {name: (role, np.dtype(kind).name) for name, (role, kind) in self._inputs.items()}
-        output, cut = self._output, not self._logit_bytes
+        graph, output, cut = self_contained(self._source), self._output, not self._logit_bytes
         first = self._config.first_position
-        return PortableGraph(self_contained(self._source), inputs, output, cut, first)
+        return PortableGraph(graph.SerializeToString(), inputs, output, cut, first)
 
     def opened(self, graph: bytes) -> Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
         """A changed copy of the whole graph, its weights inside: from `arrays` to all outputs."""
@@ -393,12 +403,12 @@ def open_session(source: GraphSource, provider: str, choice: ModelChoice) -> ort
         "session.intra_op.spin_duration_us": "10",
         "session.force_spinning_stop": "1",
         "session.x64quantprecision": "1" if exact.get(choice.x64_quant_precision) else "",
-        "session.model_external_initializers_file_folder_path": str(source.weights_folder),
+        "session.model_external_initializers_file_folder_path": str(source.homes.folder),
     }
     for name, value in entries.items():
         if value:
             settings.add_session_config_entry(name, value)
-    with opening("a model", source.files[0]):
+    with opening("a model", source.homes.path):
         session = ort.InferenceSession(
             source.content, settings, providers=[provider], enable_fallback=0
         )

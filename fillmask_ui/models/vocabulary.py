@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, opening
@@ -168,26 +170,11 @@ def load_vocabulary(source: Path | Any, name: str) -> TokenizerVocabulary:
             "tokenizer"
         )
     with opening("a tokenizer", name):
-        ids, limit = tokenizer.get_vocab(), tokenizer.model_max_length
-        prefixes = SubwordPrefixes.of(ids)
-        vocabulary = TokenizerVocabulary(
-            split=_fast_splitter(tokenizer.backend_tokenizer, prefixes, name)
-            if tokenizer.is_fast
-            else _slow_splitter(tokenizer, prefixes, name),
-            ids=ids,
-            mask_token=mask,
-            mask_id=mask_id,
-            pad_id=tokenizer.pad_token_id or 0,  # any token does, as padding is masked out
-            unk_id=tokenizer.unk_token_id,
-            special_ids=frozenset(tokenizer.all_special_ids),
-            limit=int(limit) if 0 < limit < _NO_LIMIT else None,
-            packages=("tokenizers", "transformers"),
-            prefixes=prefixes,
-        )
+        vocabulary = _over(tokenizer, name, ("tokenizers", "transformers"))
     wrong = ""
     if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
         wrong = f"uses its mask token, {mask!r}, also as padding or for what it does not know"
-    elif len(ids) <= len(vocabulary.special_ids):
+    elif len(vocabulary.ids) <= len(vocabulary.special_ids):
         wrong = (
             "knows no words, only special tokens: the file of its vocabulary is missing or empty"
         )
@@ -235,77 +222,73 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
 
     backend = Tokenizer.from_file(str(source / "tokenizer.json"))
     config = json.loads((source / "tokenizer_config.json").read_bytes())
-    ids = backend.get_vocab(with_added_tokens=True)
+    kinds = ("cls", "mask", "pad", "sep", "unk")
+    ids = {f"{kind}_token_id": backend.token_to_id(config[f"{kind}_token"]) for kind in kinds}
+    own = SimpleNamespace(**config, **ids, is_fast=True, all_special_ids=[*ids.values()])
+    own.backend_tokenizer, own.get_vocab = backend, backend.get_vocab
+    return _over(own, "embedded", ("tokenizers",))
+
+
+def _over(tokenizer: Any, name: str, packages: tuple[str, ...]) -> TokenizerVocabulary:
+    """The vocabulary over a tokenizer of transformers, which is made of `packages`."""
+    ids, limit = tokenizer.get_vocab(), tokenizer.model_max_length
     prefixes = SubwordPrefixes.of(ids)
-    special = {kind: ids[config[f"{kind}_token"]] for kind in ("cls", "mask", "pad", "sep", "unk")}
+    encode = partial(_encode_in_python, tokenizer, prefixes)
+    if tokenizer.is_fast:
+        backend = tokenizer.backend_tokenizer
+        # Once: the wrapper in Python sets both at each call, which fails in two threads at a time.
+        backend.no_truncation()
+        backend.no_padding()
+        encode = partial(_encode_in_rust, backend, prefixes)
+
+    def split(text: str, special: bool) -> Encoding:
+        with opening("a tokenizer", name):
+            return encode(text, special)
+
     return TokenizerVocabulary(
-        split=_fast_splitter(backend, prefixes, "embedded"),
+        split=split,
         ids=ids,
-        mask_token=config["mask_token"],
-        mask_id=special["mask"],
-        pad_id=special["pad"],
-        unk_id=special["unk"],
-        special_ids=frozenset(special.values()),
-        limit=config["model_max_length"],
-        packages=("tokenizers",),
+        mask_token=tokenizer.mask_token,
+        mask_id=tokenizer.mask_token_id,
+        pad_id=tokenizer.pad_token_id or 0,  # any token does, as padding is masked out
+        unk_id=tokenizer.unk_token_id,
+        special_ids=frozenset(tokenizer.all_special_ids),
+        limit=int(limit) if 0 < limit < _NO_LIMIT else None,
+        packages=packages,
         prefixes=prefixes,
     )
 
 
-def _fast_splitter(backend: "RustTokenizer", prefixes: SubwordPrefixes, name: str) -> Splitter:
-    """Over the Rust tokenizer, with cutting and padding switched off once.
-
-    The Python wrapper around it sets both anew at each call, which fails in two threads at a time.
-    """
-    backend.no_truncation()
-    backend.no_padding()
-    is_one_word = backend.pre_tokenizer is None  # the whole text: the prefixes say more
-
-    def split(text: str, special: bool) -> Encoding:
-        with opening("a tokenizer", name):
-            encoded = backend.encode(text, add_special_tokens=special)
-        tokens, added = tuple(encoded.tokens), tuple(map(bool, encoded.special_tokens_mask))
-        ranges = zip(tokens, encoded.offsets, strict=True)
-        return Encoding(
-            text=text,
-            ids=tuple(encoded.ids),
-            tokens=tokens,
-            spans=tuple(visible_span(text, token, *offsets) for token, offsets in ranges),
-            word_ids=tuple(_words(tokens, added, prefixes) if is_one_word else encoded.word_ids),
-            special=added,
-        )
-
-    return split
+def _encode_in_rust(
+    backend: "RustTokenizer", prefixes: SubwordPrefixes, text: str, special: bool
+) -> Encoding:
+    encoded = backend.encode(text, add_special_tokens=special)
+    tokens, added = tuple(encoded.tokens), tuple(map(bool, encoded.special_tokens_mask))
+    ranges = zip(tokens, encoded.offsets, strict=True)
+    spans = tuple(visible_span(text, token, *offsets) for token, offsets in ranges)
+    # Without a pre-tokenizer one word is the whole text: the prefixes say more.
+    is_one_word = backend.pre_tokenizer is None
+    words = tuple(_words(tokens, added, prefixes) if is_one_word else encoded.word_ids)
+    return Encoding(text, tuple(encoded.ids), tokens, spans, words, added)
 
 
-def _slow_splitter(tokenizer: Any, prefixes: SubwordPrefixes, name: str) -> Splitter:
-    """Over a tokenizer written in Python, which knows no spans: they are found word by word."""
-    specials = set(tokenizer.all_special_tokens)
-
-    def split(text: str, special: bool) -> Encoding:
-        with opening("a tokenizer", name):
-            tokens = tokenizer.tokenize(text)
-            ids = tokenizer.convert_tokens_to_ids(tokens)
-            added = [0] * len(ids)
-            if special:
-                added = tokenizer.get_special_tokens_mask(ids)
-                ids = tokenizer.build_inputs_with_special_tokens(ids)
-        found = find_pieces(text, [t if t in specials else prefixes.word(t) for t in tokens])
-        start, end = Span(0, 0), Span(len(text), len(text))
-        placed = [
-            ((end if index else start), None) if flag else next(found)
-            for index, flag in enumerate(added)
-        ]
-        return Encoding(
-            text=text,
-            ids=tuple(ids),
-            tokens=tuple(tokenizer.convert_ids_to_tokens(ids)),
-            spans=tuple(span for span, _ in placed),
-            word_ids=tuple(word for _, word in placed),
-            special=tuple(map(bool, added)),
-        )
-
-    return split
+def _encode_in_python(
+    tokenizer: Any, prefixes: SubwordPrefixes, text: str, special: bool
+) -> Encoding:
+    """By a tokenizer that knows no spans: they are found word by word."""
+    tokens = tokenizer.tokenize(text)
+    ids = tokenizer.convert_tokens_to_ids(tokens)
+    added = [0] * len(ids)
+    if special:
+        added = tokenizer.get_special_tokens_mask(ids)
+        ids = tokenizer.build_inputs_with_special_tokens(ids)
+    specials = tokenizer.all_special_tokens
+    found = find_pieces(text, [t if t in specials else prefixes.word(t) for t in tokens])
+    ends = Span(0, 0), Span(len(text), len(text))
+    placed = [(ends[place > 0], None) if own else next(found) for place, own in enumerate(added)]
+    spans, words = tuple(span for span, _ in placed), tuple(word for _, word in placed)
+    tokens = tuple(tokenizer.convert_ids_to_tokens(ids))
+    return Encoding(text, tuple(ids), tokens, spans, words, tuple(map(bool, added)))
 
 
 def _words(

@@ -17,11 +17,7 @@ Source:
     docs/ContribOperators.md of onnxruntime.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from fillmask_ui.onnx_tools.constant_folding import (
     Constants,
@@ -63,7 +59,46 @@ def gather_asked(model: ModelProto, logits: str) -> ModelProto | None:
     product with a constant stands between the output and what needs all positions.
     """
     result = copied(model)
-    return result if _Rewriting(result.graph).apply(logits) else None
+    graph, constants = result.graph, Constants(result.graph)
+    inputs: dict[str, list[str] | None] = {}  # value -> what its rows are made of
+    pending = [logits]
+    while pending:
+        if (value := pending.pop()) not in inputs:
+            inputs[value] = _row_inputs(constants, value)
+            pending += inputs[value] or ()
+    # Where asked rows must be taken; what these values are made of has all positions anyway.
+    border = [value for value, own in inputs.items() if own is None]
+    whole = {*border}.union(*(node.output for node in in_order(graph.node, border)))
+    makers = [constants.makers[value] for value, own in inputs.items() if own is not None]
+    by_row = {id(node): node for node in makers}
+    gains = any(node.op_type in PRODUCTS for node in by_row.values())
+    if not gains or logits in whole:
+        return None
+
+    asked = "{}_at_asked_rows".format  # the asked rows of a value, [M, ...]
+    output = logits + AT_ASKED
+    nodes = [*graph.node, helper.make_node("Identity", [asked(logits)], [output])]
+    for value in whole.intersection(inputs):  # of [B, T, ...] or [B * T, ...]
+        flat = f"{value}_by_row"
+        nodes.append(helper.make_node("Flatten", [value], [flat], axis=-1))
+        nodes.append(helper.make_node("Gather", [flat, ASKED], [asked(value)], axis=0))
+    for node in by_row.values():
+        if whole.isdisjoint(node.output):
+            own = NodeProto()
+            own.CopyFrom(node)
+            own.name = ""
+            own.input[:] = [asked(name) if name in inputs else name for name in node.input]
+            own.output[:] = [name and asked(name) for name in node.output]
+            for attribute in own.attribute:
+                if attribute.name == "axis" and node.op_type in _LAST_AXIS:
+                    attribute.i = -1
+            nodes.append(own)
+    (kind,) = (own.type.tensor_type.elem_type for own in graph.output if own.name == logits)
+    del graph.output[:]
+    graph.output.append(helper.make_tensor_value_info(output, kind, None))
+    replace_nodes(graph, nodes)
+    graph.input.append(helper.make_tensor_value_info(ASKED, TensorProto.INT64, ["asked"]))
+    return result
 
 
 def last_state(model: ModelProto, logits: str) -> str | None:
@@ -77,24 +112,24 @@ def last_state(model: ModelProto, logits: str) -> str | None:
     layer is the one product that all ways lead to. In a model without one the projection reads the
     encoder, whose residual connection opens another way to earlier products.
     """
-    rows = _Rows(model.graph)
-    projection = _only_product(rows, logits)
+    constants = Constants(model.graph)
+    projection = _only_product(constants, logits)
     if projection is None:
         return None
-    dense = _only_product(rows, projection.input[0])
-    return rows.constants.unquantized((dense or projection).input[0])
+    dense = _only_product(constants, projection.input[0])
+    return constants.unquantized((dense or projection).input[0])
 
 
-def _only_product(rows: _Rows, value: str) -> NodeProto | None:
+def _only_product(constants: Constants, value: str) -> NodeProto | None:
     """The product with a constant that all ways back lead to first; None if there is none."""
     found: list[NodeProto] = []
     pending, seen = [value], set[str]()
     while pending:
-        value = rows.constants.unquantized(pending.pop())
+        value = constants.unquantized(pending.pop())
         if value in seen:
             continue
         seen.add(value)
-        inputs, maker = rows.inputs(value), rows.makers.get(value)
+        inputs, maker = _row_inputs(constants, value), constants.makers.get(value)
         if inputs is None or maker is None:
             return None  # positions mix here, or the text itself comes in
         if maker.op_type not in PRODUCTS:
@@ -104,115 +139,33 @@ def _only_product(rows: _Rows, value: str) -> NodeProto | None:
     return found[0] if len(found) == 1 else None
 
 
-class _Rows:
-    """What the operators of one graph do to the positions of a text."""
-
-    def __init__(self, graph: GraphProto) -> None:
-        self.constants = Constants(graph)
-        self.makers = self.constants.makers
-
-    def inputs(self, value: str) -> list[str] | None:
-        """The inputs of a value that have a row per position; None if it mixes positions."""
-        node = self.makers.get(value)
-        if node is None or node.op_type not in _ROW_WISE or value in self.constants.fixed:
-            return None
-        if value != node.output[0] and node.op_type not in _SEVERAL_OUTPUTS:
-            return None
-        rows = [name for name in node.input if name and not self._is_small(name)]
-        attributes = attributes_of(node)
-        if not rows or attributes.get("transA"):
-            return None
-        if node.op_type in PRODUCTS and rows != [node.input[0]]:
-            return None  # the product of two activations is attention
-        default = 0 if node.op_type == "Split" else -1
-        if node.op_type in _LAST_AXIS and attributes.get("axis", default) not in (-1, 2):
-            return None
-        if node.op_type in _REDUCE and not self._reduces_last(node, attributes):
-            return None
-        return rows
-
-    def _is_small(self, value: str) -> bool:
-        """Whether it is constant, or one scale for all positions."""
-        node = self.makers.get(value)
-        if node is None or value in self.constants.fixed:
-            return value in self.constants.fixed
-        if node.op_type == "DynamicQuantizeLinear":
-            return value != node.output[0]
-        return node.op_type in ("Mul", "Cast") and all(map(self._is_small, node.input))
-
-    def _reduces_last(self, node: NodeProto, attributes: dict[str, Any]) -> bool:
-        axes = attributes.get("axes")
-        if axes is None and len(node.input) > 1 and self.constants.kind(node.input[1]):
-            axes = self.constants.value(node.input[1]).tolist()
-        return axes == [-1] and attributes.get("keepdims", 1) == 1
+def _row_inputs(constants: Constants, value: str) -> list[str] | None:
+    """The inputs of a value that have a row per position; None if it mixes positions."""
+    node = constants.makers.get(value)
+    if node is None or node.op_type not in _ROW_WISE or value in constants.fixed:
+        return None
+    rows = [name for name in node.input if name and not _is_small(constants, name)]
+    attributes = attributes_of(node)
+    axes, default = attributes.get("axes"), 0 if node.op_type == "Split" else -1
+    if axes is None and node.op_type in _REDUCE and len(node.input) > 1:
+        axes = constants.kind(node.input[1]) and constants.value(node.input[1]).tolist()
+    mixes = (
+        not rows
+        or attributes.get("transA")
+        or (value != node.output[0] and node.op_type not in _SEVERAL_OUTPUTS)
+        # The product of two activations is attention.
+        or (node.op_type in PRODUCTS and rows != [node.input[0]])
+        or (node.op_type in _LAST_AXIS and attributes.get("axis", default) not in (-1, 2))
+        or (node.op_type in _REDUCE and (axes != [-1] or attributes.get("keepdims", 1) != 1))
+    )
+    return None if mixes else rows
 
 
-class _Rewriting:
-    """One graph, changed in place."""
-
-    def __init__(self, graph: GraphProto) -> None:
-        self.graph, self.rows = graph, _Rows(graph)
-        self.makers = self.rows.makers
-        self.new: list[NodeProto] = []
-        self.asked: dict[str, str] = {}  # value [B, T, ...] -> its rows that are asked
-        self.whole: set[str] = set()  # values that are needed at all positions
-
-    def apply(self, logits: str) -> bool:
-        """Whether there was something to gain; the graph is then rewritten."""
-        border: set[str] = set()
-        if not self._find_border(logits, border, set()):
-            return False
-        # What the borders are made of is computed at all positions anyway.
-        self.whole = border.union(*(node.output for node in in_order(self.graph.node, border)))
-        if logits in self.whole:
-            return False
-        output = logits + AT_ASKED
-        self.new.append(helper.make_node("Identity", [self._gathered(logits)], [output]))
-        (whole,) = (own for own in self.graph.output if own.name == logits)
-        kind = whole.type.tensor_type.elem_type
-        del self.graph.output[:]
-        self.graph.output.append(helper.make_tensor_value_info(output, kind, None))
-        replace_nodes(self.graph, [*self.graph.node, *self.new])
-        asked = helper.make_tensor_value_info(ASKED, TensorProto.INT64, ["asked"])
-        self.graph.input.append(asked)
-        return True
-
-    def _find_border(self, value: str, border: set[str], seen: set[str]) -> int:
-        """Collect where the asked rows must be taken; the number of products passed."""
-        if value in seen:
-            return 0
-        seen.add(value)
-        inputs = self.rows.inputs(value)
-        if inputs is None:
-            border.add(value)
-            return 0
-        passed = int(self.makers[value].op_type in PRODUCTS)
-        return passed + sum(self._find_border(own, border, seen) for own in inputs)
-
-    def _gathered(self, value: str) -> str:
-        """The asked rows of a value, [M, ...]."""
-        if value in self.asked:
-            return self.asked[value]
-        inputs = None if value in self.whole else self.rows.inputs(value)
-        asked = f"{value}_at_asked_rows"
-        self.asked[value] = asked
-        if inputs is None:
-            flat = f"{value}_by_row"  # of [B, T, ...] or [B * T, ...]
-            self.new += [
-                helper.make_node("Flatten", [value], [flat], axis=-1),
-                helper.make_node("Gather", [flat, ASKED], [asked], axis=0),
-            ]
-            return asked
-        node = self.makers[value]
-        names = {name: self._gathered(name) for name in dict.fromkeys(inputs)}
-        own = NodeProto()
-        own.CopyFrom(node)
-        own.name = ""
-        own.input[:] = [names.get(name, name) for name in node.input]
-        own.output[:] = [name and f"{name}_at_asked_rows" for name in node.output]
-        self.asked.update((name, f"{name}_at_asked_rows") for name in node.output if name)
-        for attribute in own.attribute:
-            if attribute.name == "axis" and node.op_type in _LAST_AXIS:
-                attribute.i = -1
-        self.new.append(own)
-        return asked
+def _is_small(constants: Constants, value: str) -> bool:
+    """Whether it is constant, or one scale for all positions."""
+    node = constants.makers.get(value)
+    if node is None or value in constants.fixed:
+        return value in constants.fixed
+    if node.op_type == "DynamicQuantizeLinear":
+        return value != node.output[0]
+    return node.op_type in ("Mul", "Cast") and all(_is_small(constants, own) for own in node.input)

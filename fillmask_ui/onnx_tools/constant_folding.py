@@ -5,7 +5,7 @@ DequantizeLinear. Types and shapes are known without reading any weight.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,6 +170,15 @@ def read_by(node: NodeProto) -> Iterator[str]:
             for inner in graph.node:
                 yield from read_by(inner)
             yield from (value.name for value in graph.output)
+
+
+def rename(graph: GraphProto, names: Mapping[str, str]) -> None:
+    """Let all nodes read other values, by name."""
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                rename(inner, names)
 
 
 def copied(model: ModelProto) -> ModelProto:

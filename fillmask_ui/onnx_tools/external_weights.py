@@ -5,16 +5,17 @@ files, so a graph can point into either.
 """
 
 import hashlib
+import math
 import mmap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 
-from fillmask_ui.onnx_tools.constant_folding import replace_nodes
+from fillmask_ui.onnx_tools.constant_folding import rename, replace_nodes
 
 _KINDS: dict[str, Any] = {"F16": np.float16, "F32": np.float32}  # types in safetensors
 MINIMUM_ELEMENTS = 256  # smaller constants are cheaper inside the graph
@@ -38,7 +39,7 @@ def share_weights(
     file: what lies elsewhere other tools refuse. `header` tells first byte, end, name, type and
     shape of each tensor in the file. Returns the names of the constants now shared.
     """
-    known: dict[bytes, tuple[TensorProto, bool]] = {}  # content -> tensor, whether transposed
+    known: dict[bytes, Stored] = {}
     data = weights.read_bytes()
     for start, end, name, kind, shape in header:
         if kind not in _KINDS:
@@ -47,36 +48,45 @@ def share_weights(
         stored = numpy_helper.from_array(values, name)
         set_external_data(stored, weights.name, start, end - start)
         stored.ClearField("raw_data")
-        values = values.astype(np.float32)
-        known.setdefault(content(values), (stored, False))
-        if values.ndim == 2:
-            known.setdefault(content(values.T), (stored, True))
-    references: dict[str, TensorProto] = {}
+        remember(known, values.astype(np.float32), stored)
+    return reuse(model.graph, known)
+
+
+Stored = tuple[TensorProto, bool]  # a tensor, and whether it is to be transposed
+
+
+def remember(known: dict[bytes, Stored], values: np.ndarray, stored: TensorProto) -> None:
+    """Add the numbers of a tensor to those that `reuse` finds, transposed too."""
+    known.setdefault(content(values), (stored, False))
+    if values.ndim == 2:
+        known.setdefault(content(values.T), (stored, True))
+
+
+def reuse(graph: GraphProto, known: Mapping[bytes, Stored]) -> list[str]:
+    """Replace constants by known tensors of the same numbers, in place; names of those replaced."""
+    used: dict[str, TensorProto] = {}
     front = {}  # nodes by the name of their output
-    replacements: dict[str, str] = {}  # name of a constant -> name of what stands in for it
-    for tensor in model.graph.initializer:
-        match = None
-        if tensor.data_type == TensorProto.FLOAT and np.prod(tensor.dims) >= MINIMUM_ELEMENTS:
-            match = known.get(content(numpy_helper.to_array(tensor)))
-        if match is None:
+    instead: dict[str, str] = {}  # name of a constant -> name of what stands in for it
+    for tensor in graph.initializer:
+        if tensor.data_type != TensorProto.FLOAT or math.prod(tensor.dims) < MINIMUM_ELEMENTS:
             continue
-        stored, transposed = match
+        stored, transposed = known.get(content(numpy_helper.to_array(tensor)), (tensor, False))
+        if stored is tensor:
+            continue
         name = stored.name
-        references[name] = stored
+        used[name] = stored
         if stored.data_type != TensorProto.FLOAT:
             half, name = name, f"{name}.float32"
             front[name] = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)
         if transposed:
             upright, name = name, f"{tensor.name}.shared"
             front[name] = helper.make_node("Transpose", [upright], [name], perm=[1, 0])
-        replacements[tensor.name] = name
-    for node in model.graph.node:
-        node.input[:] = [replacements.get(name, name) for name in node.input]
-    kept = [tensor for tensor in model.graph.initializer if tensor.name not in replacements]
-    del model.graph.initializer[:]
-    nodes = [*front.values(), *model.graph.node]
-    replace_nodes(model.graph, nodes, [*kept, *references.values()])
-    return sorted(replacements)
+        instead[tensor.name] = name
+    rename(graph, instead)
+    kept = [own for own in graph.initializer if own.name not in instead.keys() | used.keys()]
+    del graph.initializer[:]
+    replace_nodes(graph, [*front.values(), *graph.node], [*kept, *used.values()])
+    return sorted(instead)
 
 
 def point_into(model: ModelProto, path: Path, location: str) -> None:

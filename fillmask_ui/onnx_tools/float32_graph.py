@@ -9,12 +9,10 @@ writes its optimised graph too, but copies such a matrix and forgets the names o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Collection
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
-from onnx.external_data_helper import ExternalDataInfo
 from onnx.numpy_helper import from_array, to_array
 
 from fillmask_ui.errors import ModelError
@@ -23,21 +21,20 @@ from fillmask_ui.onnx_tools.constant_folding import (
     Constants,
     attributes_of,
     copied,
+    in_order,
     read_by,
-    replace_nodes,
+    rename,
     run_nodes,
 )
-from fillmask_ui.onnx_tools.external_weights import MINIMUM_ELEMENTS, content
+from fillmask_ui.onnx_tools.external_weights import Stored, content, remember, reuse
 from fillmask_ui.onnx_tools.graph_parts import Part
 
 
-def make_whole(model: ModelProto, files: Mapping[str, Path], name: str) -> None:
-    """Bring the weights into a graph and fold them, in place.
+def make_whole(model: ModelProto, name: str) -> None:
+    """Fold the constants of a graph, in place; its weights must be in it.
 
-    `files` maps locations of external data, as the graph says them, to files; `name` is for
-    messages. A ModelError if the graph computes in half precision.
+    A ModelError if it computes in half precision; `name` is for its message.
     """
-    inline_weights(model, files)
     _fold(model.graph)
     _store_once(model.graph)
     names: set[str] = set()
@@ -50,18 +47,6 @@ def make_whole(model: ModelProto, files: Mapping[str, Path], name: str) -> None:
             f"{name} computes in half precision: give the model in float32, which is where every "
             "scheme starts"
         )
-
-
-def inline_weights(model: ModelProto, files: Mapping[str, Path]) -> None:
-    """Bring the weights into a graph, in place; arguments as of `make_whole`."""
-    for tensor in model.graph.initializer:
-        if tensor.data_location == TensorProto.EXTERNAL:
-            place = ExternalDataInfo(tensor)
-            with files[place.location].open("rb") as file:
-                file.seek(place.offset or 0)
-                tensor.raw_data = file.read(place.length or -1)
-            tensor.data_location = TensorProto.DEFAULT
-            del tensor.external_data[:]
 
 
 def _fold(graph: GraphProto) -> None:
@@ -94,7 +79,7 @@ def _fold(graph: GraphProto) -> None:
     renamed = {name: stem for name, stem in stems.items() if name in used and shared[stem] == 1}
     for name, tensor in used.items():
         tensor.name = renamed.get(name, name)
-    _rename(graph, renamed)
+    rename(graph, renamed)
     graph.initializer.extend(used.values())
 
 
@@ -114,39 +99,19 @@ def _readers(graph: GraphProto) -> Counter[str]:
     return read
 
 
-def _rename(graph: GraphProto, names: Mapping[str, str]) -> None:
-    for node in graph.node:
-        node.input[:] = [names.get(name, name) for name in node.input]
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                _rename(inner, names)
-
-
 def _store_once(graph: GraphProto) -> None:
     """Store equal matrices once, also word embeddings whose transpose is the projection."""
     looked_up = {node.input[0] for node in graph.node if node.op_type == "Gather"}
-    matrices = [
-        tensor
-        for tensor in graph.initializer
-        if tensor.data_type == TensorProto.FLOAT
-        and len(tensor.dims) == 2
-        and np.prod(tensor.dims) >= MINIMUM_ELEMENTS
-    ]
-    tables = {content(to_array(t).T): t.name for t in matrices if t.name in looked_up}
-    first: dict[bytes, str] = {}
-    same: dict[str, str] = {}
-    turns: dict[str, NodeProto] = {}
-    for tensor in matrices:
-        own = content(to_array(tensor))
-        if tensor.name not in looked_up and own in tables:
-            turn = helper.make_node("Transpose", [tables[own]], [tensor.name], perm=[1, 0])
-            turns[tensor.name] = turn
-        elif first.setdefault(own, tensor.name) != tensor.name:
-            same[tensor.name] = first[own]
-    _rename(graph, same)
-    kept = [own for own in graph.initializer if own.name not in same.keys() | turns.keys()]
-    del graph.initializer[:]
-    replace_nodes(graph, [*turns.values(), *graph.node], kept)
+    floats = (own for own in graph.initializer if own.data_type == TensorProto.FLOAT)
+    matrices = [own for own in floats if len(own.dims) == 2]
+    known: dict[bytes, Stored] = {}
+    for tensor in sorted(matrices, key=lambda own: own.name not in looked_up):
+        values = to_array(tensor)
+        if tensor.name in looked_up:
+            remember(known, values, tensor)
+        else:
+            known.setdefault(content(values), (tensor, False))
+    reuse(graph, known)
 
 
 def turned_constants(model: ModelProto) -> dict[str, NodeProto]:
@@ -185,47 +150,39 @@ def dequantized(model: ModelProto, part: Part) -> np.ndarray:
     """A part's numbers as float32 of `part.shape`; weights must be in the graph."""
     constants = Constants(model.graph)
     node = constants.makers[part.node]
+    if part.kind == "embedding":
+        return _computed(constants, part, np.arange(constants.known(node.input[0]).dims[0]))
     if node.op_type == "MatMulNBits" and part.place == 1:
-        return _computed(constants, node, 0, np.eye(part.shape[0]))
-    if node.op_type == "GatherBlockQuantized":
-        return _computed(constants, node, 1, np.arange(constants.known(node.input[0]).dims[0]))
-    values = constants.value(node.input[part.place])
-    if part.scales and node.op_type != "MatMulNBits":
-        return _scaled(constants, part, values.astype(np.float32))
-    if attributes_of(node).get("transB") and part.place == 1:
+        scale = constants.known(node.input[2]).type
+        kind = helper.tensor_dtype_to_np_dtype(scale)
+        return _computed(constants, part, np.eye(part.shape[0], dtype=kind))
+    values = constants.value(node.input[part.place]).astype(np.float32)
+    if node.op_type == "MatMulInteger":  # (values - zero points) * scales, of columns or of all
+        by_type = sorted(part.scales, key=lambda name: constants.known(name).is_float)
+        for name in by_type:
+            own = constants.value(name).astype(np.float32)
+            values = values * own if constants.known(name).is_float else values - own
+    elif part.place == 1 and attributes_of(node).get("transB"):
         values = values.T
-    return values.astype(np.float32).reshape(part.shape)
+    return values.reshape(part.shape)
 
 
-def _scaled(constants: Constants, part: Part, values: np.ndarray) -> np.ndarray:
-    """(values - zero point) * scale; both are one number, or one for each column or row."""
-    for name in part.scales:
-        kind = constants.kind(name)
-        if kind is not None and not kind.is_float:
-            values = values - constants.value(name).astype(np.float32)
-    for name in part.scales:
-        kind = constants.kind(name)
-        if kind is not None and kind.is_float:
-            scale = constants.value(name).astype(np.float32)
-            by_row = part.kind == "embedding" and scale.shape == values.shape[:1]
-            values = values * (scale[:, None] if by_row else scale)
-    return values
-
-
-def _computed(constants: Constants, node: NodeProto, place: int, given: np.ndarray) -> np.ndarray:
-    """The float32 output of a block operator for an array in place of one of its inputs."""
-    own = NodeProto()
-    own.CopyFrom(node)
-    del own.input[5:]  # the bias of a product
-    own.input[place], own.output[0] = "given", "result"
-    for attribute in [one for one in own.attribute if one.name == "accuracy_level"]:
-        own.attribute.remove(attribute)  # products with rounded activations
-    kind = constants.known(node.input[2]).type  # of the scales
-    if place == 0:
-        given = given.astype(helper.tensor_dtype_to_np_dtype(kind))
-    given_kind = helper.np_dtype_to_tensor_dtype(given.dtype)
-    inputs = [helper.make_tensor_value_info("given", given_kind, None)]
-    output = helper.make_tensor_value_info("result", kind, None)
-    stored = [constants.stored[name] for name in own.input if name in constants.stored]
-    graph = helper.make_graph([own], "blocks", inputs, [output], stored)
-    return run_nodes(graph, given=given).astype(np.float32)
+def _computed(constants: Constants, part: Part, given: np.ndarray) -> np.ndarray:
+    """What a part yields, in float32, for an array in place of its source."""
+    others = [own for own in constants.makers.values() if part.source not in own.output]
+    nodes = []
+    for node in in_order(others, [part.output]):
+        own = NodeProto()
+        own.CopyFrom(node)
+        if node.op_type == "MatMulNBits":
+            del own.input[5:]  # the bias
+            for attribute in [one for one in own.attribute if one.name == "accuracy_level"]:
+                own.attribute.remove(attribute)  # products with rounded activations
+        nodes.append(own)
+    read = {name for node in nodes for name in node.input}
+    kind = helper.np_dtype_to_tensor_dtype(given.dtype)
+    inputs = [helper.make_tensor_value_info(part.source, kind, None)]
+    output = helper.make_empty_tensor_value_info(part.output)
+    stored = [tensor for name, tensor in constants.stored.items() if name in read]
+    graph = helper.make_graph(nodes, "part", inputs, [output], stored)
+    return run_nodes(graph, **{part.source: given}).astype(np.float32)

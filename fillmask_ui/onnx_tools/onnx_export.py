@@ -13,6 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from fillmask_ui.errors import ModelError, first_line
+from fillmask_ui.onnx_tools.constant_folding import rename
 from fillmask_ui.onnx_tools.dynamic_int8 import quiet_tools
 from fillmask_ui.onnx_tools.float32_graph import make_whole
 
@@ -113,7 +114,6 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
             renamed[f"model.{name}"] = own
     for tensor in graph.initializer:
         tensor.name = renamed[tensor.name]
-    for node in graph.node:
-        node.input[:] = [renamed.get(name, name) for name in node.input]
-    make_whole(proto, {}, model.config.model_type)
+    rename(graph, renamed)
+    make_whole(proto, model.config.model_type)
     return proto

@@ -19,10 +19,10 @@ from fillmask_ui.masking import MaskRecipe, generator, hide_random, hideable
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import has_tokenizer
-from fillmask_ui.models.onnx_graph import read_graph
+from fillmask_ui.models.onnx_graph import read_graph, self_contained
 from fillmask_ui.models.onnx_model import OnnxMaskedLM
 from fillmask_ui.models.runtime_model import RuntimeModel
-from fillmask_ui.onnx_tools.float32_graph import inline_weights, make_whole
+from fillmask_ui.onnx_tools.float32_graph import make_whole
 from fillmask_ui.onnx_tools.graph_edits import Matching, in_full_precision, match_parts
 from fillmask_ui.onnx_tools.graph_parts import MATRICES, choose_parts, find_parts
 from fillmask_ui.protocol import MaskedLM
@@ -76,10 +76,10 @@ def read_source(choice: ModelChoice, loaded: RuntimeModel, load: Loader, folder:
     """
     files = loaded.files
     if files.runtime != "torch":
-        graph = read_graph(files.weights[0], files.folder, files.name)
-        make_whole(graph.model, graph.homes.others, choice.reference)
+        graph = self_contained(read_graph(files.weights[0], files.folder, files.name))
+        make_whole(graph, choice.reference)
         model = cast("OnnxMaskedLM", loaded)
-        return Source(choice.reference, loaded.signature, model, graph.model)
+        return Source(choice.reference, loaded.signature, model, graph)
     from fillmask_ui.models.torch_model import check_parity, export_files  # may not be installed
 
     whole = export_files(files)
@@ -201,6 +201,5 @@ def _side(choice: ModelChoice, load: Loader) -> Side:
         )
     check_memory(choice.reference, model.signature.parameters)
     files = model.files
-    graph = read_graph(files.weights[0], files.folder, files.name)
-    inline_weights(graph.model, graph.homes.others)
-    return Side(choice, model, graph.model)
+    graph = self_contained(read_graph(files.weights[0], files.folder, files.name))
+    return Side(choice, model, graph)

@@ -18,7 +18,7 @@ from fillmask_ui.intervals import Limits
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import InJson
-from fillmask_ui.schema import from_json
+from fillmask_ui.schema import from_json, from_own_values
 from fillmask_ui.texts import TextSource
 
 FORMAT = 1
@@ -124,7 +124,7 @@ class Plan:
 def model_choice(info: RunInfo, which: str) -> ModelChoice:
     """The choice of the `model` or `baseline` of a run; a `DataError` if it is not stored."""
     if choice := info.choices.get(which):
-        return ModelChoice.from_dict(choice)
+        return from_own_values(ModelChoice, choice, f"run {info.name}")
     raise DataError(f"run {info.name} does not say how its {which} was asked for")
 
 

@@ -229,8 +229,8 @@ def test_external_data_in_the_store_that_repositories_share(
     (snapshot,) = (cache / "models--org--tiny" / "snapshots").iterdir()
     graph = snapshot / "onnx" / "big.onnx"
     weights = stored[outside["onnx/big.weights"]]
-    source = read_graph(graph, snapshot, "org/tiny").source
-    assert weights.parent.resolve().is_relative_to(source.weights_folder)
+    source = read_graph(graph, snapshot, "org/tiny")
+    assert weights.parent.resolve().is_relative_to(source.homes.folder)
     # What another repository fetched is not for this one's graphs, by name.
     hostile = onnx.load(graph, load_external_data=False)
     for tensor in hostile.graph.initializer:

@@ -145,7 +145,7 @@ def test_tied_embeddings_are_one_int8_matrix():
     table[4] *= 50  # one scale a matrix would ruin the others
     ids = np.array([[1, 3, 8], [0, 1, 2]])
     whole = tied_model(table)
-    make_whole(whole, {}, "tied")
+    make_whole(whole, "tied")
     graph = dynamic_int8(whole)
     (matrix,) = [numpy_helper.to_array(t) for t in graph.graph.initializer if len(t.dims) == 2]
     assert (matrix.dtype, matrix.shape) == (np.int8, table.shape)
