@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -37,7 +38,7 @@ SLOW_PLACES = (
     *("sweeps/test_table", "test_diagnose", "test_divergence", "test_docs", "test_many_machines"),
     *("test_lessons_context", "test_lessons_exercises", "test_lessons_masking", "test_package"),
     *("test_lessons_senses", "test_lessons_uncertainty", "test_parts", "test_quantize"),
-    *("test_bridges", "test_space", "test_variants_measure"),
+    *("test_bridges", "test_variants_measure"),
 )
 
 # Left out by default, run by `pytest -m slow`: simulations, and faults of many processes.
@@ -67,6 +68,14 @@ def _in_slow_place(path: Path) -> bool:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import what `-m quick` leaves out."""
     return True if config.option.markexpr == "quick" and _in_slow_place(collection_path) else None
+
+
+@pytest.fixture(scope="session", params=["embedded", "embedded:int8"])
+def shipped(request: pytest.FixtureRequest) -> Any:
+    """The models that ship: in full precision, then in int8."""
+    from fillmask_ui import load_model
+
+    return load_model(request.param)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,15 +6,13 @@ import threading
 import time
 
 import gradio as gr
+from explore_page import session_of
 from table_model import TableModel, letter_vocabulary, sample_texts
 
-from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
-from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.evaluate import evaluate_form
 from fillmask_ui.ui.evaluate.evaluate_form import UPLOAD
 from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs
-from fillmask_ui.ui.session import Session
 
 VISITOR = "visitor1"
 _OPENED = itertools.count(1)
@@ -47,15 +45,7 @@ def models():
 
 
 def evaluation_jobs(root, *, public=False, known=None):
-    known = known or models()
-
-    def load(choice, **_):
-        if choice.reference not in known:
-            raise ModelError(f"no model {choice.reference!r}")
-        return known[choice.reference]
-
-    session = Session(ModelStore(loader=load), "table", public=public)
-    return EvaluationJobs(session, root)
+    return EvaluationJobs(session_of(public=public, **(known or models())), root)
 
 
 def own_page_jobs(root, **options):

@@ -61,8 +61,6 @@ class Visitor:
 
 
 class Explore(Visitor):
-    """The Explore tab."""
-
     def __init__(self, page: Any) -> None:
         super().__init__(page)
         self.sentence = page.get_by_role("textbox", name="Sentence").locator("visible=true").first
@@ -123,8 +121,6 @@ class Explore(Visitor):
 
 
 class Evaluate(Visitor):
-    """The Evaluate tab."""
-
     def __init__(self, page: Any) -> None:
         super().__init__(page)
         self.notice = page.locator("#evaluate-notice")

@@ -1,10 +1,9 @@
-"""Figures of the course without a browser."""
+"""Figures of the course, and HTML as a browser would see it, without one."""
 
 import re
 from contextlib import suppress
+from html.parser import HTMLParser
 from typing import Any
-
-from page_tags import Tags
 
 from fillmask_ui.lessons.exercises.exercise import Choice, Exercise, Numeric
 from fillmask_ui.protocol import MaskedLM
@@ -45,3 +44,19 @@ def cells(html: str) -> list[list[str]]:
     return [
         [text_of(cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)] for row in rows
     ]
+
+
+class Tags(HTMLParser):
+    """The tags and attributes that a browser would see, and the text."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.names, self.attributes, self.text = set(), set(), ""
+        self.feed(source)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data):
+        self.text += data

@@ -21,11 +21,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-_KINDS = {"models": "model", "datasets": "dataset"}
 _LFS_FROM = 10_000  # bytes above which an upload goes by LFS
 _XET_TOKEN = "xet-token"
 Files = Mapping[str, bytes]
@@ -33,8 +33,6 @@ Files = Mapping[str, bytes]
 
 @dataclass
 class Repository:
-    """One published repository."""
-
     kind: str  # `model` or `dataset`
     name: str  # `organisation/name`
     files: dict[str, Files] = field(default_factory=dict)  # of each commit
@@ -44,8 +42,6 @@ class Repository:
 
 
 class LoopbackHub:
-    """The server."""
-
     def __init__(self) -> None:
         self._repositories: dict[tuple[str, str], Repository] = {}
         self.requests: list[str] = []  # `GET /path`
@@ -55,28 +51,16 @@ class LoopbackHub:
         self.uploaded: dict[str, bytes] = {}  # by LFS, by SHA-256
         self.xet_storage = ""  # where clients fetch content, as the real hub's Xet; "": from here
         self.stopped = threading.Event()
-        self._handler = type("Handler", (_Handler,), {"hub": self})
-        self._port = 0
-        self._running = False
-
-    @property
-    def endpoint(self) -> str:
-        """Address; the same after a stop and a new start."""
-        return f"http://127.0.0.1:{self._port}"
-
-    def start(self) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), self._handler)
+        handler = type("Handler", (_Handler,), {"hub": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
-        self._port = self._server.server_address[1]
-        self._running = True
-        self.stopped.clear()
+        self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
 
     def stop(self) -> None:
         """Refuse connections from now on; more than once does no harm."""
-        if self._running:
-            self._running = False
+        if not self.stopped.is_set():
             self.stopped.set()
             self._server.shutdown()
             self._thread.join()
@@ -85,20 +69,17 @@ class LoopbackHub:
     def add(
         self,
         name: str,
-        files: Files | Path,
+        files: Files,
         *,
         kind: str = "model",
         revision: str = "main",
         gated: bool = False,
     ) -> str:
-        """Publish files, by path or of a folder, as a new commit that a branch or tag points to.
+        """Publish files, by path, as a new commit that a branch or tag points to.
 
         Returns:
             The commit, 40 hexadecimal digits.
         """
-        if isinstance(files, Path):
-            paths = [path for path in files.rglob("*") if path.is_file()]
-            files = {path.relative_to(files).as_posix(): path.read_bytes() for path in paths}
         repository = self._repositories.setdefault((kind, name), Repository(kind, name))
         repository.gated = gated
         digest = hashlib.sha1(f"{kind}/{name}".encode())
@@ -114,17 +95,9 @@ class LoopbackHub:
     ) -> subprocess.CompletedProcess[str]:
         """Python in a process of its own: this hub, an own cache, no telemetry, no credentials."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))}
-        environment = {
-            **kept,
-            "HF_ENDPOINT": self.endpoint,
-            "HF_HOME": str(cache),
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "HF_HUB_DISABLE_XET": "1",
-            "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
-            "DO_NOT_TRACK": "1",
-            "NO_PROXY": "127.0.0.1",
-            **more,
-        }
+        off = ("HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_XET", "HF_HUB_DISABLE_IMPLICIT_TOKEN")
+        own = {"HF_ENDPOINT": self.endpoint, "HF_HOME": str(cache), "NO_PROXY": "127.0.0.1"}
+        environment = kept | dict.fromkeys((*off, "DO_NOT_TRACK"), "1") | own | more
         command = [sys.executable, *map(str, arguments)]
         return subprocess.run(command, input=given, env=environment, capture_output=True, text=True)
 
@@ -136,9 +109,17 @@ class LoopbackHub:
 def loopback_hub() -> Iterator[LoopbackHub]:
     """A hub on 127.0.0.1, empty at first."""
     hub = LoopbackHub()
-    hub.start()
     yield hub
     hub.stop()
+
+
+class _HubError(Exception):
+    """A request that is answered with an error, whose code clients tell from others."""
+
+    def __init__(self, status: int, code: str, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = {"X-Error-Code": code, "X-Error-Message": message, **headers}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -155,164 +136,131 @@ class _Handler(BaseHTTPRequestHandler):
         self.hub.requests.append(f"{self.command} {unquote(self.path)}")
         if self.hub.silent:
             self.hub.stopped.wait()
-        elif parts[0] == _XET_TOKEN:
-            expires = str(int(time.time()) + 3600)
-            self._send(
-                200,
-                b"",
-                Xet_Cas_Url=self.hub.xet_storage,
-                Xet_Access_Token="token",
-                Xet_Token_Expiration=expires,
-            )
-        elif self.command in ("POST", "PUT") and "paths-info" not in parts:
-            if self.headers.get("Authorization") == f"Bearer {self.hub.token}" or parts[0] == "lfs":
-                self._write(parts, body)
+            return
+        try:
+            if self.command in ("POST", "PUT") and "paths-info" not in parts:
+                self._send(200, self._written(parts, body))
+            elif "resolve" in parts:
+                self._file(parts)
+            elif parts == [_XET_TOKEN]:
+                self._send(200, b"", self._xet_token())
             else:
-                self._error(401, "", "Invalid username or password.")
-        elif parts[0] == "api" and len(parts) > 1 and parts[1] in _KINDS:
-            self._api(_KINDS[parts[1]], parts[2:], parse_qs(address.query), body)
-        elif "resolve" in parts:
-            kind = "model"
-            if parts[0] == "datasets":
-                kind, parts = "dataset", parts[1:]
-            at = parts.index("resolve")
-            self._file(kind, "/".join(parts[:at]), parts[at + 1], "/".join(parts[at + 2 :]))
-        else:
-            self._error(404, "EntryNotFound", f"nothing is served at {address.path}")
+                self._send(200, self._told(parts, parse_qs(address.query), body))
+        except _HubError as refused:
+            self._send(refused.status, {"error": str(refused)}, refused.headers)
 
     do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815 - as the server calls them
 
-    def _api(self, kind: str, parts: list[str], query: dict[str, list[str]], body: bytes) -> None:
-        verbs = ("revision", "tree", "paths-info")
-        at = next((i for i, part in enumerate(parts) if part in verbs), len(parts))
-        name, verb = "/".join(parts[:at]), parts[at] if at < len(parts) else "revision"
-        found = self._commit(kind, name, parts[at + 1] if at + 1 < len(parts) else "main")
-        if found is None:
-            return
-        repository, commit = found
+    def _xet_token(self) -> dict[str, str]:
+        """Where content is fetched, and for how long one may."""
+        names = ("Cas-Url", "Access-Token", "Token-Expiration")
+        values = (self.hub.xet_storage, "token", str(int(time.time()) + 3600))
+        return {f"X-Xet-{name}": own for name, own in zip(names, values, strict=True)}
+
+    def _told(self, parts: list[str], query: dict[str, list[str]], body: bytes) -> Any:
+        """What the API says of a repository."""
+        match parts:
+            case ["api", "models" | "datasets" as kinds, owner, name, *rest]:
+                verb, revision, *below = rest or ["revision", "main"]
+                repository, commit = self._commit(kinds[:-1], f"{owner}/{name}", revision)
+            case _:
+                raise _HubError(404, "EntryNotFound", f"nothing is served at {self.path}")
         files = repository.files[commit]
-        value: object
-
-        def asks(name: str) -> bool:
-            return query.get(name, ["false"])[0].lower() in ("true", "1")
-
+        asked = {name for name, value in query.items() if value[0].lower() in ("true", "1")}
         if verb == "tree":
-            value = _tree(files, "/".join(parts[at + 2 :]), recursive=asks("recursive"))
-        elif verb == "paths-info":
+            return _tree(files, "/".join(below), recursive="recursive" in asked)
+        if verb == "paths-info":
             fields = json.loads(body) if body.startswith(b"{") else parse_qs(body.decode())
-            known = {str(entry["path"]): entry for entry in _tree(files, "", recursive=True)}
-            value = [known[path] for path in fields.get("paths", []) if path in known]
-        else:
-            value = _information(repository, commit, sized=asks("blobs"))
-        self._send(200, json.dumps(value).encode(), "application/json")
+            return [entry for entry in _tree(files) if entry["path"] in fields.get("paths", [])]
+        return _information(repository, commit, sized="blobs" in asked)
 
-    def _write(self, parts: list[str], body: bytes) -> None:
+    def _written(self, parts: list[str], body: bytes) -> Any:
         """The steps of an upload: repository, how each file travels, LFS objects, commit."""
-        hub, name = self.hub, "/".join(parts[2:4])
-        value: dict[str, object] = {}
+        hub = self.hub
         if parts[0] == "lfs":
             hub.uploaded[parts[1]] = body
-        elif parts[:3] == ["api", "repos", "create"]:
-            asked = json.loads(body)
-            name = f"{asked['organization'] or 'me'}/{asked['name']}"
-            if not name.startswith("me/"):
-                return self._error(403, "", "You don't have the rights to create a model there")
-            if ("model", name) not in hub._repositories:
-                hub.add(name, {})
-                hub._repositories["model", name].private = asked.get("visibility") == "private"
-            value = {"url": f"{hub.endpoint}/{name}"}
-        elif "preupload" in parts:
-            value["files"] = [
-                {
-                    "path": own["path"],
-                    "uploadMode": "lfs" if own["size"] > _LFS_FROM else "regular",
-                    "shouldIgnore": False,
-                }
-                for own in json.loads(body)["files"]
-            ]
-        elif parts[-2:] == ["objects", "batch"]:
-            upload = f"{hub.endpoint}/lfs"
-            value["objects"] = [
-                {**own, "actions": {"upload": {"href": f"{upload}/{own['oid']}"}}}
-                for own in json.loads(body)["objects"]
-            ]
-        elif "commit" in parts:
-            repository = hub._repositories["model", name]
-            files = dict(repository.files[repository.revisions["main"]])
-            for line in body.splitlines():
-                operation = json.loads(line)
-                own = operation["value"]
-                if operation["key"] == "file":
-                    files[own["path"]] = base64.b64decode(own["content"])
-                elif operation["key"] == "lfsFile":
-                    files[own["path"]] = hub.uploaded[own["oid"]]
-            oid = hub.add(name, files)
-            value = {"commitOid": oid, "commitUrl": f"{hub.endpoint}/{name}/commit/{oid}"}
-        self._send(200, json.dumps(value).encode(), "application/json")
-        return None
+            return {}
+        if self.headers.get("Authorization") != f"Bearer {hub.token}":
+            raise _HubError(401, "", "Invalid username or password.")
+        match parts:
+            case ["api", "repos", "create"]:
+                asked = json.loads(body)
+                name = f"{asked['organization'] or 'me'}/{asked['name']}"
+                if not name.startswith("me/"):
+                    raise _HubError(403, "", "You don't have the rights to create a model there")
+                if hub.find("model", name) is None:
+                    hub.add(name, {})
+                    hub.find("model", name).private = asked.get("visibility") == "private"
+                return {"url": f"{hub.endpoint}/{name}"}
+            case ["api", "models", _, _, "preupload", _]:
+                files = json.loads(body)["files"]
+                for own in files:
+                    mode = "lfs" if own["size"] > _LFS_FROM else "regular"
+                    own |= {"uploadMode": mode, "shouldIgnore": False}
+                return {"files": files}
+            case [*_, "objects", "batch"]:
+                objects = json.loads(body)["objects"]
+                for own in objects:
+                    own["actions"] = {"upload": {"href": f"{hub.endpoint}/lfs/{own['oid']}"}}
+                return {"objects": objects}
+            case ["api", "models", owner, name, "commit", _]:
+                repository, commit = self._commit("model", f"{owner}/{name}", "main")
+                files = dict(repository.files[commit])
+                for operation in map(json.loads, body.splitlines()):
+                    own = operation["value"]
+                    if operation["key"] == "file":
+                        files[own["path"]] = base64.b64decode(own["content"])
+                    elif operation["key"] == "lfsFile":
+                        files[own["path"]] = hub.uploaded[own["oid"]]
+                oid = hub.add(repository.name, files)
+                where = f"{hub.endpoint}/{repository.name}/commit/{oid}"
+                return {"commitOid": oid, "commitUrl": where}
+        return {}
 
-    def _file(self, kind: str, name: str, revision: str, path: str) -> None:
-        found = self._commit(kind, name, revision)
-        if found is None:
-            return
-        repository, commit = found
+    def _file(self, parts: list[str]) -> None:
+        kind = "dataset" if parts[0] == "datasets" else "model"
+        owner, name, _, revision, *path = parts[kind == "dataset" :]
+        repository, commit = self._commit(kind, f"{owner}/{name}", revision)
         if repository.gated:
-            self._error(403, "GatedRepo", f"Access to {kind} {name} is restricted.")
-            return
-        content = repository.files[commit].get(path)
+            raise _HubError(403, "GatedRepo", f"Access to {kind} {repository.name} is restricted.")
+        here = {"X-Repo-Commit": commit}
+        content = repository.files[commit].get("/".join(path))
         if content is None:
-            self._error(404, "EntryNotFound", f"{path} does not exist in {name}", commit)
-            return
-        start, end, status = 0, len(content), 200
-        headers = {"Accept-Ranges": "bytes", "ETag": f'"{_object_id(content)}"'}
-        asked = self.headers.get("Range", "")
-        if asked.startswith("bytes="):
-            first, _, last = asked.removeprefix("bytes=").partition("-")
-            start = int(first) if first else max(0, len(content) - int(last))
-            end = min(len(content), int(last) + 1) if first and last else len(content)
-            status = 206
-            headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(content)}"
+            raise _HubError(404, "EntryNotFound", f"{path} does not exist there", **here)
+        headers = {**here, "Accept-Ranges": "bytes", "ETag": f'"{_object_id(content)}"'}
         if self.hub.xet_storage:
             headers["X-Xet-Hash"] = hashlib.sha256(content).hexdigest()
             headers["X-Xet-Refresh-Route"] = f"{self.hub.endpoint}/{_XET_TOKEN}"
-        headers["X-Repo-Commit"] = commit
-        self._send(
-            status, content[start:end], "application/octet-stream", self.hub.cut_after, **headers
-        )
+        asked = self.headers.get("Range", "")
+        if not asked.startswith("bytes="):
+            self._send(200, content, headers)
+            return
+        first, _, last = asked.removeprefix("bytes=").partition("-")
+        start = int(first) if first else max(0, len(content) - int(last))
+        end = min(len(content), int(last) + 1) if first and last else len(content)
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(content)}"
+        self._send(206, content[start:end], headers)
 
-    def _commit(self, kind: str, name: str, revision: str) -> tuple[Repository, str] | None:
+    def _commit(self, kind: str, name: str, revision: str) -> tuple[Repository, str]:
         repository = self.hub.find(kind, name)
         if repository is None:
             # The real hub does not tell a missing repository from a private one.
-            self._error(401, "RepoNotFound", "Repository not found")
-            return None
+            raise _HubError(401, "RepoNotFound", "Repository not found")
         commit = revision if revision in repository.files else repository.revisions.get(revision)
         if commit is None:
-            self._error(404, "RevisionNotFound", f"Invalid rev id: {revision}")
-            return None
+            raise _HubError(404, "RevisionNotFound", f"Invalid rev id: {revision}")
         return repository, commit
 
-    def _error(self, status: int, code: str, message: str, commit: str = "") -> None:
-        headers = {"X-Error-Code": code, "X-Error-Message": message}
-        if commit:
-            headers["X-Repo-Commit"] = commit
-        content = json.dumps({"error": message}).encode()
-        self._send(status, content, "application/json", **headers)
-
-    def _send(
-        self,
-        status: int,
-        content: bytes,
-        kind: str = "text/plain",
-        cut: int | None = None,
-        **headers: str,
-    ) -> None:
-        """A response; names of headers as they are, or `Xet_Cas_Url` for `X-Xet-Cas-Url`."""
+    def _send(self, status: int, value: Any, headers: Mapping[str, str] | None = None) -> None:
+        """Answer with the bytes of a file, which may be cut, or with a value as JSON."""
+        is_file = isinstance(value, bytes)
+        content = value if is_file else json.dumps(value).encode()
+        cut = self.hub.cut_after if is_file else None
         self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(f"X-{name.replace('_', '-')}" if "_" in name else name, value)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
+        kind = "application/octet-stream" if is_file else "application/json"
+        length = {"Content-Type": kind, "Content-Length": str(len(content))}
+        for name, own in {**(headers or {}), **length}.items():
+            self.send_header(name, own)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content[:cut])
@@ -323,41 +271,26 @@ def _object_id(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
-def _tree(files: Files, below: str, *, recursive: bool) -> list[dict[str, object]]:
+def _tree(files: Files, below: str = "", *, recursive: bool = True) -> list[dict[str, object]]:
     folders = {parent.as_posix() for path in files for parent in Path(path).parents} - {"."}
-    entries: list[dict[str, object]] = [
-        {"type": "directory", "path": folder, "oid": _object_id(folder.encode()), "size": 0}
-        for folder in sorted(folders)
-    ]
-    entries += [
-        {"type": "file", "path": path, "oid": _object_id(content), "size": len(content)}
-        for path, content in sorted(files.items())
-    ]
+    known = [(path, "directory", path.encode(), 0) for path in sorted(folders)]
+    known += [(path, "file", content, len(content)) for path, content in sorted(files.items())]
     prefix = f"{below}/" if below else ""
-    inside = [entry for entry in entries if str(entry["path"]).startswith(prefix)]
-    if recursive:
-        return inside
-    return [entry for entry in inside if "/" not in str(entry["path"])[len(prefix) :]]
+    return [
+        {"type": kind, "path": path, "oid": _object_id(content), "size": size}
+        for path, kind, content, size in known
+        if path.startswith(prefix) and (recursive or "/" not in path.removeprefix(prefix))
+    ]
 
 
 def _information(repository: Repository, commit: str, *, sized: bool) -> dict[str, object]:
-    siblings: list[dict[str, object]] = []
-    for path, content in sorted(repository.files[commit].items()):
-        siblings.append({"rfilename": path})
-        if sized:
-            siblings[-1] |= {"size": len(content), "blobId": _object_id(content)}
-    return {
-        "_id": commit[:24],
-        "id": repository.name,
-        ("modelId" if repository.kind == "model" else "name"): repository.name,
-        "sha": commit,
-        "private": False,
-        "gated": "auto" if repository.gated else False,
-        "disabled": False,
-        "downloads": 0,
-        "likes": 0,
-        "tags": [],
-        "lastModified": "2025-01-01T00:00:00.000Z",
-        "createdAt": "2025-01-01T00:00:00.000Z",
-        "siblings": siblings,
-    }
+    files = sorted(repository.files[commit].items())
+    siblings = [{"rfilename": path} for path, _ in files]
+    if sized:
+        for own, (_, content) in zip(siblings, files, strict=True):
+            own |= {"size": len(content), "blobId": _object_id(content)}
+    name = repository.name
+    key = "modelId" if repository.kind == "model" else "name"
+    known = {"_id": commit[:24], "id": name, key: name, "sha": commit, "siblings": siblings}
+    gated = "auto" if repository.gated else False
+    return known | {"private": False, "gated": gated, "downloads": 0, "likes": 0, "tags": []}

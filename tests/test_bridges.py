@@ -1,13 +1,12 @@
 """The bridges to lm-evaluation-harness and Hugging Face evaluate, by their own libraries."""
 
 import json
-import os
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from recorded.program import ran
 
 from fillmask_ui import EvaluationConfig, evaluate, load_model, nll_nats, pseudo_log_likelihoods
 from fillmask_ui.errors import OptionError, TextError
@@ -61,13 +60,8 @@ def test_both_libraries_find_our_numbers(tmp_path):
     own = {"dataset_kwargs": {"data_files": {"test": str(texts)}}}
     (tmp_path / "tiny.yaml").write_text(json.dumps(TASK | own))
     offline = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "HF_EVALUATE_OFFLINE"), "1")
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        input=json.dumps([str(tmp_path), TEXTS]),
-        env={**os.environ, **offline, "HF_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    given = json.dumps([str(tmp_path), TEXTS])
+    done = ran(sys.executable, "-c", SCRIPT, given=given, HF_HOME=str(tmp_path), **offline)
     assert done.returncode == 0, done.stderr
     metric, accuracy, scores = json.loads((tmp_path / "found").read_text())
     model, config = load_model(), EvaluationConfig("pseudo-perplexity", within_word=True)

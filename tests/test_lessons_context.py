@@ -13,16 +13,6 @@ from fillmask_ui.ui.learn.context_figures import ALL_WORDS, EXAMPLES
 TEXT = "The [MASK] barked, at the old postman."
 
 
-@pytest.fixture(scope="module", params=["embedded", "embedded:int8"])
-def model(request):
-    return load_model(request.param)
-
-
-@pytest.fixture(scope="module")
-def embedded():
-    return load_model("embedded")
-
-
 def probability(model, view, word):
     return score_candidate_at(model, view.text, word, view.mask).probability
 
@@ -32,23 +22,23 @@ def probability(model, view, word):
     # At most so much of the probability with both sides is left with one of them.
     [("lock", 0.1, 0.2), ("postman", 0.01, 0.01), ("tree", 0.8, 0.01), ("cup", 2, 0.01)],
 )
-def test_the_examples_make_their_points(model, key, left, right):
+def test_the_examples_make_their_points(shipped, key, left, right):
     example = next(example for example in EXAMPLES if example.key == key)
-    sides = Sides.of(model, example.text)
-    both = probability(model, sides.both(), example.word)
+    sides = Sides.of(shipped, example.text)
+    both = probability(shipped, sides.both(), example.word)
     assert both > 0.3
-    assert probability(model, sides.left(), example.word) < left * both
-    assert probability(model, sides.right(), example.word) < right * both
+    assert probability(shipped, sides.left(), example.word) < left * both
+    assert probability(shipped, sides.right(), example.word) < right * both
     # Of a cup, the left side alone says it all.
-    assert (probability(model, sides.left(), example.word) > 0.8 * both) == (key == "cup")
+    assert (probability(shipped, sides.left(), example.word) > 0.8 * both) == (key == "cup")
 
 
-def test_a_cut_text_ends_and_a_hidden_one_goes_on(model):
-    sides = Sides.of(model, EXAMPLES[1].text)
-    assert probability(model, sides.bare(), ".") > 0.9
-    assert probability(model, sides.bare(), "dog") < 0.001
-    cut = probability(model, sides.right(), "dog")
-    assert probability(model, sides.hidden("left"), "dog") > 100 * cut
+def test_a_cut_text_ends_and_a_hidden_one_goes_on(shipped):
+    sides = Sides.of(shipped, EXAMPLES[1].text)
+    assert probability(shipped, sides.bare(), ".") > 0.9
+    assert probability(shipped, sides.bare(), "dog") < 0.001
+    cut = probability(shipped, sides.right(), "dog")
+    assert probability(shipped, sides.hidden("left"), "dog") > 100 * cut
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
@@ -67,7 +57,8 @@ def test_masks_hide_one_token_each_in_any_vocabulary(family, tiny_models):
             assert ids[place:] == encoding.ids[place:]
 
 
-def test_a_causal_model_looks_back_and_a_masked_one_all_around(embedded):
+def test_a_causal_model_looks_back_and_a_masked_one_all_around():
+    embedded = load_model("embedded")
     causal, masked = attention(embedded, "The water, [MASK] is blue.")
     assert causal.words == masked.words == ("The", "water", "[MASK]", "is", "blue")
     size = range(5)
@@ -81,10 +72,10 @@ def test_a_causal_model_looks_back_and_a_masked_one_all_around(embedded):
         attention(embedded, "very " * MOST_GRID_WORDS + "[MASK]")
 
 
-def test_both_sides_are_worth_more_than_twice_either(model):
-    found = side_losses(model, ALL_WORDS, lambda *_: None)
+def test_both_sides_are_worth_more_than_twice_either(shipped):
+    found = side_losses(shipped, ALL_WORDS, lambda *_: None)
     assert 2 * found.mean("both") < min(found.mean("left"), found.mean("right"))
     # Explore measures the same losses of words that are hidden one by one.
-    words = [one.nll_nats for one in surprisal(model, ALL_WORDS).words][: len(found.words)]
+    words = [one.nll_nats for one in surprisal(shipped, ALL_WORDS).words][: len(found.words)]
     assert [word.both for word in found.words] == pytest.approx(words, abs=1e-4)
     assert found.mean("both") == pytest.approx(math.fsum(words) / len(words), abs=1e-4)

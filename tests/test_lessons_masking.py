@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.stats import binomtest
 from table_model import TableModel, sample_texts
-from tiny_models import SENTENCES, quiet
+from tiny_models import SENTENCES, reference_model
 from torch.nn.functional import cross_entropy
 
 from fillmask_ui import load_model
@@ -21,11 +21,6 @@ DOG = "the old dog ran to the river and the cat sat on the mat"
 @pytest.fixture(scope="module")
 def model():
     return TableModel()
-
-
-@pytest.fixture(scope="module", params=["embedded", "embedded:int8"])
-def embedded(request):
-    return load_model(request.param)
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.4])
@@ -63,17 +58,10 @@ def test_shares_count_what_each_seed_chooses_and_are_those_expected(model, rate)
     assert binomtest(counted.chosen, counted.tokens, 1.1 * rate).pvalue < 1e-4
 
 
-# ---- The losses of a text
-
-
 def test_the_mean_is_that_of_torchs_cross_entropy_over_labels(tiny_models):
     """All logits of transformers' own model; what is not chosen has the label -100."""
-    from transformers import AutoModelForMaskedLM
-
     folder = tiny_models.without_onnx("bert")
-    ours = load_model(folder, runtime="torch")
-    with quiet():
-        model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    ours, model = load_model(folder, runtime="torch"), reference_model(folder)
     for seed in (1, 2, 3):
         text = mask_text(ours, " ".join(SENTENCES)[:100], seed)
         losses = token_losses(ours, text)
@@ -109,19 +97,16 @@ def test_many_seeds_are_pooled_as_if_each_was_evaluated(model):
     assert told == [*range(1, 31)]
 
 
-# ---- What the chapters say of the shipped models
-
-
-def test_the_text_of_the_chapter_shows_all_three_kinds(embedded):
-    losses = token_losses(embedded, mask_text(embedded, TEXT, SEED))
+def test_the_text_of_the_chapter_shows_all_three_kinds(shipped):
+    losses = token_losses(shipped, mask_text(shipped, TEXT, SEED))
     by_name = {one.token.kind: one.nll_nats for one in losses}
     assert len(losses) == 5 and set(by_name) == set(KINDS)
     assert by_name["unchanged"] < 0.01
     assert by_name["random"] == max(one.nll_nats for one in losses) > 3
 
 
-def test_unchanged_tokens_flatter_the_mean(embedded):
-    figures = over_seeds(embedded, TEXT, range(200))
+def test_unchanged_tokens_flatter_the_mean(shipped):
+    figures = over_seeds(shipped, TEXT, range(200))
     means = {group.name: group.mean_nll_nats for group in figures.by_kind}
     assert means["unchanged"] < 0.1
     assert means["random"] > means["mask"] > figures.mean_nll_nats + 0.1

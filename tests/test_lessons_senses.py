@@ -23,15 +23,10 @@ from fillmask_ui.models import load_model
 from fillmask_ui.texts import TextSource, open_texts
 
 
-@pytest.fixture(scope="module", params=["embedded", "embedded:int8"])
-def model(request):
-    return load_model(request.param)
-
-
 @pytest.fixture(scope="module")
-def known(model) -> Background:
+def known(shipped) -> Background:
     with open_texts(TextSource(samples=10)) as texts:
-        return background(model, (own.text for own in texts))
+        return background(shipped, (own.text for own in texts))
 
 
 @pytest.fixture
@@ -80,8 +75,8 @@ def test_the_nearest_sense_by_hand():
     assert (far.sense, far.cosine, far.sentences) == (0, pytest.approx(0.6), 2)
 
 
-def test_z_scores_are_those_of_scipy(model, known):
-    found = word_vectors(model, read_sentences(TWO_SENSES[0].lines), "bank", known)
+def test_z_scores_are_those_of_scipy(shipped, known):
+    found = word_vectors(shipped, read_sentences(TWO_SENSES[0].lines), "bank", known)
     states = found.background.vectors.astype(np.float64)
     assert len(states) > len(known.vectors)
     np.testing.assert_allclose(
@@ -90,9 +85,9 @@ def test_z_scores_are_those_of_scipy(model, known):
 
 
 @pytest.mark.parametrize("example", TWO_SENSES, ids=lambda example: example.word)
-def test_the_words_of_the_course_make_their_point(model, known, example):
+def test_the_words_of_the_course_make_their_point(shipped, known, example):
     """Sentences of one sense are more alike; a new one is nearest to its own sense."""
-    found = word_vectors(model, read_sentences(example.lines), example.word, known)
+    found = word_vectors(shipped, read_sentences(example.lines), example.word, known)
     scored = found.z_scored(found.vectors)
     for own in (found.vectors, scored):
         similarity = cosines(own, own)
@@ -102,7 +97,7 @@ def test_the_words_of_the_course_make_their_point(model, known, example):
         assert np.mean(alike) > np.mean(other) + 0.15
         assert min(alike) > max(other)
     for sense, text in enumerate(example.fresh):
-        new = word_vectors(model, [Sentence(text, -1)], example.word, known)
+        new = word_vectors(shipped, [Sentence(text, -1)], example.word, known)
         near, far = nearest_senses(found.z_scored(new.vectors)[0], scored, found.senses)
         assert near.sense == sense
         assert near.cosine > far.cosine + 0.1

@@ -125,6 +125,22 @@ def make_model(family: str, folder: Path) -> None:
     torch.random.set_rng_state(torch_state)
 
 
+def reference_model(folder: Path, **options: Any) -> Any:
+    """The masked language model of a folder by transformers alone, not in training."""
+    from transformers import AutoModelForMaskedLM
+
+    with quiet():
+        return AutoModelForMaskedLM.from_pretrained(folder, **options).eval()
+
+
+def reference_tokenizer(folder: Path) -> Any:
+    """Its tokenizer by transformers alone."""
+    from transformers import AutoTokenizer
+
+    with quiet():
+        return AutoTokenizer.from_pretrained(folder)
+
+
 def export_onnx(folder: Path, target: Path | None = None, **changes: Any) -> Path:
     """Export the folder's model with PyTorch's own exporter, by default to onnx/model.onnx.
 
@@ -132,13 +148,10 @@ def export_onnx(folder: Path, target: Path | None = None, **changes: Any) -> Pat
     sizes instead of free ones), `dtype` of the inputs.
     """
     import torch
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     target = target or folder / "onnx" / "model.onnx"
     target.parent.mkdir(parents=True, exist_ok=True)
-    with quiet():
-        model = AutoModelForMaskedLM.from_pretrained(folder).eval()
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+    model, tokenizer = reference_model(folder), reference_tokenizer(folder)
     order = ("input_ids", "attention_mask", "token_type_ids")
     usual = [name for name in order if name in tokenizer.model_input_names]
     inputs = tuple(changes.get("inputs") or usual)

@@ -1,17 +1,30 @@
-"""Everything that `bench` measures does the same work: the losses of all agree with PyTorch's."""
+"""All that `bench` measures does the same work, with PyTorch's losses; its processes and peers."""
 
 import json
+import os
+import signal
+import sys
 
 import numpy as np
 import pytest
 import torch
-from tiny_models import SENTENCES, quiet
+from tiny_models import SENTENCES, reference_model
 from torch.nn.functional import cross_entropy
 
-from fillmask_ui.bench.contenders import OwnModel
+from fillmask_ui.bench.contender_process import ContenderProcess
+from fillmask_ui.bench.contenders import BenchConfig, OwnModel, lineup
 from fillmask_ui.bench.machine import LIBRARIES, MatrixProducts
-from fillmask_ui.bench.peers import FillMaskPipeline, OnePassPerToken, PublishedLoop, TrainerLoop
+from fillmask_ui.bench.peers import (
+    PEERS,
+    FillMaskPipeline,
+    OnePassPerToken,
+    PublishedLoop,
+    TrainerLoop,
+    installed_peers,
+)
+from fillmask_ui.bench.rounds import PRODUCTS
 from fillmask_ui.bench.timing import EncoderShape, mask_place, sentence
+from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.models import ModelChoice, load_model
@@ -24,16 +37,13 @@ TINY = {"num_hidden_layers": 2, "hidden_size": 4, "intermediate_size": 8, "vocab
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_all_contenders_have_the_losses_of_torch(tiny_models, family):
     """Reference: torch's cross_entropy, one view of a text at a time; the softmax at one mask."""
-    from transformers import AutoModelForMaskedLM
-
     folder = tiny_models.folder(family)
     shape = EncoderShape.of(json.loads((folder / "config.json").read_text()))
     own = [OwnModel(ModelChoice(str(folder), runtime=kind), shape) for kind in ("onnx", "torch")]
     vocabulary, limit = load_model(folder).vocabulary, own[0].max_tokens
     peers = (PublishedLoop, TrainerLoop, OnePassPerToken, FillMaskPipeline)
     published, trainer, one_pass, pipeline = (peer(folder, limit, shape) for peer in peers)
-    with quiet():
-        model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = reference_model(folder, dtype=torch.float32)
 
     for metric, contenders in (
         ("cross-entropy", (*own, published, trainer)),
@@ -110,3 +120,47 @@ def test_a_text_of_three_tokens_with_one_hidden():
     assert all(EncoderShape.of({**TINY, missing: None}) is None for missing in TINY)
     for library in LIBRARIES:
         assert MatrixProducts().product(library, (3, 4, 5)).amount == 2 * 3 * 4 * 5
+
+
+def test_a_process_answers_has_a_memory_of_its_own_and_says_why_it_ended():
+    ballast = np.ones(400_000_000, np.uint8)
+    products = ContenderProcess(PRODUCTS)
+    try:
+        assert products.ask("peak_bytes") < ballast.nbytes
+        assert products.ask("product", library="numpy", shape=(8, 8, 8)).amount == 1024
+        assert products.loaded["seconds"] > 0
+        with pytest.raises(ModelError, match=r"AttributeError: .*no attribute 'nonsense'"):
+            products.ask("nonsense")
+        os.kill(products._process.pid, signal.SIGKILL)
+        for _ in range(2):
+            with pytest.raises(ModelError, match="matrix products ended with code -9"):
+                products.ask("peak_bytes")
+    finally:
+        products.close()
+
+
+def test_peers_share_the_weights_of_the_models(tiny_models, monkeypatch):
+    own = ["embedded", "embedded:int8"]
+    assert [one.name for one in lineup(BenchConfig()).contenders] == own
+    found = lineup(BenchConfig(peers=True))
+    own += ["embedded:torch", "embedded:torch bfloat16"]
+    peers = [peer.name for peer in installed_peers()]
+    assert [one.name for one in found.contenders] == [*own, *peers]
+    assert {"fill-mask pipeline", "published loop", "Trainer-style loop"} <= set(peers)
+    assert set(PEERS) - set(peers) <= {"minicons"}
+    assert len({one.folder for one in found.contenders}) == 1
+    assert not found.notes
+    monkeypatch.setitem(sys.modules, "minicons", None)
+    assert "minicons" not in [peer.name for peer in installed_peers()]
+    # Several weights have peers of their own; the first runs on PyTorch already.
+    folder, other = map(str, (tiny_models.without_onnx("bert"), tiny_models.folder("roberta")))
+    names = [one.name for one in lineup(BenchConfig((folder, other), peers=True)).contenders]
+    on_torch = [f"{folder}:torch bfloat16", f"{other}:torch", f"{other}:torch bfloat16"]
+    assert names[:5] == [folder, other, *on_torch]
+    assert {f"published loop ({folder})", f"published loop ({other})"} <= set(names)
+
+
+def test_without_torch_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(OptionError, match=r"pip install 'fillmask-ui\[torch\]'"):
+        BenchConfig(peers=True)

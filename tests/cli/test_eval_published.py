@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny_models import SENTENCES, quiet
+from tiny_models import SENTENCES, reference_model, reference_tokenizer
 from torch.nn.functional import cross_entropy
 
 CONFIGS = b"""---
@@ -45,11 +45,9 @@ def texts():
 def published_value(folder):
     """Shuffle, mask one text at a time with the collator, sum torch's cross_entropy."""
     import datasets
-    from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
+    from transformers import DataCollatorForLanguageModeling
 
-    with quiet():
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    model, tokenizer = reference_model(folder), reference_tokenizer(folder)
     rows = datasets.Dataset.from_dict({"text": texts()}).shuffle(seed=42).select(range(SAMPLES))
     collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15, seed=42)
     total, count = 0.0, 0

@@ -1,14 +1,25 @@
-"""What only a process of its own can have: descriptors, a terminal, an environment, signals."""
+"""What only a process of its own can have: descriptors, a terminal, an environment, signals.
+
+With the runs that a signal cuts off and `--resume` goes on with.
+"""
 
 import contextlib
+import json
 import os
 import re
 import shutil
+import signal
+import stat
 import subprocess
 import sys
+import time
+import urllib.request
+from functools import partial
 
 import pytest
 from evaluated import FAST
+from recorded.program import ran
+from serving import free_port
 
 PROGRAM = [sys.executable, "-m", "fillmask_ui"]
 MODEL = ("predict", "-m", "org/model", "A [MASK].")
@@ -16,19 +27,9 @@ MODEL = ("predict", "-m", "org/model", "A [MASK].")
 
 def started(command, tmp_path, **environment):
     """A command line, or a shell's script in which `$F` is the program, run to its end."""
-    return subprocess.run(
-        ["bash", "-c", command] if isinstance(command, str) else [*PROGRAM, *command],
-        env={
-            **os.environ,
-            "F": " ".join(PROGRAM),
-            "FILLMASK_UI_RUNS": str(tmp_path / "runs"),
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    words = ["bash", "-c", command] if isinstance(command, str) else [*PROGRAM, *command]
+    own = {"F": " ".join(PROGRAM), "FILLMASK_UI_RUNS": str(tmp_path / "runs")}
+    return ran(*words, **own | environment)
 
 
 @pytest.mark.parametrize(
@@ -108,3 +109,85 @@ def test_what_the_hubs_client_reads_at_its_import(
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert words in done.stderr
+
+
+def begun(store, *options, **more):
+    """An evaluation in a process of its own, once it has stored a text."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fillmask_ui", "eval", *options],
+        env={**os.environ, "FILLMASK_UI_RUNS": str(store)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
+    deadline = time.monotonic() + 60
+    while not any(path.stat().st_size for path in store.glob("*/rows.jsonl")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return process
+
+
+def test_a_killed_run_resumes_to_the_same_figures(fillmask, tmp_path, monkeypatch):
+    """kill -9 in the middle of the real program over the real model, then --resume."""
+    # Enough to outlast a stalled machine between the first row and the signal.
+    options = ("--samples", "120", "--max-tokens", "48", "--batch-tokens", "64")
+    whole = fillmask("eval", *options, "--json").json
+    store = tmp_path / "killed"
+    process = begun(store, *options)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    (rows,) = store.glob("*/rows.jsonl")
+    done = rows.read_bytes().count(b"\n")
+    with rows.open("ab") as file:
+        file.write(b'{"id": 7, "half')  # as if the kill had come in the middle of a line
+    monkeypatch.setenv("FILLMASK_UI_RUNS", str(store))
+    resumed = fillmask("eval", "--resume", rows.parent.name, "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "dropped a half-written last line" in resumed.stderr
+    assert done < 120
+    found = resumed.json
+    assert {**found, "run": ""} == {**whole, "run": ""}
+    again = fillmask("eval", "--resume", rows.parent.name, "--json")
+    assert "is done already" in again.stderr
+    assert again.json == found
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
+    # Minutes of work, so that it cannot be over before the signal arrives.
+    options = ("--metric", "pseudo-perplexity", "--batch-tokens", "512")
+    # A job in the background of a shell inherits that Ctrl-C is ignored.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = begun(tmp_path, *options, preexec_fn=heed)
+    asked = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert time.monotonic() - asked < 10
+    assert process.returncode == 130
+    (run_folder,) = tmp_path.iterdir()
+    assert f"fillmask-ui eval --resume {run_folder.name}" in said
+    assert "Traceback" not in said
+    assert json.loads((run_folder / "run.json").read_text())["state"] == "stopped"
+
+
+def test_the_browser_is_opened_at_the_chapter(tmp_path):
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(browser.stat().st_mode | stat.S_IEXEC)
+    command = [sys.executable, "-m", "fillmask_ui", "learn", "5", "--port", str(free_port())]
+    environment = {**os.environ, "BROWSER": f"{browser} %s"}
+    # What a shell starts in the background begins with Ctrl-C ignored.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    page = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, preexec_fn=heed)
+    try:
+        deadline = time.monotonic() + 120
+        while not (opened.exists() and opened.read_text()) and time.monotonic() < deadline:
+            assert page.poll() is None
+            time.sleep(0.2)
+        url = opened.read_text().strip()
+        assert url.endswith("/?tab=learn&chapter=ledger")
+        assert urllib.request.urlopen(url, timeout=60).status == 200
+    finally:
+        page.send_signal(signal.SIGINT)
+        assert page.wait(60) in (0, 130)

@@ -1,5 +1,6 @@
-"""The cloze figures on the embedded model's card are those of the files that ship."""
+"""The figures on the embedded model's card are those that ship; the form of the cloze list."""
 
+import json
 import re
 from pathlib import Path
 
@@ -104,3 +105,29 @@ def test_the_held_out_figures_leave_out_what_training_books_share():
     assert full - float(whole) == pytest.approx(float(less), abs=1e-9)
     (change,) = re.findall(r"int8 against full precision: \+([\d.]+)% cross-entropy", card)
     assert 100 * (int8 / full - 1) == pytest.approx(float(change), abs=0.04)  # of rounded losses
+
+
+LIST_PATH = Path(__file__).with_name("cloze.jsonl")
+MASK = "[MASK]"
+
+
+def words_of(text: str) -> list[str]:
+    """The lower-case words and numbers of a sentence, the mask left out."""
+    return re.findall(r"[a-z0-9']+", text.replace(MASK, " ").lower())
+
+
+def test_texts_and_answers_have_their_form():
+    """One mask that stands for a whole word; one to six answers that the sentence does not hold."""
+    items = [json.loads(line) for line in LIST_PATH.read_text(encoding="utf-8").splitlines()]
+    assert [item["id"] for item in items] == list(range(1, 151))
+    for item in items:
+        assert set(item) == {"id", "text", "accepted", "kind"}
+        text, accepted = item["text"], item["accepted"]
+        assert text.count(MASK) == 1, item
+        assert text == " ".join(text.split()), item
+        assert text[-1] in ".?!", item
+        assert text[0].isupper() or text.startswith(MASK), item
+        assert re.search(r"(^|[ (])\[MASK\]($|[ .,;?!)])", text), item
+        assert 1 <= len(accepted) == len(set(accepted)) <= 6, item
+        assert all(re.fullmatch(r"[a-z]+", word) for word in accepted), item
+        assert not set(accepted) & set(words_of(text)), item

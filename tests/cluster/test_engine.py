@@ -5,7 +5,6 @@ transformers in `tests/evaluation`.
 """
 
 import json
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cluster.conftest import assert_same, measured, rows_of, write_texts
+from recorded.program import ran
 
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import DataError, OptionError
@@ -178,8 +178,7 @@ except Exception as error:
 
 def test_wrong_addresses_and_sizes_start_no_ray():
     """Nor does a late call: Ray would start itself, unless told not to before its import."""
-    command = [sys.executable, "-c", SCRIPT]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = ran(sys.executable, "-c", SCRIPT)
     assert done.stdout.count("the address must be HOST:PORT") == 2
     assert "answers at 127.0.0.1:9: is it the port" in done.stdout
     assert "need 20000 cores, and this machine has" in done.stdout

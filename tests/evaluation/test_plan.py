@@ -1,6 +1,7 @@
-"""Plans: every choice there and back, and models that do not compare."""
+"""Plans: every choice there and back, models that do not compare, and the pace of a run."""
 
 import json
+import time
 
 import pytest
 from table_model import TableModel, letter_vocabulary
@@ -12,6 +13,7 @@ from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Plan, perform
 from fillmask_ui.runs.info import RunInfo
+from fillmask_ui.runs.perform import Pace, Progress
 from fillmask_ui.texts import TextSource
 from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
@@ -69,3 +71,27 @@ def test_models_that_do_not_compare_leave_no_run(store):
     with pytest.raises(OptionError, match="different tokenizers"):
         next(perform(plan, store, lambda choice: models[choice.reference]))
     assert store.names() == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "begun", "steps", "speed", "left"),
+    [
+        (1000, 0, [(5, 0, 0)], None, None),
+        (1000, 0, [(1, 20, 300), (10, 200, 3000)], 300, (1000 - 200) / 20),
+        # What a resumed run had is gone through once more and not counted.
+        (1000, 500, [(1, 300, 0), (4, 600, 800)], 200, 400 / 25),
+        (None, 0, [(2, 50, 100)], 50, None),
+        # Signs of life that say nothing new, and an end that brings no tokens, change nothing.
+        (1000, 0, [(120, 100, 6000), (150, 100, 6000)], 50, 900 * 1.2),
+        (1000, 0, [(10, 1000, 500), (20, 1000, 0)], 50, 0),
+    ],
+)
+def test_what_is_done_by_the_time_it_took(monkeypatch, expected, begun, steps, speed, left):
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    pace = Pace(Progress(None, None, expected, through=begun))
+    for seconds, through, tokens in steps:
+        now = 100.0 + seconds
+        pace.add(Progress(None, None, expected, through=through, tokens=tokens))
+    assert pace.tokens_per_second == (speed and pytest.approx(speed))
+    assert pace.seconds_left == (left and pytest.approx(left))

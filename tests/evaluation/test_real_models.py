@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tiny_models import SENTENCES, quiet
+from tiny_models import SENTENCES, reference_model, reference_tokenizer
 from torch.nn.functional import cross_entropy
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
@@ -17,13 +17,8 @@ TEXTS = [*SENTENCES, "  ", "Two words.", "cafés — the café's, 1,234!", " ".j
 @pytest.fixture(scope="module", params=FAMILIES)
 def family(request, tiny_models):
     """(our model on ONNX Runtime, transformers' tokenizer and model) of one family."""
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
-
     folder = tiny_models.folder(request.param)
-    with quiet():
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModelForMaskedLM.from_pretrained(folder).eval()
-    return load_model(folder), tokenizer, model
+    return load_model(folder), reference_tokenizer(folder), reference_model(folder)
 
 
 def test_the_published_evaluator_to_five_digits(family):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import Batch, TinyModels, batch_of, export_onnx, quiet, texts_for
+from tiny_models import Batch, TinyModels, batch_of, export_onnx, quiet, reference_model, texts_for
 
 from fillmask_ui.models import load_model
 from fillmask_ui.protocol import MaskedLM
@@ -39,10 +39,9 @@ def plain_folder(tiny_models: TinyModels, family: str, target: Path) -> Path:
 def transformers_output(folder: Path, batch: Batch) -> Any:
     """What the model of transformers gives, called plainly."""
     import torch
-    from transformers import AutoModelForMaskedLM
 
-    with quiet(), torch.no_grad():
-        model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    model = reference_model(folder)
+    with torch.no_grad():
         return model(
             input_ids=torch.tensor(batch.input_ids),
             attention_mask=torch.tensor(batch.attention_mask),

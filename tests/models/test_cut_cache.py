@@ -1,6 +1,5 @@
 """Graphs cut to the asked positions are kept in the user's cache, and only used if they agree."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto
+from recorded.program import ran
 from tiny_models import batch_of
 
 from fillmask_ui.models import load_model
@@ -49,9 +49,7 @@ def test_the_second_load_reads_the_kept_graph(tiny_models, own_cache, agrees):
         "import sys; from fillmask_ui.models import load_model; "
         "model = load_model(sys.argv[1]); print('onnx' in sys.modules, model.max_tokens)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True
-    )
+    done = ran(sys.executable, "-c", script, folder)
     assert done.stdout.split()[0] == "False", done.stderr
     (entry,) = entries(own_cache)
     whole = entry.read_bytes()

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from models.conftest import transformers_output
-from tiny_models import EVERY_FAMILY, OTHERS, batch_of, quiet, texts_for
+from tiny_models import EVERY_FAMILY, OTHERS, batch_of, quiet, reference_tokenizer, texts_for
 
 from fillmask_ui import fill, scoring
 from fillmask_ui.models import load_model
@@ -45,16 +45,13 @@ def test_equals_the_fill_mask_pipeline(family, runtime, loaded, tiny_models):
 @pytest.mark.parametrize("family", OTHERS)
 def test_other_families_load_and_run(family, tiny_models):
     """Quickly, on PyTorch alone: logits and tokens of transformers."""
-    from transformers import AutoTokenizer
-
     folder = tiny_models.folder(family, onnx=False)
     model = load_model(folder, runtime="torch")
     texts = texts_for(family, model.vocabulary.mask_token)
     batch = batch_of(model.vocabulary, texts)
     wanted = transformers_output(folder, batch).logits.numpy()[batch.rows, batch.cols]
     np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
-    with quiet():
-        ids = AutoTokenizer.from_pretrained(folder)(texts)["input_ids"]
+    ids = reference_tokenizer(folder)(texts)["input_ids"]
     assert [list(model.vocabulary.encode(text).ids) for text in texts] == ids
     assert model.max_tokens == 64 and model.signature.notes == ()
 
@@ -105,11 +102,8 @@ def test_last_hidden_state(family, runtime, loaded, tiny_models):
 
 @families
 def test_tokenized_as_transformers_does(family, loaded, tiny_models):
-    from transformers import AutoTokenizer
-
     vocabulary = loaded(family, "onnx").vocabulary
-    with quiet():
-        tokenizer = AutoTokenizer.from_pretrained(tiny_models.folder(family))
+    tokenizer = reference_tokenizer(tiny_models.folder(family))
     texts = texts_for(family, vocabulary.mask_token)
     for text in [*texts, " ".join(["long"] * 200), "", "  two  blanks ", "naïve 東京 🙂 שלום"]:
         encoding = vocabulary.encode(text)

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from models.conftest import transformers_output
-from tiny_models import TinyModels, batch_of, quiet
+from tiny_models import TinyModels, batch_of, quiet, reference_model
 
 from fillmask_ui import scoring
 from fillmask_ui.models import available_models, load_model
@@ -99,13 +99,10 @@ def test_onnx_files_in_other_places(tiny_models: TinyModels, tmp_path):
 
 
 def test_sharded_safetensors(tiny_models: TinyModels, tmp_path):
-    from transformers import AutoModelForMaskedLM
-
     folder = tiny_models.folder("bert", onnx=False)
     for path in folder.glob("*.json"):
         shutil.copy(path, tmp_path)
-    model = AutoModelForMaskedLM.from_pretrained(folder)
-    model.save_pretrained(tmp_path, max_shard_size="50KB")
+    reference_model(folder).save_pretrained(tmp_path, max_shard_size="50KB")
     shards = sorted(tmp_path.glob("model-*.safetensors"))
     assert len(shards) > 1
     loaded = load_model(tmp_path)
@@ -116,8 +113,6 @@ def test_sharded_safetensors(tiny_models: TinyModels, tmp_path):
 
 
 def test_signatures(tiny_models: TinyModels, loaded):
-    from transformers import AutoModelForMaskedLM
-
     folder = tiny_models.folder("bert")
     onnx, torch = (loaded("bert", runtime).signature for runtime in ("onnx", "torch"))
     for signature, file in ((onnx, "onnx/model.onnx"), (torch, "model.safetensors")):
@@ -132,7 +127,7 @@ def test_signatures(tiny_models: TinyModels, loaded):
         assert {"fillmask-ui", "tokenizers"} <= set(signature.versions)
     assert (onnx.runtime, onnx.device) == ("onnx", "CPUExecutionProvider")
     assert (torch.runtime, torch.device) == ("torch", "cpu")
-    assert torch.parameters == AutoModelForMaskedLM.from_pretrained(folder).num_parameters()
+    assert torch.parameters == reference_model(folder).num_parameters()
     assert onnx == load_model(folder).signature
 
 

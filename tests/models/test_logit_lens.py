@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 from scipy.stats import entropy
 from table_model import TableModel
-from tiny_models import EVERY_FAMILY, OTHERS, export_onnx, quiet, texts_for
+from tiny_models import EVERY_FAMILY, OTHERS, export_onnx, reference_model, texts_for
 
 from fillmask_ui import fill, layers
 from fillmask_ui.errors import ModelError
@@ -39,10 +39,9 @@ LAST_NORMS = {"modernbert": "model.final_norm", "esm": "esm.encoder.emb_layer_no
 def expected(folder, family, ids):
     """Logits behind each layer, [T, V], by `output_hidden_states` and the head of the model."""
     import torch
-    from transformers import AutoModelForMaskedLM
 
-    with quiet(), torch.no_grad():
-        model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    model = reference_model(folder)
+    with torch.no_grad():
         *states, last = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
         if norm := LAST_NORMS.get(family):
             states = map(attrgetter(norm)(model), states)
@@ -88,11 +87,8 @@ def test_layers_of_other_families_quickly(family, tiny_models):
 
 def first_layer(folder):
     """The model of transformers with the first layer alone."""
-    from transformers import AutoModelForMaskedLM
-
-    options = {"num_hidden_layers": 1, "ignore_mismatched_sizes": True}  # ESM's contacts, unused
-    with quiet():
-        return AutoModelForMaskedLM.from_pretrained(folder, **options).eval()
+    # ESM's contacts, which do not fit, are unused.
+    return reference_model(folder, num_hidden_layers=1, ignore_mismatched_sizes=True)
 
 
 @pytest.mark.parametrize("family", ["bert", *LAST_NORMS])

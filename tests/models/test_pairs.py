@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from explore_page import session_of
 from lesson_figures import show_figure
-from tiny_models import quiet
+from tiny_models import quiet, reference_model, reference_tokenizer
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.lessons.masked_text import hide
@@ -15,8 +16,7 @@ from fillmask_ui.lessons.next_sentence import (
     predicts_next,
     sentence_pair,
 )
-from fillmask_ui.models import ModelStore, load_model
-from fillmask_ui.ui.session import Session
+from fillmask_ui.models import load_model
 
 FIRST, SECOND = "The cat sat on the mat.", "She walked to the river and the café in France."
 SEED = 5  # hides several tokens of the two
@@ -26,12 +26,12 @@ SEED = 5  # hides several tokens of the two
 def pretrained(tiny_models, tmp_path_factory):
     """A folder with a tiny BertForPreTraining and its export with both outputs."""
     import torch
-    from transformers import AutoTokenizer, BertConfig, BertForPreTraining
+    from transformers import BertConfig, BertForPreTraining
 
     source = tiny_models.folder("bert", onnx=False)
     folder = tmp_path_factory.mktemp("pretrained")
     with quiet(), torch.random.fork_rng():
-        AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+        reference_tokenizer(source).save_pretrained(folder)
         torch.manual_seed(4)
         model = BertForPreTraining(BertConfig.from_pretrained(source))
         with torch.no_grad():
@@ -68,14 +68,14 @@ def pretrained(tiny_models, tmp_path_factory):
 @pytest.mark.parametrize("truth", [FOLLOWS, RANDOM])
 def test_both_losses_are_those_of_transformers(pretrained, runtime, truth):
     import torch
-    from transformers import AutoTokenizer, BertForPreTraining
+    from transformers import BertForPreTraining
 
     model = load_model(pretrained, runtime=runtime)
     assert predicts_next(model)
     pair = sentence_pair(model, FIRST, SECOND)
     with quiet(), torch.no_grad():
         reference = BertForPreTraining.from_pretrained(pretrained).eval()
-        plain = AutoTokenizer.from_pretrained(pretrained)(FIRST, SECOND, return_tensors="pt")
+        plain = reference_tokenizer(pretrained)(FIRST, SECOND, return_tensors="pt")
         assert list(pair.encoding.ids) == plain["input_ids"][0].tolist()
         assert list(pair.segments) == plain["token_type_ids"][0].tolist()
         order = reference(**plain).seq_relationship_logits.softmax(-1)[0]
@@ -97,7 +97,6 @@ def test_both_losses_are_those_of_transformers(pretrained, runtime, truth):
 def test_without_the_head_segments_are_zeros_in_transformers_too(runtime, loaded, tiny_models):
     """With the segments that BERT is told the loss is another one."""
     import torch
-    from transformers import AutoModelForMaskedLM
 
     model = loaded("bert", runtime)
     assert not predicts_next(model)
@@ -107,8 +106,8 @@ def test_without_the_head_segments_are_zeros_in_transformers_too(runtime, loaded
     hidden = hide(pair.encoding, model.vocabulary, SEED)
     ids, labels = torch.tensor(hidden.input_ids)[None], torch.full((1, len(pair.encoding)), -100)
     labels[0, hidden.cols] = torch.tensor(hidden.true_ids)
-    with quiet(), torch.no_grad():
-        reference = AutoModelForMaskedLM.from_pretrained(tiny_models.folder("bert")).eval()
+    reference = reference_model(tiny_models.folder("bert"))
+    with torch.no_grad():
         types = torch.tensor([pair.segments])
         zeros, told = (
             float(reference(input_ids=ids, token_type_ids=own, labels=labels).loss)
@@ -124,6 +123,5 @@ def test_without_the_head_segments_are_zeros_in_transformers_too(runtime, loaded
 
 def shown(model, name):
     """The first piece of a figure of the chapter."""
-    session = Session(ModelStore(loader=lambda choice, **_: model), "pretrained")
     values = {"first": FIRST, "second": SECOND, "probability": "0.7", "seed": str(SEED)}
-    return next(iter(show_figure(session, model, name, **values).pieces.values()))
+    return next(iter(show_figure(session_of(table=model), model, name, **values).pieces.values()))

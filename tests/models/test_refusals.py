@@ -6,15 +6,15 @@ And what only looks odd, which is not.
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from recorded.program import ran
 from safetensors.numpy import load_file, save_file
-from tiny_models import batch_of, export_onnx, texts_for
+from tiny_models import batch_of, export_onnx, reference_model, texts_for
 
 from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
 from fillmask_ui.files import asset
@@ -77,13 +77,11 @@ def test_nan_at_one_position_is_said(copy):
 
 def test_a_tokenizer_of_another_size(copy, tiny_models, tmp_path):
     """A wider model, as DeBERTa-v3 is, is fine and says so; a narrower one is refused."""
-    from transformers import AutoModelForMaskedLM
-
     folder = copy()
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).unlink()
     source, wide = tiny_models.folder("bert", onnx=False), tmp_path / "wide"
-    model = AutoModelForMaskedLM.from_pretrained(source)
+    model = reference_model(source)
     model.resize_token_embeddings(320)
     model.save_pretrained(wide)
     for path in source.glob("token*.json"):
@@ -185,16 +183,12 @@ def test_a_kernel_that_a_config_names_is_not_fetched(changed, tmp_path):
         changed("b", attn_implementation={"": KERNEL}, _experts_implementation="deepgemm"),
     ]
     path = os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path, "FETCHED": str(log)}
-
-    def run(script):
-        command = [sys.executable, "-c", script, *map(str, folders)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True)
-
-    done = run(OURS)
+    environment = {"PYTHONPATH": path, "FETCHED": str(log)}
+    done = ran(sys.executable, "-c", OURS, *folders, **environment)
     assert done.returncode == 0, done.stderr
     assert not log.exists()
-    run(THEIRS)  # which does fetch it: the stand-in is seen
+    # Theirs does fetch it: the stand-in is seen.
+    ran(sys.executable, "-c", THEIRS, *folders, **environment)
     assert "flash-attn2" in log.read_text()
 
 

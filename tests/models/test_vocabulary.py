@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tiny_models import EVERY_FAMILY, FAMILIES, quiet
+from tiny_models import EVERY_FAMILY, FAMILIES, quiet, reference_tokenizer
 
 from fillmask_ui.errors import TextError
 from fillmask_ui.files import asset
@@ -24,12 +24,7 @@ def read(folder):
     return load_vocabulary(folder, folder.name)
 
 
-@cache
-def tokenizer_of(folder):
-    from transformers import AutoTokenizer
-
-    with quiet():
-        return AutoTokenizer.from_pretrained(folder)
+tokenizer_of = cache(reference_tokenizer)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -66,64 +67,50 @@ def visible_lines(text: str) -> list[str]:
     return [line for line in lines if line]
 
 
-class _VisibleText(HTMLParser):
-    """The text of a page a line for each block; scripts and styles left out."""
+_HIDDEN = ("script", "style")
+_INLINE = ("b", "code", "em", "i", "mark", "span", "strong", "a", "small", "sub", "sup")
 
-    _HIDDEN = ("script", "style")
-    _INLINE = ("b", "code", "em", "i", "mark", "span", "strong", "a", "small", "sub", "sup")
-    _CELLS = ("td", "th")
 
-    def __init__(self) -> None:
+class _Page(HTMLParser):
+    """What a reader sees, a line for each block or row of a table, and the values of data-*."""
+
+    def __init__(self, page: str) -> None:
         super().__init__()
-        self.parts: list[str] = []
-        self._hidden = 0
+        self.text, self.data, self._hidden = "", dict[str, list[str]](), 0
+        self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._hidden += tag in self._HIDDEN
+        self._hidden += tag in _HIDDEN
         self._part(tag)
+        for name, value in attrs:
+            if name.startswith("data-"):
+                self.data.setdefault(name, []).append(steady(value or ""))
 
     def handle_endtag(self, tag: str) -> None:
-        self._hidden -= tag in self._HIDDEN
+        self._hidden -= tag in _HIDDEN
         self._part(tag)
 
     def _part(self, tag: str) -> None:
-        if tag not in self._INLINE:
-            self.parts.append(" " if tag in self._CELLS else "\n")
+        if tag not in _INLINE:
+            self.text += " " if tag in ("td", "th") else "\n"
 
     def handle_data(self, data: str) -> None:
         if not self._hidden:
-            self.parts.append(" ".join(data.splitlines()) if data.strip() else " ")
+            self.text += " ".join(data.splitlines()) if data.strip() else " "
 
 
 def page_lines(page: str) -> list[str]:
     """What a reader of an HTML page sees, a line for each block or row of a table."""
-    parser = _VisibleText()
-    parser.feed(page)
-    return visible_lines("".join(parser.parts))
+    return visible_lines(_Page(page).text)
 
 
 # Under these an answer of the page holds HTML, by itself or by the names of places.
 _HTML = ("html", "pieces", "story")
-
-
 # How a page says what it runs on.
 _ON_PAGE = (
     (re.compile(r"\b(onnxruntime|transformers|tokenizers|numpy) \d[\w.+]*"), r"\1 @VERSION@"),
     (re.compile(r"\b(CPU )\w+(?:, \w+)*(?= ·)"), r"\1@CPU@"),
 )
-
-
-class _DataOfPage(HTMLParser):
-    """The values of all data-* attributes, by name, in the order of the page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.values: dict[str, list[str]] = {}
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name.startswith("data-"):
-                self.values.setdefault(name, []).append(steady(value or ""))
 
 
 def seen(answer: Any, *, html: bool = False, root: str = "") -> Any:
@@ -152,9 +139,8 @@ def seen(answer: Any, *, html: bool = False, root: str = "") -> Any:
         return ""
     for pattern, instead in _ON_PAGE:
         answer = pattern.sub(instead, answer)
-    parser = _DataOfPage()
-    parser.feed(answer)
-    return {"text": page_lines(answer), "data": parser.values}
+    page = _Page(answer)
+    return {"text": visible_lines(page.text), "data": page.data}
 
 
 def _file(kind: str, text: str) -> Any:
@@ -199,9 +185,7 @@ def check_json(name: str, found: Any, *, more: bool = False) -> None:
 
     With `more`, objects may have gained keys.
     """
-    path = OUTPUTS / "json" / f"{name}.json"
-    _record(path, found, differing, indent=1)
-    _refuse(path, differing(json.loads(path.read_text("utf-8")), found, more=more))
+    _hold(name, found, differing, partial(differing, more=more), indent=1)
 
 
 def check_shown(name: str, found: Any, *, close: bool = False) -> None:
@@ -211,21 +195,23 @@ def check_shown(name: str, found: Any, *, close: bool = False) -> None:
     not count. With `close`, floats may differ by 1 in 10,000 and shown decimals by one in the last
     place: kernels of models in float32 round differently on other CPUs.
     """
-    path = OUTPUTS / "json" / f"{name}.json"
-    same = _close if close else _same_number
 
     def changes(recorded: Any, found: Any) -> list[str]:
-        return differing(_words(recorded), _words(found), same=same)
+        return differing(_words(recorded), _words(found), same=partial(_alike, close=close))
 
-    _record(path, found, changes, indent=0)
-    _refuse(path, changes(json.loads(path.read_text("utf-8")), found))
+    _hold(name, found, changes, changes, indent=0)
 
 
-def _record(path: Path, found: Any, changes: Callable[[Any, Any], list[str]], indent: int) -> None:
-    """Write values anew where that is asked for and they are not the same."""
-    if RECORD and not (path.exists() and not changes(json.loads(path.read_text("utf-8")), found)):
+Changes = Callable[[Any, Any], list[str]]
+
+
+def _hold(name: str, found: Any, anew: Changes, wrong: Changes, indent: int) -> None:
+    """Refuse what is `wrong`; if that is asked for, write first what `anew` finds to differ."""
+    path = OUTPUTS / "json" / f"{name}.json"
+    if RECORD and not (path.exists() and not anew(json.loads(path.read_text("utf-8")), found)):
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(found, ensure_ascii=False, indent=indent) + "\n", "utf-8")
+    _refuse(path, wrong(json.loads(path.read_text("utf-8")), found))
 
 
 def _words(value: Any) -> Any:
@@ -237,14 +223,6 @@ def _words(value: Any) -> Any:
     if value.keys() != {"text", "data"}:
         return {key: _words(entry) for key, entry in value.items()}
     return {"text": _WORD.findall(" ".join(value["text"])), "data": value["data"]}
-
-
-def _same_number(recorded: Any, found: Any) -> bool:
-    return _alike(recorded, found, close=False)
-
-
-def _close(recorded: Any, found: Any) -> bool:
-    return _alike(recorded, found, close=True)
 
 
 def _alike(recorded: Any, found: Any, *, close: bool) -> bool:

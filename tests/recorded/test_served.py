@@ -1,11 +1,17 @@
-"""What the functions that the page serves answer to a browser, as it was recorded."""
+"""What the page serves to a browser; variants and sweeps by the commands and by its panel.
 
+What the clock, the machine or the library that writes a file decides stands as its type.
+"""
+
+import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from recorded.program import HERE
-from recorded.recording import check_shown, seen
+from recorded.program import HERE, call
+from recorded.recording import anywhere, check_shown, parsed, seen, visible_lines
 from recorded.served import TABS, Page
 from recorded.served_cases import EXPLORE, UNMASK
 from recorded.served_learn import LEARN
@@ -34,7 +40,131 @@ def test_answers(group, store, runs):
 
 
 def test_every_function_is_asked():
-    """Of Quantize by `test_variants.py`, which makes the variant."""
+    """Of Quantize below, where the variant is made."""
     asked = {(tab, function) for cases in GROUPS.values() for tab, function, _ in cases.values()}
     served = {(tab, function) for tab, functions in TABS.items() for function in functions}
     assert asked == served - {("quantize", "figure")}
+
+
+# Of files that other versions of onnx write otherwise.
+FILES = ("sha256", "size_bytes", "baseline_bytes", "ratio")
+_SAME_SECOND = re.compile(r"(\b\d{8}-\d{6}-[a-z-]*[a-z])-\d+\b")
+FEW = ("--dataset", "texts.txt", "--samples", "12")
+
+SWEEP = """
+baseline = "table"
+seeds = [42, 1]
+[[models]]
+model = "table"
+[[models]]
+model = "noisy"
+label = "with noise"
+[[data]]
+dataset = "texts.txt"
+[[metrics]]
+metric = "cross-entropy"
+[[metrics]]
+metric = "pseudo-perplexity"
+"""
+BROKEN = """
+models = [{ model = "table" }, { model = "./missing" }]
+data = [{ dataset = "texts.txt", samples = 9 }]
+metrics = [{ metric = "uniform" }, { metric = "bits-per-byte" }]
+"""
+
+
+def printed(*arguments: Any, root: Path, also: Sequence[str] = ()) -> dict[str, Any]:
+    """What a command prints, without the path of the folder it writes to."""
+    result = call(*arguments, "--json")
+    out, error = (named(text, root) for text in (result.stdout, result.stderr))
+    return {
+        "code": result.returncode,
+        "stdout": anywhere(parsed(out), also=tuple(also)),
+        "stderr": visible_lines(error),
+    }
+
+
+def named(text: str, root: Path) -> str:
+    """Without the folder, and without the number of a run that began in the same second."""
+    return _SAME_SECOND.sub(r"\1", text.replace(str(root), "@ROOT@"))
+
+
+@pytest.fixture(scope="module")
+def broken(workshop, tmp_path_factory) -> Path:
+    """An int8 variant of `table` in which one matrix has a wrong scale."""
+    import onnx
+    from onnx import numpy_helper
+
+    root = tmp_path_factory.mktemp("broken")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(workshop)
+        made = call("quantize", "table", "-o", root, "--scheme", "int8-tensor", "--no-measure")
+    assert made.returncode == 0, made.stderr
+    (path,) = root.glob("onnx/*_int8_tensor.onnx")
+    graph = onnx.load(path)
+    (scale,) = (each for each in graph.graph.initializer if each.name == "table_left_scale")
+    wrong = numpy_helper.to_array(scale) * 4
+    scale.CopyFrom(numpy_helper.from_array(wrong.astype("float32"), scale.name))
+    onnx.save(graph, path)
+    return path
+
+
+def test_quantize(tmp_path):
+    schemes = [part for name in ("int8-tensor", "int4", "fp16") for part in ("--scheme", name)]
+    measured = ("quantize", "table", "-o", tmp_path / "out", *schemes, *FEW)
+    plain = ("quantize", "noisy", "-o", tmp_path / "two", "--scheme", "qdq", "--no-measure")
+    kept = (
+        *plain[:4],
+        "--force",
+        "--scheme",
+        "int8-tensor",
+        "--exclude",
+        "table_own",
+        "--no-measure",
+    )
+    found = {
+        name: printed(*arguments, root=tmp_path, also=FILES)
+        for name, arguments in {"measured": measured, "plain": plain, "kept": kept}.items()
+    }
+    found["default"] = printed(*measured[:3], tmp_path / "three", *FEW, root=tmp_path, also=FILES)
+    found["again"] = printed(*plain, root=tmp_path, also=FILES)
+    check_shown("quantize", found, close=True)
+
+
+def test_diagnose(broken, tmp_path):
+    asked = ("diagnose", broken, "--baseline", "table", *FEW, "--most", "2")
+    root = broken.parents[1]
+    found = {
+        "plain": printed(*asked, root=root, also=FILES),
+        "all": printed(*asked, "--budget", "0%", root=root, also=FILES),
+        "none": printed(*asked[:-1], "0", "--metric", "uniform", root=root, also=FILES),
+    }
+    check_shown("diagnose", found, close=True)
+
+
+def test_the_panel_of_a_variant(broken, tmp_path):
+    store, root = ModelStore(), broken.parents[1]
+    plain = {"variant": str(broken), "baseline": "table", "name": "int8 <b>", "most": "2"}
+    asked = {
+        "diagnosed": {**plain, "texts": "12"},
+        "any_budget": {**plain, "texts": "12", "budget": "100"},
+        "made": {**plain, "texts": "12", "budget": "0", "make": "1"},
+        "missing": {**plain, "baseline": "./missing"},
+        "blank": {},
+    }
+    found = {}
+    for name, values in asked.items():
+        request = {"name": "diagnose", "model": str(broken), "values": values}
+        found[name] = Page(store, tmp_path).ask("quantize", "figure", request)
+    found["no_such"] = Page(store, tmp_path).ask("quantize", "figure", {"name": "other"})
+    check_shown("page/quantize-figure", seen(found, root=str(root)), close=True)
+
+
+@pytest.mark.parametrize(("name", "text"), [("sweep", SWEEP), ("sweep-broken", BROKEN)])
+def test_sweep(name, text, tmp_path):
+    (tmp_path / "mine.toml").write_text(text)
+    table = tmp_path / "table.csv"
+    first = printed("sweep", tmp_path / "mine.toml", "--csv", table, root=tmp_path)
+    again = printed("sweep", tmp_path / "mine.toml", "--table-only", root=tmp_path)
+    lines = named(table.read_text(), tmp_path).splitlines() if table.exists() else None
+    check_shown(name, {"first": first, "table": seen(lines), "again": again})

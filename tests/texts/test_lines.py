@@ -1,14 +1,16 @@
-"""Lines read in pieces of any size are those of the whole text cut at line feeds."""
+"""Lines read in pieces of any size, and the seeded order of the datasets library."""
 
 import csv
 import io
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fillmask_ui.texts import TextSource
 from fillmask_ui.texts.files import ByteSource
-from fillmask_ui.texts.rows import read_rows
+from fillmask_ui.texts.rows import pick, read_rows, shuffled_positions
 
 TEXTS = st.text(st.sampled_from('ab,"猫é\n\r\x0c\u2028 \t')) | st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="\0")
@@ -67,3 +69,22 @@ def test_what_the_csv_module_writes_is_read_back(rows, size):
     source = TextSource("file", "example.csv", column="text")
     for _ in range(2):  # the second time from the beginning again
         assert [text for (text,) in read_rows(source, data)] == [text for _, text in rows]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 37, 300, 4358])
+@pytest.mark.parametrize("seed", [42, 0, 2**40])
+def test_the_order_is_that_of_dataset_shuffle(rows, seed):
+    import datasets
+
+    theirs = datasets.Dataset.from_dict({"row": np.arange(rows)}).shuffle(seed=seed)["row"]
+    assert np.array_equal(shuffled_positions(rows, seed), theirs)
+    assert np.array_equal(shuffled_positions(rows, seed, 30), theirs[:30])
+
+
+@given(st.lists(st.text(), min_size=1), st.data())
+@settings(deadline=None, max_examples=50)
+def test_picking_equals_indexing(texts, data):
+    positions = data.draw(st.lists(st.integers(0, len(texts) - 1), unique=True))
+    picked = list(pick(zip(texts, strict=True), np.array(positions, dtype=np.int64)))
+    assert [example.id for example in picked] == positions
+    assert [example.text for example in picked] == [texts[position] for position in positions]

@@ -11,8 +11,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from safetensors.torch import load_file
-from tiny_models import quiet
-from transformers import AutoModelForMaskedLM
+from tiny_models import reference_model
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models.weights import read_header
@@ -175,10 +174,7 @@ def products(graph):
 def test_layers_that_run_again_or_look_alike_in_int8(tiny_models, family, weights):
     """ONNX Runtime refuses a graph that defines a name twice; exporters merge what is equal."""
     folder = tiny_models.folder(family, onnx=False)
-    with quiet():
-        model = AutoModelForMaskedLM.from_pretrained(
-            folder, attn_implementation="eager", dtype=torch.float32
-        ).eval()
+    model = reference_model(folder, attn_implementation="eager", dtype=torch.float32)
     if family == "bert":
         with torch.no_grad():  # as a model that never trained
             for name, parameter in model.named_parameters():

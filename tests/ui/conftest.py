@@ -10,6 +10,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from chromium import chromium, faults_of
 from evaluate_page import HeldModel, rows_of
+from explore_page import session_of
 from serving import serving
 from table_model import TableModel
 
@@ -139,7 +140,7 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
 @pytest.fixture
 def session() -> Session:
     """Of a small table model that needs no file; its name is the reference."""
-    return Session(ModelStore(loader=lambda reference, **_: TableModel()), "table")
+    return session_of(table=TableModel())
 
 
 @pytest.fixture(scope="session")

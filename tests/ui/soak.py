@@ -18,8 +18,9 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -38,12 +39,33 @@ GRADIOS = ("gradio", "gradio/vibe_edit_history")
 ASIDES = ("joint", "losses", "surprise", "mattered", "download", "compared", "apart", "guess")
 
 
-class Counts:
-    """What became of requests."""
+def memory_mb(process: int) -> float:
+    """Of the page, which starts no other processes."""
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
-    def __init__(self) -> None:
+
+def some_text(words: int, masks: int = 0) -> str:
+    chosen = random.choices(WORDS, k=words)
+    for place in random.sample(range(words), min(masks, words)):
+        chosen[place] = "[MASK]"
+    return " ".join(chosen)
+
+
+class Site:
+    """The page under load, and what became of the requests to it."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.models, self.seconds_between = args.model, args.pause
         self.seconds: dict[str, list[float]] = defaultdict(list)  # by kind
         self.errors: Counter[str] = Counter()  # kind and reason -> how often
+
+    async def reach(self, client: httpx.AsyncClient) -> None:
+        """Read what the page consists of."""
+        self.client = client
+        config = (await client.get("/config")).raise_for_status().json()
+        self.components = {own["id"]: own for own in config["components"]}
+        self.events = config["dependencies"]
 
     @contextmanager
     def measured(self, kind: str) -> Iterator[None]:
@@ -54,102 +76,75 @@ class Counts:
         except (httpx.HTTPError, ValueError, KeyError) as error:
             self.errors[f"{kind}: {type(error).__name__} {str(error)[:90]}"] += 1
 
+    async def post(self, place: str, **content: Any) -> Any:
+        answer = await self.client.post(f"/gradio_api/{place}", **content)
+        return answer.raise_for_status().json()
 
-def memory_mb(process: int) -> float:
-    """Of the page, which starts no other processes."""
-    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    async def pause(self, times: float = 1.0) -> None:
+        await asyncio.sleep(times * self.seconds_between * random.uniform(0.5, 1.5))
 
 
-class Visitor:
-    """One open page, or a program; asks what a browser would ask."""
+class Page:
+    """One open page; asks what a browser would ask."""
 
-    def __init__(self, client: httpx.AsyncClient, config: dict[str, Any], counts: Counts) -> None:
-        self.client, self.counts = client, counts
-        self.hash, self.name = secrets.token_hex(6), secrets.token_hex(16)
-        self.components = {own["id"]: own for own in config["components"]}
-        self.events = config["dependencies"]
-        self._beating: asyncio.Task[None] | None = None
+    def __init__(self, site: Site) -> None:
+        self.site, self.hash, self.name = site, secrets.token_hex(6), secrets.token_hex(16)
 
-    async def open(self) -> None:
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
         """Load the page, tell the server who is here and keep the line open."""
-        with self.counts.measured("open the page"):
-            (await self.client.get("/")).raise_for_status()
-            self._beating = asyncio.create_task(self._beat())
-            loads = [own for own in self.events if any(on == "load" for _, on in own["targets"])]
+        beating = None
+        with self.site.measured("open the page"):
+            (await self.site.client.get("/")).raise_for_status()
+            beating = asyncio.create_task(self._beat())
+            loads = [e for e in self.site.events if any(on == "load" for _, on in e["targets"])]
             for event in loads:
                 await self._join(event, [self.name, self.hash][: len(event["inputs"])])
             await self._until_done(len(loads))
-
-    def close(self) -> None:
-        if self._beating is not None:
-            self._beating.cancel()
+        yield
+        if beating is not None:
+            beating.cancel()
 
     async def _beat(self) -> None:
+        place = f"/gradio_api/heartbeat/{self.hash}"
         with suppress(httpx.HTTPError):
-            async with self.client.stream("GET", f"/gradio_api/heartbeat/{self.hash}") as stream:
+            async with self.site.client.stream("GET", place) as stream:
                 async for _ in stream.aiter_lines():
                     pass
 
-    async def served(self, name: str, values: dict[str, Any], kind: str) -> Any:
+    async def served(self, name: str, values: dict[str, Any], kind: str) -> None:
         """A function of a component that the browser calls, asked again while it is busy."""
-        owners = (own for own in self.components.values() if own["props"].get("server_fns"))
-        owner = next(own["id"] for own in owners if name in own["props"]["server_fns"])
-        body = {"session_hash": self.hash, "component_id": owner, "fn_name": name}
-        with self.counts.measured(kind):
-            while True:
-                asked = {**body, "data": values}
-                posted = await self.client.post("/gradio_api/component_server", json=asked)
-                answer = posted.raise_for_status().json()
-                if answer.get("kind") != "busy":
-                    return answer
+        components = self.site.components.values()
+        owners = (own for own in components if name in (own["props"].get("server_fns") or ()))
+        body = {"session_hash": self.hash, "component_id": next(owners)["id"], "fn_name": name}
+        asked = {**body, "data": values}
+        with self.site.measured(kind):
+            while (await self.site.post("component_server", json=asked)).get("kind") == "busy":
                 await asyncio.sleep(0.3)
-        return {}
-
-    async def predict(self, text: str, model: str) -> None:
-        """A program's question through the queue."""
-        with self.counts.measured("program"):
-            asked = {"data": [text, model, 5, ""]}
-            posted = await self.client.post("/gradio_api/call/predict", json=asked)
-            event = posted.raise_for_status().json()["event_id"]
-            answer = await self.client.get(f"/gradio_api/call/predict/{event}")
-            if "event: complete" not in answer.text:
-                raise ValueError(answer.text[:200])
 
     async def upload(self, lines: int) -> dict[str, Any]:
         """A file of texts, as a value of the component for files."""
         content = "\n".join(some_text(random.randint(4, 40)) for _ in range(lines)).encode()
         files = {"files": (f"{secrets.token_hex(4)}.txt", content)}
-        posted = await self.client.post("/gradio_api/upload", files=files)
-        (path,) = posted.raise_for_status().json()
+        (path,) = await self.site.post("upload", files=files)
         kept = {"path": path, "orig_name": "texts.txt", "size": len(content)}
         return {**kept, "meta": {"_type": "gradio.FileData"}}
 
-    async def evaluate(self, end: str, **choices: Any) -> None:
-        """Start an evaluation and watch it; at the `end` it is "watched", "left" or "cancelled"."""
-        with self.counts.measured(f"evaluation {end}"):
-            await self._event("start", choices)
-            for _ in range(20 if end == "watched" else random.randint(1, 4)):
-                await asyncio.sleep(0.5)
-                await self._event("tick")
-            if end == "cancelled":
-                await self._event("stop")
-
-    async def _event(self, name: str, choices: Mapping[str, Any] = MappingProxyType({})) -> None:
+    async def event(self, name: str, choices: Mapping[str, Any] = MappingProxyType({})) -> None:
         """One of the Evaluate tab by the function that it calls; choices by their labels."""
-        (event,) = (own for own in self.events if own["api_name"] == name)
-        props = [self.components[i]["props"] for i in event["inputs"]]
+        (event,) = (own for own in self.site.events if own["api_name"] == name)
+        props = [self.site.components[i]["props"] for i in event["inputs"]]
         await self._join(event, [choices.get(p.get("label"), p.get("value")) for p in props])
         await self._until_done(1)
 
     async def _join(self, event: dict[str, Any], data: list[Any]) -> None:
         body = {"fn_index": event["id"], "data": data, "session_hash": self.hash}
-        (await self.client.post("/gradio_api/queue/join", json=body)).raise_for_status()
+        await self.site.post("queue/join", json=body)
 
     async def _until_done(self, events: int) -> None:
         """Read what the queue sends to this page until so many events have ended."""
-        place = "/gradio_api/queue/data"
-        async with self.client.stream("GET", place, params={"session_hash": self.hash}) as stream:
+        place, who = "/gradio_api/queue/data", {"session_hash": self.hash}
+        async with self.site.client.stream("GET", place, params=who) as stream:
             async for line in stream.aiter_lines():
                 message = json.loads(line[6:]) if line.startswith("data: ") else {}
                 if message.get("msg") == "process_completed":
@@ -160,94 +155,85 @@ class Visitor:
                     return
 
 
-def some_text(words: int, masks: int = 0) -> str:
-    chosen = random.choices(WORDS, k=words)
-    for place in random.sample(range(words), min(masks, words)):
-        chosen[place] = "[MASK]"
-    return " ".join(chosen)
-
-
-async def pause(args: argparse.Namespace, times: float = 1.0) -> None:
-    await asyncio.sleep(times * args.pause * random.uniform(0.5, 1.5))
-
-
-Behaviour = Callable[[Callable[[], Visitor], argparse.Namespace], Awaitable[None]]
-
-
-async def type_sentences(visitor: Callable[[], Visitor], args: argparse.Namespace) -> None:
+async def type_sentences(site: Site) -> None:
     """Open a page, type some sentences word by word, look at what stands beside, leave."""
-    page = visitor()
-    await page.open()
-    for _ in range(random.randint(3, 8)):
-        length = random.choice([4, 8, 12, 20, 40, 100, 250])
-        words = some_text(length, masks=random.choice([0, 1, 1, 2, 5])).split()
-        state = {"model": random.choice(args.model), "top_k": random.choice([5, 10, 50])}
-        for end in sorted({random.randint(1, length) for _ in range(6)} | {length}):
-            state["text"] = " ".join(words[:end])
-            await page.served("answer", state, "sentence")
-            await pause(args)
-        if random.random() < 0.5:
-            state["compare"] = random.choice(args.model)
-        aside = random.choice(ASIDES)
-        await page.served(aside, state | {"start": 0, "label": "CSV"}, f"beside it: {aside}")
-        await pause(args)
-        if random.random() < 0.05:
-            await page.served("answer", {"text": some_text(9_000)[:50_000]}, "50,000 characters")
-    page.close()
+    page = Page(site)
+    async with page.opened():
+        for _ in range(random.randint(3, 8)):
+            length = random.choice([4, 8, 12, 20, 40, 100, 250])
+            words = some_text(length, masks=random.choice([0, 1, 1, 2, 5])).split()
+            state = {"model": random.choice(site.models), "top_k": random.choice([5, 10, 50])}
+            for end in sorted({random.randint(1, length) for _ in range(6)} | {length}):
+                state["text"] = " ".join(words[:end])
+                await page.served("answer", state, "sentence")
+                await site.pause()
+            if random.random() < 0.5:
+                state["compare"] = random.choice(site.models)
+            aside = random.choice(ASIDES)
+            await page.served(aside, state | {"start": 0, "label": "CSV"}, f"beside it: {aside}")
+            await site.pause()
+            if random.random() < 0.05:
+                long = {"text": some_text(9_000)[:50_000]}
+                await page.served("answer", long, "50,000 characters")
 
 
-async def call_endpoint(visitor: Callable[[], Visitor], args: argparse.Namespace) -> None:
-    """A program: each question is one of a stranger."""
-    await visitor().predict(some_text(random.randint(3, 150), 1), random.choice(args.model))
-    await pause(args)
+async def call_endpoint(site: Site) -> None:
+    """A program's question through the queue: each is one of a stranger."""
+    text, model = some_text(random.randint(3, 150), 1), random.choice(site.models)
+    with site.measured("program"):
+        asked = await site.post("call/predict", json={"data": [text, model, 5, ""]})
+        answer = await site.client.get(f"/gradio_api/call/predict/{asked['event_id']}")
+        if "event: complete" not in answer.text:
+            raise ValueError(answer.text[:200])
+    await site.pause()
 
 
-async def open_and_close(visitor: Callable[[], Visitor], args: argparse.Namespace) -> None:
-    page = visitor()
-    await page.open()
-    await pause(args)
-    page.close()
+async def open_and_close(site: Site) -> None:
+    async with Page(site).opened():
+        await site.pause()
 
 
-def evaluations(end: str) -> Behaviour:
-    async def evaluate(visitor: Callable[[], Visitor], args: argparse.Namespace) -> None:
-        page = visitor()
-        await page.open()
-        chosen: dict[str, Any] = {"Candidate": random.choice(args.model)}
-        few = end == "watched"
+async def evaluate(site: Site, end: str) -> None:
+    """Start an evaluation and watch it; at the `end` it is "watched", "left" or "cancelled"."""
+    page, few = Page(site), end == "watched"
+    async with page.opened():
+        chosen: dict[str, Any] = {"Candidate": random.choice(site.models)}
         chosen |= {"Number of texts": 10 if few else 100, "Seed": random.randint(0, 9999)}
         if random.random() < 0.5:
             chosen |= {"Texts": "paste", "Texts to paste": some_text(300)}
         else:
             chosen["Texts"] = "upload"
-            with page.counts.measured("upload"):
+            with site.measured("upload"):
                 chosen["Text, CSV, TSV or JSON lines"] = await page.upload(200)
-        await page.evaluate(end, **chosen)
-        page.close()
-        await pause(args, 8)
-
-    return evaluate
+        with site.measured(f"evaluation {end}"):
+            await page.event("start", chosen)
+            for _ in range(20 if few else random.randint(1, 4)):
+                await asyncio.sleep(0.5)
+                await page.event("tick")
+            if end == "cancelled":
+                await page.event("stop")
+    await site.pause(8)
 
 
 # Of 32 clients the last ones do something else than type.
-OTHERS: tuple[Behaviour, ...] = (
+OTHERS = (
     *(call_endpoint, call_endpoint, open_and_close),
-    *(evaluations("watched"), evaluations("left"), evaluations("cancelled")),
+    *(partial(evaluate, end=end) for end in ("watched", "left", "cancelled")),
 )
 
 
-async def load(url: str, process: int, args: argparse.Namespace, counts: Counts) -> list[float]:
+async def load(url: str, process: int, args: argparse.Namespace, site: Site) -> list[float]:
     """Keep all clients busy until the time is over; the samples of memory, in MB."""
     # An idle connection is given up before the server, which waits 5 s, closes it.
     limits = httpx.Limits(max_connections=None, keepalive_expiry=2)
     options = {"base_url": url, "limits": limits, "timeout": 300, "trust_env": False}
     async with httpx.AsyncClient(**options) as client:
-        config = (await client.get("/config")).raise_for_status().json()
+        await site.reach(client)
 
-        async def live(behaviour: Behaviour) -> None:
+        async def live(behaviour: Callable[[Site], Awaitable[None]]) -> None:
             while True:
-                await pause(args, random.random())
-                await behaviour(lambda: Visitor(client, config, counts), args)
+                await site.pause(random.random())
+                await behaviour(site)
 
         typing = max(1, args.clients - len(OTHERS))
         tasks = [asyncio.create_task(live(own)) for own in [type_sentences] * typing + [*OTHERS]]
@@ -259,16 +245,16 @@ async def load(url: str, process: int, args: argparse.Namespace, counts: Counts)
                 if task.done():
                     task.result()  # what broke it
             if len(samples) % 20 == 0:
-                asked = sum(map(len, counts.seconds.values()))
+                asked = sum(map(len, site.seconds.values()))
                 print(f"{len(samples) * SAMPLE_SECONDS:5.0f} s {samples[-1]:7.0f} MB", end=" ")
-                print(f"{asked:7} answers, {counts.errors.total()} errors", flush=True)
+                print(f"{asked:7} answers, {site.errors.total()} errors", flush=True)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     return samples
 
 
-def report(samples: list[float], left: list[Path], counts: Counts) -> bool:
+def report(samples: list[float], left: list[Path], site: Site) -> bool:
     """Print what was measured; whether all is as it should be."""
     first = min(int(REFERENCE_SECONDS / SAMPLE_SECONDS), len(samples) // 2)
     window = max(1, min(int(WINDOW_SECONDS / SAMPLE_SECONDS), len(samples) // 4))
@@ -277,15 +263,15 @@ def report(samples: list[float], left: list[Path], counts: Counts) -> bool:
     growth = 100 * (last / begin - 1)
     print(f"memory: {begin:.0f} MB after {first * SAMPLE_SECONDS:.0f} s, {last:.0f} MB at the end")
     print(f"growth: {growth:+.1f} %, highest {max(samples):.0f} MB")
-    for kind, seconds in sorted(counts.seconds.items()):
+    for kind, seconds in sorted(site.seconds.items()):
         ordered = sorted(seconds)
         p50, p95 = (ordered[min(len(ordered) * p // 100, len(ordered) - 1)] for p in (50, 95))
         told = f"p50 {1e3 * p50:6.0f} ms  p95 {1e3 * p95:6.0f} ms  longest {1e3 * ordered[-1]:6.0f}"
         print(f"{kind:24}{len(ordered):7}  {told} ms")
-    for error, times in counts.errors.most_common(12):
+    for error, times in site.errors.most_common(12):
         print(f"error, {times} times: {error}")
     print(f"files left: {len(left)}", *map(str, left[:20]), sep="\n  ")
-    return growth <= GROWTH_PERCENT and not left and not counts.errors
+    return growth <= GROWTH_PERCENT and not left and not site.errors
 
 
 def main() -> int:
@@ -296,18 +282,18 @@ def main() -> int:
     parser.add_argument("--public", action="store_true")
     parser.add_argument("--model", action="append", default=[*MODELS], help="one more")
     args = parser.parse_args()
-    counts, environment = Counts(), os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+    site, environment = Site(args), os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         for name in ("TMPDIR", "FILLMASK_UI_RUNS", "FILLMASK_UI_CACHE"):
             environment[name] = str(Path(folder) / name)
             Path(environment[name]).mkdir()
         with started(*["--public"][: args.public], env=environment) as (url, page):
-            samples = asyncio.run(load(url, page.pid, args, counts))
+            samples = asyncio.run(load(url, page.pid, args, site))
         # As a service manager ended it.
         root = Path(environment["TMPDIR"])
         left = [path.relative_to(root) for path in root.rglob("*")]
         left = [path for path in left if str(path) not in GRADIOS]
-    return 0 if report(samples, left, counts) else 1
+    return 0 if report(samples, left, site) else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The page as a whole: what it loads, what it opens, how it starts."""
+"""The page as a whole: what it loads, opens and leaves behind, how it starts."""
 
 import json
 import os
@@ -10,9 +10,10 @@ import urllib.request
 from pathlib import Path
 
 import gradio as gr
+import httpx
 import pytest
 from gradio import networking
-from serving import serving
+from serving import serving, started
 from starlette.responses import HTMLResponse
 from starlette.testclient import TestClient
 from table_model import TableModel
@@ -113,3 +114,38 @@ def test_the_page_starts_while_the_cores_are_busy(store):
             process.kill()
         if cores:
             os.sched_setaffinity(0, cores)
+
+
+PARIS = "The capital of France is [MASK]."
+
+
+@pytest.mark.parametrize(
+    "data", [[f"{PARIS} \ud800", "", 5, ""], [PARIS, "", 5, "\ud800"], [PARIS, "\ud800", 5, ""]]
+)
+def test_half_a_character_gets_an_answer_that_can_be_sent(served, data):
+    """The Python client refuses to send one; a browser sends it as an escape."""
+    url = f"{served.url}gradio_api/call/predict"
+    body = json.dumps({"data": data}).encode("ascii")
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        event = json.load(answer)["event_id"]
+    with urllib.request.urlopen(f"{url}/{event}", timeout=30) as answer:
+        said = answer.read().decode("utf-8")
+    assert "event: error" in said
+    assert "ud800" in said.lower() or "u+d800" in said.lower()
+
+
+def test_nothing_is_left_by_a_server_that_is_told_to_stop(tmp_path):
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    environment = os.environ | {"TMPDIR": str(folder), "PYTHONPATH": str(ROOT)}
+    environment.pop("GRADIO_TEMP_DIR", None)  # of the pages in this process
+    with started("--public", env=environment) as (url, page):
+        (sent,) = httpx.post(f"{url}gradio_api/upload", files={"files": ("a.txt", b"a b")}).json()
+        assert Path(sent).read_text() == "a b"
+        assert Path(sent).is_relative_to(folder)
+        # An open page does not hold it up.
+        urllib.request.urlopen(f"{url}gradio_api/heartbeat/somebody")
+    assert page.returncode == 0
+    assert not [path for path in folder.rglob("*") if not path.is_dir()]
+    assert not [*folder.glob("fillmask-ui-*")]

@@ -4,17 +4,16 @@ import math
 import secrets
 
 import pytest
+from explore_page import session_of
 from starlette.testclient import TestClient
 from table_model import TableModel
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.filling import score_candidate_at
-from fillmask_ui.models import ModelStore
 from fillmask_ui.runs.class_run import ClassRun, ClassStore
 from fillmask_ui.ui.classroom import room as rooms
 from fillmask_ui.ui.classroom.room import Room, Rooms, Throttle
 from fillmask_ui.ui.classroom.routes import Classroom
-from fillmask_ui.ui.session import Session
 
 TEXT = "the [MASK] sat on the mat."
 
@@ -30,9 +29,7 @@ class Hall:
     """One room, its lecturer, and phones."""
 
     def __init__(self, store, *, public=False, listens="0.0.0.0", before=None):
-        self.session = Session(
-            ModelStore(loader=lambda reference, **_: TableModel()), "table", public=public
-        )
+        self.session = session_of(public=public, table=TableModel())
         self.clock = Clock()
         self.classroom = Classroom(
             self.session, store=store, listens=lambda: listens, clock=self.clock

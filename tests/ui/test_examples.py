@@ -2,15 +2,10 @@
 
 import pytest
 
-from fillmask_ui import fill, load_model
+from fillmask_ui import fill
 from fillmask_ui.filling import score_candidates
 from fillmask_ui.filling.words import text_words
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES, MASK
-
-
-@pytest.fixture(scope="module", params=["embedded", "embedded:int8"])
-def model(request):
-    return load_model(request.param)
 
 
 def first_words(model, text, k, mask=0):
@@ -56,9 +51,9 @@ def holds(claim, example, model):
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_the_model_makes_the_point_of_every_example(example, model):
+def test_the_model_makes_the_point_of_every_example(example, shipped):
     assert example.claims
-    assert [claim for claim in example.claims if not holds(claim, example, model)] == []
+    assert [claim for claim in example.claims if not holds(claim, example, shipped)] == []
 
 
 def test_an_example_is_complete_and_stands_once():

@@ -1,15 +1,18 @@
-"""The Explore tab, from plain inputs: answers, tables, files; text is always text."""
+"""The Explore tab, from plain inputs: answers, their memory, files; text is always text."""
 
+import gc
 import math
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
 import torch
+from explore_page import session_of
 from hypothesis import given
 from hypothesis import strategies as st
-from page_tags import Tags
-from table_model import TableModel
+from lesson_figures import Tags
+from table_model import WORDS, TableModel
 
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling import fill, score_candidate_at, score_candidates
@@ -21,7 +24,7 @@ from fillmask_ui.ui.explore.explore_modes import ALL_TOKENS, download
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.prediction_view import answer
 from fillmask_ui.ui.explore.sentence_strip import Draft
-from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.session import MAX_CHARACTERS, Session
 
 TEXT = "the cat [MASK] on the mat."
 TWO = "the [MASK] sat on the [MASK]."
@@ -46,7 +49,7 @@ def test_a_public_page_loads_only_what_it_offers():
 
 def test_one_model_call_serves_a_change_of_unit_and_of_mask():
     model = TableModel()
-    session = Session(ModelStore(loader=lambda *_, **__: model), "table")
+    session = session_of(table=model)
     answer(session, Question(TWO))
     calls = len(model.calls)
     answer(session, Question(TWO, unit="bits", selected=1))
@@ -83,8 +86,7 @@ def test_a_fault_of_the_page_is_told_and_logged(session, capsys):
 
 
 def test_a_file_of_all_tokens_has_fewer_masks_on_a_public_page(monkeypatch):
-    store = ModelStore(loader=lambda reference, **_: TableModel())
-    public = Session(store, "table", public=True)
+    public = session_of(public=True, table=TableModel())
     size = TableModel().signature.vocabulary_size
     monkeypatch.setattr(explore_modes, "PUBLIC_LINES", 2 * size + 1)
     assert download(public, Question(TWO, label=ALL_TOKENS))["text"].count("\n") == 2 * size + 1
@@ -125,3 +127,34 @@ def test_the_loss_of_a_hidden_word_is_torchs_cross_entropy(session):
     in_bits = answer(session, Question(TEXT, draft=draft, unit="bits"))
     assert f"loss {float(loss) / math.log(2):.3f} bits" in in_bits.html["stats"]
     assert "sat (hidden word)" in found.html["scored"]
+
+
+KEPT_BYTES = 5_000_000
+
+
+def test_long_texts_leave_no_more_than_the_bound(monkeypatch):
+    """Each leaves about 0.1 MB, whose candidates are few: without a bound on texts 12 MB."""
+    monkeypatch.setattr("fillmask_ui.ui.session.MOST_BYTES", 650_000)
+    model = TableModel()
+    model.max_tokens = 10_000
+    session = session_of(table=model)
+
+    def type_text(number: int) -> None:
+        words = [WORDS[(number * place) % len(WORDS)] for place in range(1, 600)]
+        session.ask(model, fill, f"{number} [MASK] {' '.join(words)}", top_k=10)
+        try:
+            session.ask(model, fill, f"{number} [MASK] " + "a" * MAX_CHARACTERS, top_k=10)
+        except FillmaskError as error:
+            assert "characters" in str(error)
+
+    type_text(0)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number in range(1, 141):
+            type_text(number)
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert 1_000_000 < grown < KEPT_BYTES

@@ -1,21 +1,23 @@
-"""Figures on what the evaluator does: masks and their losses, uncertainty, vectors, pairs."""
+"""Figures on what the evaluator does: masks and their losses, uncertainty, vectors; exercises."""
 
 import re
+from dataclasses import replace
 from functools import partial
 
 import pytest
-from lesson_figures import FIGURES, show_figure
-from page_tags import Tags
+from explore_page import session_of
+from lesson_figures import FIGURES, Tags, show_figure
 from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui import load_model
 from fillmask_ui.lessons import chapters
+from fillmask_ui.lessons.exercises import EXERCISES, exercises_of
+from fillmask_ui.lessons.exercises.exercise import Choice, Numeric
 from fillmask_ui.lessons.masked_text import mask_text
-from fillmask_ui.models import ModelStore
+from fillmask_ui.show.render import render_part
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.learn import uncertainty_figures
-from fillmask_ui.ui.learn.learn_figures import figure
-from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.learn.learn_figures import exercises, figure
 
 MASKING = ["masking", "mask_shares", "mask_kinds", "ledger", "ledger_kinds", "ledger_mix"]
 CAT = "the old dog ran to the river and the cat sat on the mat"  # five tokens with seed 4
@@ -24,21 +26,14 @@ CAT = "the old dog ran to the river and the cat sat on the mat"  # five tokens w
 @pytest.fixture(scope="module")
 def show():
     """What a figure shows of the table model; `noisy` is like it, `letters` has other tokens."""
-    models = {
-        "table": TableModel(),
-        "noisy": TableModel(noise=0.2),
-        "letters": TableModel(vocabulary=letter_vocabulary()),
-    }
-    session = Session(ModelStore(loader=lambda choice, **_: models[choice.reference]), "table")
+    letters = TableModel(vocabulary=letter_vocabulary())
+    session = session_of(table=TableModel(), noisy=TableModel(noise=0.2), letters=letters)
     return partial(show_figure, session, session.model("table"))
 
 
 def test_every_figure_of_a_text_exists_and_is_used_once():
     used = [step.figure for chapter in chapters() for step in chapter.steps if step.figure]
     assert sorted(used) == sorted(FIGURES)
-
-
-# ---- Masks and their losses
 
 
 @pytest.mark.parametrize("family", ["roberta", "xlm-roberta"])
@@ -76,9 +71,6 @@ def test_what_cannot_be_masked_is_said_and_a_text_is_never_markup(session, show,
     assert not Tags("".join(shown.pieces.values())).names & {"b", "script"}
 
 
-# ---- Accuracy, loss and their uncertainty
-
-
 def test_the_texts_say_how_many_texts_the_figures_read():
     said = {
         chapter.name: " ".join(f"{step.text} {step.after}" for step in chapter.steps)
@@ -88,14 +80,10 @@ def test_the_texts_say_how_many_texts_the_figures_read():
     assert f"{uncertainty_figures.SEED_TEXTS} short texts" in said["certainty"]
 
 
-# ---- Vectors of words, pairs of sentences
-
-
-@pytest.fixture(scope="module", params=["embedded", "embedded:int8"])
-def embedded(request):
+@pytest.fixture
+def embedded(shipped):
     """What a figure shows of a shipped model."""
-    session = Session(ModelStore(), request.param)
-    return partial(show_figure, session, session.model(""))
+    return partial(show_figure, session_of(table=shipped), shipped)
 
 
 def rows_of(html):
@@ -127,3 +115,25 @@ def test_own_sentences_of_three_senses(embedded):
     assert "▲" in shown.pieces["matrix"]
     point = embedded("sense_map", word="bank", sentences=lines).pieces["map"]
     assert "bank" in re.search(r'role="img" aria-label="([^"]*)"', point)[1]
+
+
+def with_another_answer(exercise):
+    if isinstance(exercise, Choice):
+        return replace(exercise, right=(exercise.right + 1) % len(exercise.options))
+    if isinstance(exercise, Numeric):
+        return replace(exercise, answer=0.0, slips=())
+    items = tuple(replace(item, value=-item.value) for item in exercise.items)
+    return replace(exercise, items=items)
+
+
+@pytest.mark.parametrize("chapter", EXERCISES)
+def test_forms_hold_no_answer(session, chapter):
+    for seed in (1, 7):
+        html = exercises(session, {"chapter": chapter, "seed": seed})["html"]
+        found = exercises_of(chapter, seed)
+        assert html.count("<form") == len(found)
+        for exercise in found:
+            assert not [line for line in exercise.explanation.split("\n") if line in html]
+        other = [with_another_answer(one) for one in found]
+        forms = render_part("page/learn/exercises.html", "forms", chapter=chapter, exercises=other)
+        assert forms == html, "another answer, the same forms"

@@ -6,28 +6,19 @@ from functools import partial
 
 import pytest
 import torch
-from lesson_figures import show_figure
-from page_tags import Tags
+from explore_page import session_of
+from lesson_figures import Tags, show_figure
 from table_model import TableModel
 
 from fillmask_ui import fill, load_model
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.learn import guess_figures
-from fillmask_ui.ui.session import Session
 from tests.ui.test_examples import holds
 
 TEXT = "the [MASK] sat on the mat."
 MASK = {"sentence": TEXT, "truth": "cat"}
 SPLIT = {"word_0": "cat", "percent_0": "50", "word_1": "dog", "percent_1": "25"}
 OURS = {"which": "own", **MASK, **SPLIT}
-
-
-@pytest.fixture(scope="module", params=["embedded", "embedded:int8"])
-def embedded(request):
-    """A session and its model."""
-    session = Session(ModelStore(), request.param)
-    return session, session.model("")
 
 
 @pytest.fixture
@@ -60,13 +51,10 @@ def bars(html):
     return {word: float(value) for word, value in re.findall(row, html, re.S)}
 
 
-# ---- Guess the word
-
-
 @pytest.mark.parametrize("example", [*guess_figures.READY, *guess_figures.ROUNDS], ids=str)
-def test_the_model_makes_the_point_of_every_sentence(example, embedded):
+def test_the_model_makes_the_point_of_every_sentence(example, shipped):
     assert example.claims and len(example.hidden) == 1
-    assert [claim for claim in example.claims if not holds(claim, example, embedded[1])] == []
+    assert [claim for claim in example.claims if not holds(claim, example, shipped)] == []
 
 
 def test_the_model_is_absent_until_it_is_revealed_for_this_sentence(show, logits):
@@ -86,9 +74,6 @@ def test_the_model_is_absent_until_it_is_revealed_for_this_sentence(show, logits
     assert "Nobody guessed “river”: the loss of the class is infinite" in nobody
     markup = show("guess", **{**OURS, "word_0": "<img src=x>", "truth": ""}, reveal=1)
     assert "&lt;img" in markup.pieces["result"] and "<img" not in markup.pieces["result"]
-
-
-# ---- From logits to a loss
 
 
 def test_columns_open_one_after_the_other_and_only_differences_matter(show, logits):
@@ -123,16 +108,13 @@ def test_bars_and_loss_follow_the_temperature(show, logits, temperature):
 @pytest.mark.parametrize("family", ["roberta", "xlm-roberta"])
 def test_other_tokenizers_write_their_masks_otherwise(tiny_models, family):
     model = load_model(str(tiny_models.without_onnx(family)), runtime="torch")
-    session = Session(ModelStore(loader=lambda reference, **_: model), family)
+    session = session_of(table=model)
     words = [c.word.strip() for c in fill(model, TEXT, top_k=100).masks[0].candidates]
     best = next(w for w in words if w.isalpha() and len(model.vocabulary.encode_word(w)) == 1)
     values = {**OURS, "truth": best, "temperature": "2", "columns": "4", "reveal": "1"}
     for name in ("guess", "softmax_table", "loss_temperature", "loss_units"):
         shown = show_figure(session, model, name, **values)
         assert best in "".join(shown.pieces.values())
-
-
-# ---- Both sides
 
 
 @pytest.mark.parametrize("figure", ["sides", "cut_or_hidden", "model_truth", "attention"])
@@ -145,6 +127,3 @@ def test_what_cannot_be_asked_is_said_and_nothing_is_markup(show, figure):
     written = "<img src=x onerror=alert(1)> & [MASK] <b>the</b>."
     pieces = show(figure, text=written, word="cat").pieces
     assert not Tags("".join(pieces.values())).names & {"img", "b"}
-
-
-# ---- Two distributions

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from evaluate_page import until
 from gradio_client import Client
+from recorded.program import ran
 from serving import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -112,8 +113,7 @@ def test_two_replicas_answer_stay_with_their_visitors_and_leave_nothing_behind(s
 
 def test_a_replica_that_cannot_start_ends_the_script():
     own = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
-    asked = command(free_port(), "no/such")
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=120, env=os.environ | own)
+    done = ran(*command(free_port(), "no/such"), **own)
     assert done.returncode == 1
     assert "no/such" in done.stderr
     assert "cannot start" in done.stderr

@@ -23,8 +23,6 @@ THEME = """window.fillmask = { dark: () => matchMedia("(prefers-color-scheme: da
 
 
 class Phone:
-    """A student's phone."""
-
     def __init__(self, browser, url):
         self.context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
         self.faults = faults_of(self.context)
@@ -46,8 +44,6 @@ class Phone:
 
 
 class Wall:
-    """The lecturer's screen."""
-
     def __init__(self, page):
         self.page = page
         self.said = page.locator("#fm-class-said")

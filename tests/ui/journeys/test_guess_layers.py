@@ -1,4 +1,4 @@
-"""How a guess forms, layer by layer: the grid by keyboard, on a projector, on a phone."""
+"""How a guess forms: its numbers are Python's; the grid by keyboard, on a projector, a phone."""
 
 import re
 
@@ -11,7 +11,6 @@ from fillmask_ui.show.numbers import percent
 
 
 def test_how_a_guess_forms_layer_by_layer(visit, served):
-    """By keyboard, on a projector and on a phone; the numbers are those of Python."""
     text, model = "He went to the [MASK] to borrow money.", served.store.get("embedded")
     (mask,) = layers(model, text, word="bank").positions
     names = [guess.candidates[0].word for guess in mask.layers]

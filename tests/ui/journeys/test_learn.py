@@ -17,8 +17,6 @@ ALL = sum(len(exercises_of(chapter, 1)) for chapter in EXERCISES)
 
 
 class Learn(Visitor):
-    """The Learn tab."""
-
     def __init__(self, page):
         super().__init__(page)
         self.chapter = page.locator(".fm-chapter:visible")

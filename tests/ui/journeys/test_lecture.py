@@ -85,8 +85,6 @@ def test_the_tour_on_a_phone_that_keeps_nothing(visit):
 
 
 class Guessing:
-    """The panel of guesses."""
-
     def __init__(self, page):
         self.page, self.explore = page, Explore(page)
         self.toggle = self.explore.mode("Guess first")
