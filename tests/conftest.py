@@ -45,7 +45,7 @@ SLOW_PLACES = (
 LONG_TESTS = (
     "tests/cluster/test_faults.py",
     "tests/cluster/test_machines.py",
-    "tests/evaluation/test_runs_resume.py::test_memory_of_many_texts",
+    "tests/evaluation/test_runs.py::test_memory_of_many_texts",
     "tests/ui/test_replicas.py",
 )
 

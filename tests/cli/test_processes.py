@@ -23,6 +23,8 @@ from serving import free_port
 
 PROGRAM = [sys.executable, "-m", "fillmask_ui"]
 MODEL = ("predict", "-m", "org/model", "A [MASK].")
+# A job in the background of a shell inherits that Ctrl-C is ignored.
+HEED = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
 
 
 def started(command, tmp_path, **environment):
@@ -156,9 +158,7 @@ def test_a_killed_run_resumes_to_the_same_figures(fillmask, tmp_path, monkeypatc
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     # Minutes of work, so that it cannot be over before the signal arrives.
     options = ("--metric", "pseudo-perplexity", "--batch-tokens", "512")
-    # A job in the background of a shell inherits that Ctrl-C is ignored.
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = begun(tmp_path, *options, preexec_fn=heed)
+    process = begun(tmp_path, *options, preexec_fn=HEED)
     asked = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
@@ -177,9 +177,7 @@ def test_the_browser_is_opened_at_the_chapter(tmp_path):
     browser.chmod(browser.stat().st_mode | stat.S_IEXEC)
     command = [sys.executable, "-m", "fillmask_ui", "learn", "5", "--port", str(free_port())]
     environment = {**os.environ, "BROWSER": f"{browser} %s"}
-    # What a shell starts in the background begins with Ctrl-C ignored.
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    page = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, preexec_fn=heed)
+    page = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, preexec_fn=HEED)
     try:
         deadline = time.monotonic() + 120
         while not (opened.exists() and opened.read_text()) and time.monotonic() < deadline:

@@ -60,7 +60,7 @@ def test_text_of_others_is_never_markup():
     info = replace(info, name=EVIL, error=EVIL, notes=(EVIL,))
     found = find_tokens(rows, TokenFilter(WORST))
     token = replace(found.tokens[0], text=EVIL + "cat" + EVIL, start=len(EVIL), end=len(EVIL) + 3)
-    session = session_of(table=model)
+    session = session_of(evil=model)
     sources = [
         result_view.figures_html(summary, info),
         result_view.all_figures_html(summary, info),
