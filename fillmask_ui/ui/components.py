@@ -18,8 +18,10 @@ from fillmask_ui.files import user_folder
 from fillmask_ui.models import available_models
 from fillmask_ui.quantizing.variant_store import VariantStore, parts_text
 from fillmask_ui.schema import from_values
+from fillmask_ui.show.answers import sentence
+from fillmask_ui.show.charts import Chart
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.job import Jobs, Status, Unfinished
+from fillmask_ui.ui.job import Jobs, Unfinished, Waiting
 from fillmask_ui.ui.session import Session
 
 P = ParamSpec("P")
@@ -219,20 +221,47 @@ def on_link(take: Callable[[Mapping[str, str]], Any], outputs: Sequence[Any]) ->
 
 
 _POLL_SECONDS = 0.4
-Updates = dict[Any, Any]  # components -> their new values
+Parts = dict[str, Any]  # of a tab by name: its components, or new values of them
 Event = Callable[..., Dependency]
+
+
+def changes(parts: Parts, values: Parts) -> dict[Any, Any]:
+    """New values of parts for Gradio, which needs at least one."""
+    return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}
+
+
+def told(status: Waiting) -> Parts:
+    """What a tab says of its job, and its buttons meanwhile."""
+    kind: Any = "none" if status.ended else "busy"
+    text = status.message
+    if status.state == "failed":
+        kind, text = "error", sentence(text)
+    return {"notice": notice_html(kind, text, status.fraction), **busy(not status.ended)}
+
+
+def busy(going: bool) -> Parts:
+    """The buttons of a tab while a job goes on, or not."""
+    return {"run": gr.update(interactive=not going), "cancel": gr.update(interactive=going)}
+
+
+def answering(jobs: Jobs, parts: Parts, act: Callable[..., Parts]) -> Any:
+    """The handler that calls `act` with the page that asks, and values; it gives changes."""
+
+    def handle(request: gr.Request, *values: Any) -> Any:
+        guarded = noticing(lambda notice: {"notice": notice})(act)
+        return changes(parts, guarded(jobs.page(request.session_hash or ""), *values))
+
+    return handle
 
 
 def wire(
     jobs: Jobs,
-    starts: Sequence[tuple[Event, Callable[..., Updates | None], Mapping[str, Any]]],
-    show: Callable[[Any, Status], Updates],
-    failed: Callable[[str], Updates],
-    outputs: Sequence[Any],
+    parts: Parts,
+    starts: Sequence[tuple[Event, Callable[..., Parts | None], Mapping[str, Any]]],
+    show: Callable[[Any, Waiting], Parts],
     *,
-    cancel: gr.Button,
-    arrived: Callable[[Any], Updates] | None = None,
-    listed: Sequence[Any] = (),
+    arrived: Callable[[Any], Parts],
+    listed: Sequence[str],
 ) -> None:
     """Connect a tab to its jobs: pages poll the job that they follow.
 
@@ -240,59 +269,78 @@ def wire(
 
     Args:
         jobs: of the tab.
+        parts: of the tab, `notice`, `run` and `cancel` among them.
         starts: events that start a job, each with a function of the page and of the inputs by name
-            that calls `Page.start`; it may return updates of its own.
-        show: a page and the new status of its job -> updates.
-        failed: the notice of an error -> updates.
-        outputs: that these may update.
-        cancel: stops the page's job.
-        arrived: a page that opens -> updates beside those of its job.
-        listed: that `arrived` may update. Few: Gradio rebuilds each, and every visitor waits.
+            that calls `Page.start`; it may return changes of its own.
+        show: a page and the new status of its job -> changes beside those of `told`.
+        arrived: a page that opens -> changes beside those of its job.
+        listed: that `arrived` may change. Few: Gradio rebuilds each, and every visitor waits.
     """
     timer = gr.Timer(_POLL_SECONDS, active=False)
+    parts = {"timer": timer, **parts}
     # Only the browser knows its visitor's id.
     who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
+    failing = noticing(lambda notice: {"notice": notice, **busy(False)})
 
-    def page_of(request: gr.Request) -> Any:
-        return jobs.page(request.session_hash or "")
-
-    def shown(page: Any) -> Updates:
+    def shown(page: Any) -> Parts:
         status = page.news()
         if status is None:
             return {}
-        updates = noticing(failed)(show)(page, status)
-        return updates | ({timer: gr.Timer(active=False)} if status.ended else {})
+        values = told(status) | failing(show)(page, status)
+        return values | ({"timer": gr.Timer(active=False)} if status.ended else {})
 
-    def starting(begin: Callable[..., Updates | None]) -> Callable[..., Updates]:
-        @noticing(failed)
-        def start(request: gr.Request, **values: Any) -> Updates:
-            page = page_of(request)
+    def starting(begin: Callable[..., Parts | None]) -> Callable[..., Any]:
+        @failing
+        def start(page: Any, values: Parts) -> Parts:
             own = begin(page, **values) or {}
-            return {timer: gr.Timer(active=True)} | own | shown(page)
+            return {"timer": gr.Timer(active=True)} | own | shown(page)
 
-        return start
+        def handle(request: gr.Request, **values: Any) -> Any:
+            return changes(parts, start(jobs.page(request.session_hash or ""), values))
 
-    def tick(request: gr.Request) -> Updates:
-        return shown(page_of(request)) or {timer: gr.skip()}
+        return handle
 
-    def arrive(request: gr.Request, visitor: str, name: str) -> Updates:
+    def arrive(request: gr.Request, visitor: str, name: str) -> Any:
         page = jobs.arrive(request.session_hash or "", visitor, name)
         found = page.take_up() is not None
-        own = arrived(page) if arrived is not None else {}
-        return {timer: gr.Timer(active=True) if found else gr.skip()} | own
+        own = {"timer": gr.Timer(active=True) if found else gr.skip()}
+        return changes(parts, own | arrived(page))
 
     def stop(request: gr.Request) -> None:
-        page_of(request).cancel()
+        jobs.page(request.session_hash or "").cancel()
 
     def leave(request: gr.Request) -> None:
         jobs.forget(request.session_hash or "")
 
-    page().load(arrive, who, [timer, *listed], js=static("visitor.js"), **QUIET)
-    every = [timer, *outputs]
+    few = [timer, *(parts[name] for name in listed)]
+    page().load(arrive, who, few, js=static("visitor.js"), **QUIET)
+    every = [*parts.values()]
     for event, begin, inputs in starts:
         event(
             starting(begin), None, every, inputs_kwargs=dict(inputs), trigger_mode="once", **QUIET
         )
+    tick = answering(jobs, parts, shown)
     timer.tick(tick, None, every, trigger_mode="once", queue=False, **QUIET)
-    cancel.click(stop, None, None, queue=False, **QUIET)
+    parts["cancel"].click(stop, None, None, queue=False, **QUIET)
     page().unload(leave)
+
+
+def chart_place(place: str, elem_id: str, *, table: bool = True, **options: Any) -> Parts:
+    """Create a hidden place for a chart."""
+    with gr.Column(visible=False, elem_classes="fm-chart", elem_id=elem_id, **options) as box:
+        parts: Parts = {
+            f"box {place}": box,
+            f"head {place}": html_block(),
+            f"plot {place}": gr.Plot(show_label=False, elem_id=f"plot-{place}"),
+        }
+        return parts | ({f"table {place}": html_block()} if table else {})
+
+
+def chart_in(place: str, chart: Chart | None, parts: Sequence[str] = ("head", "table")) -> Parts:
+    """A chart in its place, with what stands beside its plot; hidden without one."""
+    values: Parts = {f"box {place}": gr.update(visible=chart is not None)}
+    if chart is not None:
+        values[f"plot {place}"] = chart.figure
+        for part in parts:
+            values[f"{part} {place}"] = render(f"page/evaluate/chart_{part}.html", chart=chart)
+    return values

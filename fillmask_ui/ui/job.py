@@ -50,11 +50,16 @@ STOP_SECONDS = 0.4
 
 @dataclass(frozen=True)
 class Waiting:
-    """The work goes on."""
+    """The work goes on, or a job has ended."""
 
     message: str = ""  # what it does; empty where it has not said so
     fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
     so_far: Any = None  # what is known of the result by then; None for nothing
+    state: str = "running"  # of a job also `done`, `stopped`, or `failed`: `message` says why
+
+    @property
+    def ended(self) -> bool:
+        return self.state != "running"
 
     def told(self) -> dict[str, Any]:
         """For the browser, which asks again; a job that has said nothing loads its model."""
@@ -70,17 +75,6 @@ class Unfinished(Exception):  # noqa: N818 - no error: the browser asks again
 
     def __init__(self, state: Waiting) -> None:
         self.state = state
-
-
-@dataclass(frozen=True)
-class Status(Waiting):
-    """The progress of a job; `message` says what it does, or why it failed."""
-
-    state: str = "running"  # `running`, `done`, `stopped` or `failed`
-
-    @property
-    def ended(self) -> bool:
-        return self.state != "running"
 
 
 class UnwantedError(Exception):
@@ -101,7 +95,7 @@ class Job:
         patience_seconds: float = math.inf,  # how long it goes on while nobody polls it
     ) -> None:
         self.visitor, self.page = visitor, page
-        self.status = Status()
+        self.status = Waiting()
         self._result: Any = None
         self._error: BaseException | None = None
         self._work, self._slots, self._reads = work, slots, reads
@@ -143,9 +137,9 @@ class Job:
             raise UnwantedError
         so_far = step.so_far if isinstance(step, Waiting) else None
         known = self.status.so_far if so_far is None else so_far
-        self.status = Status(step.message, step.fraction, known)
+        self.status = Waiting(step.message, step.fraction, known)
 
-    def poll(self) -> Status:
+    def poll(self) -> Waiting:
         """How it stands, for a page that follows it; a cancelled job has stopped at once."""
         self._asked_at = time.monotonic()
         if self.cancelled and not self._ended.wait(STOP_SECONDS):
@@ -216,7 +210,7 @@ class Page:
         self.job: Job | None = None
         self.visitor = self.name = ""  # unknown until the browser sends them
         self.drawn: Any = None  # what it shows of the job, which is not drawn again
-        self._told: Status | None = None
+        self._told: Waiting | None = None
         self._lock = threading.Lock()
 
     def start(
@@ -236,7 +230,7 @@ class Page:
             before, self.job = self.job, job
         if before is not None:
             before.cancel()
-        job.status = Status("Starting…")
+        job.status = Waiting("Starting…")
         jobs.add(job)
         return job.begin(after=before)
 
@@ -247,7 +241,7 @@ class Page:
             job.page, self.job = self.name, job
         return job
 
-    def news(self) -> Status | None:
+    def news(self) -> Waiting | None:
         """The status of its job; None if there is no job, or nothing new since the last call."""
         status = self.job.poll() if self.job is not None else None
         with self._lock:
@@ -356,7 +350,7 @@ class SharedJobs:
                     raise Unfinished(Waiting(many))
                 patience = self._patience_seconds
                 job = Job(lambda own: work(own.report), self._slots, patience_seconds=patience)
-                job.status = Status(self._doing)
+                job.status = Waiting(self._doing)
                 self._jobs[question] = job.begin()
         try:
             state = job.wait()

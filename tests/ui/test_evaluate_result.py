@@ -4,7 +4,6 @@ import json
 import math
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +23,8 @@ from fillmask_ui.show.charts.chart import CANDIDATE, LOSS, MUTED, REFERENCE
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import conclusion_text, story_text
 from fillmask_ui.show.words import ListedTokens, named
-from fillmask_ui.ui.evaluate import result_view, view
+from fillmask_ui.ui import components
+from fillmask_ui.ui.evaluate import result_view
 from fillmask_ui.ui.evaluate.result_view import (
     DIFFERENT,
     FLIPPED,
@@ -33,7 +33,7 @@ from fillmask_ui.ui.evaluate.result_view import (
     find_tokens,
     tokens_html,
 )
-from fillmask_ui.ui.job import Status
+from fillmask_ui.ui.job import Waiting
 
 EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 
@@ -66,8 +66,8 @@ def test_text_of_others_is_never_markup():
         result_view.all_figures_html(summary, info),
         *tokens_html(replace(found, tokens=(token,)), TokenFilter(), pair=True).values(),
         result_view.side_by_side_html(session, [evil_token(model, rows[0])]),
-        result_view.ending_html(Status(EVIL, state="failed"), None),
-        view.told(SimpleNamespace(taken_up=False), Status(EVIL))["notice"],
+        result_view.ending_html(Waiting(EVIL, state="failed"), None),
+        components.told(Waiting(EVIL))["notice"],
         render("page/evaluate/runs.html", runs=[], unreadable=[EVIL], chosen=""),
     ]
     for chart in charts(summary):

@@ -26,7 +26,7 @@ from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import engines_text, model_label, story_text
 from fillmask_ui.show.words import ListedTokens, candidate_names, named
 from fillmask_ui.ui.components import link_to, notice_html
-from fillmask_ui.ui.job import Status
+from fillmask_ui.ui.job import Waiting
 from fillmask_ui.ui.run_tokens import reading_values, replayed
 from fillmask_ui.ui.session import Session
 
@@ -140,7 +140,7 @@ def pairs_html(summary: Summary, references: Sequence[str]) -> str:
     return render("page/evaluate/pairs.html", rows=rows, pair=pairs[0].change_nats is not None)
 
 
-def ending_html(status: Status, run: Run | None, expected: int | None = None) -> str:
+def ending_html(status: Waiting, run: Run | None, expected: int | None = None) -> str:
     """How a job has ended, with the notes of its run if it made one."""
     notes = " ".join(sentence(note) for note in (run.info.notes if run else ()))
     measured = run.row_count if run else 0

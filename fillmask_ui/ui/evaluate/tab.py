@@ -13,11 +13,10 @@ from fillmask_ui.runs.tokens import measured_tokens
 from fillmask_ui.show.charts import CHARTS
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
-from fillmask_ui.ui.components import QUIET, link, link_to, notice_html, noticing, on_link
+from fillmask_ui.ui.components import QUIET, Parts, link, link_to, notice_html, noticing, on_link
 from fillmask_ui.ui.evaluate import evaluate_form, view
 from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs, PageJobs, Selection
 from fillmask_ui.ui.evaluate.result_view import CAPTIONS, SAW, WORST, side_by_side_html
-from fillmask_ui.ui.evaluate.view import Parts
 from fillmask_ui.ui.job import Job, Waiting
 from fillmask_ui.ui.session import Session
 
@@ -49,27 +48,13 @@ def build(session: Session) -> None:
     _wire_runs(all_jobs, inputs, parts)
 
 
-def changes(parts: Parts, values: Parts) -> dict[Any, Any]:
-    """New values of parts for Gradio, which needs at least one."""
-    return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}
-
-
-def _answering(all_jobs: EvaluationJobs, parts: Parts, act: Callable[..., Parts]) -> Any:
-    """The handler that calls `act` with the state of the page that asks, and values of parts."""
-
-    def handle(request: gr.Request, *values: Any) -> Any:
-        return changes(parts, act(_page_jobs(all_jobs, request), *values))
-
-    return handle
-
-
 def _wire_jobs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts, begin: gr.Button) -> None:
     def run(page_jobs: PageJobs, **values: Any) -> None:
         page_jobs.begin(values)
 
-    def run_quick(page_jobs: PageJobs, **values: Any) -> Any:
+    def run_quick(page_jobs: PageJobs, **values: Any) -> Parts:
         page_jobs.begin(values | evaluate_form.QUICK)
-        return changes(parts, view.set_controls(evaluate_form.QUICK))
+        return view.set_controls(evaluate_form.QUICK)
 
     def resume(page_jobs: PageJobs, name: str | None, **values: Any) -> None:
         page_jobs.resume(name or "", values)
@@ -78,17 +63,15 @@ def _wire_jobs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts, begin: gr.
     engine = {name: inputs[name] for name in options_of(EngineChoice) if name in inputs}
     components.wire(
         all_jobs,
+        parts,
         [
             (parts["run"].click, run, inputs),
             (begin.click, run_quick, inputs),
             (parts["resume"].click, resume, {"name": parts["picked"], **engine}),
         ],
-        lambda page_jobs, status: changes(parts, view.told(page_jobs, status)),
-        lambda notice: changes(parts, view.said(notice) | view.busy(False)),
-        [*parts.values()],
-        cancel=parts["cancel"],
-        arrived=lambda page_jobs: changes(parts, view.run_list(page_jobs)),
-        listed=[parts[name] for name in ("runs", "picked", "other")],
+        view.told,
+        arrived=view.run_list,
+        listed=["runs", "picked", "other"],
     )
 
 
@@ -125,7 +108,7 @@ def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
 
     opened, bounds = link(), [parts["low"], parts["high"]]
     asked: dict[str, Any] = {
-        "fn": _answering(all_jobs, parts, view.chosen_tokens),
+        "fn": components.answering(all_jobs, parts, view.chosen_tokens),
         "inputs": [parts["selection"], parts["order"], *bounds, parts["saw"]],
         "outputs": [*parts.values()],
         "show_progress": "minimal",
@@ -157,8 +140,7 @@ def chosen_range(event: gr.EventData) -> tuple[float | None, float | None]:
 
 def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
     def show_row(event: gr.EventData, request: gr.Request) -> Any:
-        shown = view.stored(_page_jobs(all_jobs, request), Selection(str(event.key)))
-        return changes(parts, shown)
+        return answering(show_picked)(request, str(event.key))
 
     def show_picked(page_jobs: PageJobs, run: str | None, other: str | None = None) -> Parts:
         return view.stored(page_jobs, Selection(run or "", other or ""))
@@ -185,7 +167,7 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
         return write
 
     every, picked = [*parts.values()], parts["picked"]
-    answering = partial(_answering, all_jobs, parts)
+    answering = partial(components.answering, all_jobs, parts)
     for shown in (
         parts["show"].click(answering(show_picked), picked, every, **QUIET),
         parts["runs"].row(show_row, None, every, **QUIET),
@@ -230,10 +212,10 @@ def build_result() -> Parts:
             parts["notice"] = components.html_block(
                 notice_html("none"), elem_id="evaluate-notice", js_on_load=reveal
             )
-            parts["cancel"] = gr.Button("Cancel", visible=False, elem_id="evaluate-cancel")
+            parts["cancel"] = gr.Button("Cancel", interactive=False, elem_id="evaluate-cancel")
         parts["figures"] = components.html_block(elem_id="evaluate-figures")
         with gr.Row(elem_id="evaluate-proof"):
-            parts |= _build_chart("main")
+            parts |= components.chart_place("main", "box-main", min_width=280)
             parts["worst"] = components.clickable_table(elem_id="evaluate-worst")
         parts["side"] = components.html_block(elem_id="worst-side")
     return parts
@@ -258,21 +240,10 @@ def build_charts() -> Parts:
         gr.Row(elem_id="evaluate-charts"),
     ):
         for name in CHARTS:
-            parts |= _build_chart(name)
+            parts |= components.chart_place(name, f"box-{name}", min_width=280)
     with _fold("All figures", "evaluate-all-figures") as parts["every box"]:
         parts["every"] = components.html_block(elem_id="evaluate-every")
     return parts
-
-
-def _build_chart(name: str) -> Parts:
-    box = gr.Column(visible=False, min_width=280, elem_classes="fm-chart", elem_id=f"box-{name}")
-    with box:
-        return {
-            f"box {name}": box,
-            f"head {name}": components.html_block(),
-            f"plot {name}": gr.Plot(show_label=False, elem_id=f"plot-{name}"),
-            f"table {name}": components.html_block(),
-        }
 
 
 def _fold(label: str, elem_id: str, *, visible: bool = False) -> gr.Accordion:

@@ -20,12 +20,10 @@ from fillmask_ui.runs import Run
 from fillmask_ui.runs.tokens import TokenPlace
 from fillmask_ui.show.charts import CHARTS, MAIN_CHARTS, Chart, charts
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.components import link_to, notice_html, noticing
+from fillmask_ui.ui.components import Parts, chart_in, link_to, notice_html, noticing
 from fillmask_ui.ui.evaluate.evaluation_jobs import PageJobs, Result, Selection
-from fillmask_ui.ui.job import Status
+from fillmask_ui.ui.job import Waiting
 from fillmask_ui.ui.run_tokens import link_of
-
-Parts = dict[str, Any]
 
 _OF_STATE = {
     "stopped": "This run was stopped: these are the figures of the texts measured so far.",
@@ -34,28 +32,18 @@ _OF_STATE = {
 }
 
 
-def said(notice: str) -> Parts:
-    """A message alone."""
-    return {"notice": notice}
-
-
-def busy(going: bool) -> Parts:
-    """The buttons while a job runs, or not."""
-    return {"run": gr.update(interactive=not going), "cancel": gr.update(visible=going)}
-
-
-def told(page_jobs: PageJobs, status: Status) -> Parts:
-    """The page for a new status of its job."""
+def told(page_jobs: PageJobs, status: Waiting) -> Parts:
+    """What a new status of its job changes on the page."""
     result: Result | None = status.so_far
     if status.ended:
         page_jobs.drawn = None
-        return _ended(page_jobs, status, result) | busy(False)
-    page = said(notice_html("busy", status.message, status.fraction)) | busy(True)
+        return _ended(page_jobs, status, result)
+    page = Parts()
     if result is None:
         return page
     if page_jobs.taken_up:
         page_jobs.taken_up = False
-        page |= set_controls(page_jobs.controls(result.info)[0])
+        page = set_controls(page_jobs.controls(result.info)[0])
     summary = result.summary
     # Sending the same charts again would close an opened table and end a drag.
     if summary is None or summary is page_jobs.drawn:
@@ -73,10 +61,10 @@ def told(page_jobs: PageJobs, status: Status) -> Parts:
     )
 
 
-def _ended(page_jobs: PageJobs, status: Status, result: Result | None) -> Parts:
+def _ended(page_jobs: PageJobs, status: Waiting, result: Result | None) -> Parts:
     """The page once a job has ended, as far as its run is stored."""
     if result is None:
-        return said(results.ending_html(status, None))
+        return {"notice": results.ending_html(status, None)}
     selection, page, run = Selection(result.info.name), Parts(), None
     with contextlib.suppress(FillmaskError):  # deleted meanwhile, or nothing was measured
         run = page_jobs.store.open(selection.run)
@@ -86,15 +74,14 @@ def _ended(page_jobs: PageJobs, status: Status, result: Result | None) -> Parts:
             result = page_jobs.result(selection)
         page = _page(page_jobs, result, selection)
     notice = results.ending_html(status, run, result.expected)
-    return page | said(notice) | run_list(page_jobs, selection.run)
+    return page | {"notice": notice} | run_list(page_jobs, selection.run)
 
 
-@noticing(said)
 def stored(page_jobs: PageJobs, selection: Selection) -> Parts:
     """The page for a stored run, or for two compared."""
     if not selection.run:
         words = "Pick a run first: press Run above, or choose one in the list."
-        return said(notice_html("hint", words))
+        return {"notice": notice_html("hint", words)}
     result = page_jobs.result(selection)
     run = page_jobs.store.open(selection.run)
     notes = [_OF_STATE.get(run.state, "").format(error=run.info.error)]
@@ -104,7 +91,7 @@ def stored(page_jobs: PageJobs, selection: Selection) -> Parts:
         page |= set_controls(values)
         notes.append(note)
     text = " ".join(filter(None, notes))
-    return page | said(notice_html("hint" if text else "none", text))
+    return page | {"notice": notice_html("hint" if text else "none", text)}
 
 
 def set_controls(values: Mapping[str, Any]) -> Parts:
@@ -150,9 +137,9 @@ def _result(
     """All that stands below the form; a blank piece is hidden."""
     by_name = {chart.name: chart for chart in drawn}
     main = next((name for name in MAIN_CHARTS if name in by_name), None)
-    values = _chart("main", by_name.get(main or ""))
+    values = chart_in("main", by_name.get(main or ""))
     for name in CHARTS:
-        values |= _chart(name, by_name.get(name) if name != main else None)
+        values |= chart_in(name, by_name.get(name) if name != main else None)
     return {
         **values,
         **tokens,
@@ -176,18 +163,6 @@ def _filters(order: str = results.WORST, *, pair: bool = False, kinds: bool = Fa
     return {"order": shown_order, "saw": shown_saw, "low": None, "high": None}
 
 
-def _chart(place: str, chart: Chart | None) -> Parts:
-    """A chart in its place, hidden without one."""
-    values: Parts = {f"box {place}": gr.update(visible=chart is not None)}
-    if chart is not None:
-        values[f"plot {place}"] = chart.figure
-        for part in ("head", "table"):
-            template = f"page/evaluate/chart_{part}.html"
-            values[f"{part} {place}"] = render(template, chart=chart)
-    return values
-
-
-@noticing(said)
 def chosen_tokens(
     page_jobs: PageJobs,
     selection: Selection,
@@ -250,8 +225,8 @@ def _menus(names: list[str], chosen: str | None = None) -> Parts:
     return {"picked": gr.update(choices=names, value=chosen), "other": gr.update(choices=names)}
 
 
-@noticing(said)
 def deleted(page_jobs: PageJobs, name: str) -> Parts:
     """The page after a run was deleted."""
     gone = page_jobs.delete(name)
-    return said(notice_html("hint", f"Run {gone} was deleted.")) | run_list(page_jobs)
+    notice = notice_html("hint", f"Run {gone} was deleted.")
+    return {"notice": notice} | run_list(page_jobs)

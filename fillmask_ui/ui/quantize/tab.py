@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,10 @@ from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.variant_store import VariantStore
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components, job
-from fillmask_ui.ui.components import QUIET, notice_html
+from fillmask_ui.ui.components import QUIET, Parts, notice_html
 from fillmask_ui.ui.evaluate.evaluate_form import EMBEDDED, FILES, PLACES, UPLOAD
 from fillmask_ui.ui.quantize import diagnosis_view, variant_view
 from fillmask_ui.ui.quantize import quantize_job as choices
-from fillmask_ui.ui.quantize.variant_view import Update
 from fillmask_ui.ui.session import Session
 
 CHARTS = ("size", "speed")
@@ -52,7 +52,7 @@ def build(session: Session) -> None:
     """Create the tab's components and wire them."""
     with gr.Column(elem_id="quantize"):
         inputs, run, cancel = _build_inputs(session)
-        parts: dict[str, Any] = {
+        parts: Parts = {
             "run": run,
             "cancel": cancel,
             "notice": components.html_block(notice_html("none"), elem_id="quantize-notice"),
@@ -60,13 +60,7 @@ def build(session: Session) -> None:
         }
         with gr.Row(elem_id="quantize-charts"):
             for name in CHARTS:
-                box = gr.Column(visible=False, elem_classes="fm-chart", elem_id=f"quantize-{name}")
-                with box:
-                    parts |= {
-                        f"box {name}": box,
-                        f"head {name}": components.html_block(),
-                        f"plot {name}": gr.Plot(show_label=False),
-                    }
+                parts |= components.chart_place(name, f"quantize-{name}", table=False)
         parts["rows"] = components.html_block(elem_id="quantize-rows")
         place = components.html_block(
             render("page/quantize/diagnose.html"),
@@ -78,7 +72,7 @@ def build(session: Session) -> None:
     _wire(QuantizeRuns(session), inputs, parts, place)
 
 
-def _build_inputs(session: Session) -> tuple[dict[str, Any], gr.Button, gr.Button]:
+def _build_inputs(session: Session) -> tuple[Parts, gr.Button, gr.Button]:
     """The controls, by the names that `read_order` reads, and the buttons."""
 
     def schemes(names: list[str], chosen: list[str], label: str, elem_id: str) -> Any:
@@ -87,7 +81,7 @@ def _build_inputs(session: Session) -> tuple[dict[str, Any], gr.Button, gr.Butto
             labels, value=chosen, label=label, elem_id=elem_id, elem_classes="fm-schemes"
         )
 
-    inputs: dict[str, Any] = {}
+    inputs: Parts = {}
     with gr.Row(elem_classes="fm-fields"):
         inputs["model"] = components.model_picker(session, elem_id="quantize-model", scale=4)
         inputs["where"] = gr.Radio(
@@ -133,56 +127,43 @@ def _build_inputs(session: Session) -> tuple[dict[str, Any], gr.Button, gr.Butto
     return inputs, run, cancel
 
 
-def _wire(
-    runs: QuantizeRuns, inputs: dict[str, Any], parts: dict[str, Any], place: gr.HTML
-) -> None:
-    every, model = [*parts.values()], inputs["model"]
-    changes = partial(_changes, parts)
+def _wire(runs: QuantizeRuns, inputs: Parts, parts: Parts, place: gr.HTML) -> None:
+    model = inputs["model"]
 
     def run(page: job.Page, **values: Any) -> None:
         runs.begin(page, **values)
 
-    def measure(page: job.Page, **values: Any) -> dict[Any, Any]:
+    def measure(page: job.Page, **values: Any) -> Parts:
         runs.begin(page, make=False, **values)
-        return show(values["model"])
+        return show(page, values["model"])
 
-    def show(reference: str | None) -> dict[Any, Any]:
+    def show(_page: job.Page, reference: str | None) -> Parts:
         reference = (reference or "").strip() or runs.session.default_model
-        return changes(variant_view.stored(runs.store, reference))
+        return drawn(variant_view.stored(runs.store, reference))
 
-    def arrived(page: job.Page) -> dict[Any, Any]:
+    def arrived(page: job.Page) -> Parts:
         """The menu names the model of the run that the page has found."""
         known = page.job.status.so_far if page.job else None
-        return {model: known.reference} if known else {}
+        return {"model": known.reference} if known else {}
 
-    model.change(show, model, every, **QUIET)
-    components.page().load(show, model, every, **QUIET)
+    for event in (model.change, components.page().load):
+        event(components.answering(runs, parts, show), model, [*parts.values()], **QUIET)
     components.linked_picker(runs.session, model, "quantize")
     components.wire(
         runs,
+        parts | {"model": model},
         [(parts["run"].click, run, inputs), (place.made, measure, inputs)],
-        lambda page, status: changes(variant_view.told(page, status)),
-        lambda notice: changes({"notice": notice, "busy": False}),
-        every,
-        cancel=parts["cancel"],
+        lambda page, status: drawn(variant_view.told(page, status)),
         arrived=arrived,
-        listed=[model],
+        listed=["model"],
     )
 
 
-def _changes(parts: dict[str, Any], update: Update) -> dict[Any, Any]:
-    """An update as new values of components."""
-    values = {name: value for name, value in update.items() if name in parts}
-    if "busy" in update:
-        values["run"] = gr.update(interactive=not update["busy"])
-        values["cancel"] = gr.update(interactive=update["busy"])
+def drawn(update: Parts) -> Parts:
+    """An update with its charts, if any, in their places; the note of the first serves both."""
+    values = {name: value for name, value in update.items() if name != "charts"}
     if "charts" in update:
-        drawn = dict(zip(CHARTS, update["charts"], strict=False))
-        for name in CHARTS:
-            values[f"box {name}"] = gr.update(visible=name in drawn)
-        for name, chart in drawn.items():
-            shown = chart if name == CHARTS[0] else replace(chart, note="")
-            values[f"head {name}"] = render("page/evaluate/chart_head.html", chart=shown)
-            values[f"plot {name}"] = chart.figure
-    # Gradio wants something; an update without a change changes nothing.
-    return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}
+        for place, chart in zip_longest(CHARTS, update["charts"]):
+            noted = chart and (chart if place == CHARTS[0] else replace(chart, note=""))
+            values |= components.chart_in(place, noted, ["head"])
+    return values

@@ -14,7 +14,7 @@ from fillmask_ui.show.charts.run_charts import variants_chart
 from fillmask_ui.show.diagnosis import stamp_line
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import link_to, notice_html
-from fillmask_ui.ui.job import Page, Status
+from fillmask_ui.ui.job import Page, Waiting
 from fillmask_ui.ui.quantize.quantize_job import Failed, Known, name_of
 
 # Less than this is the same size, or within the noise of a clock.
@@ -25,7 +25,7 @@ _ELSEWHERE = (
 )
 EIGHT_BITS = ("int8", "int8-channel", "int8-tensor", "qdq")
 # What changes, by name: HTML of the `notice`, the `rows` of the table and the `story` to take from
-# them, the `charts`, and whether a run goes on (`busy`).
+# them, and the `charts`.
 Update = dict[str, Any]
 WELCOME = "page/quantize/welcome.html"  # in the place of a result
 STOPPED = "Stopped. What was made and measured until then is kept."
@@ -60,22 +60,17 @@ def stored(store: VariantStore, reference: str) -> Update:
     return shown(lines_of(home))
 
 
-def told(page: Page, status: Status) -> Update:
-    """The page while a run goes on, and at its end; charts are drawn only where they change."""
+def told(page: Page, status: Waiting) -> Update:
+    """What a new status of its run changes on the page; charts are drawn where they change."""
     known, update = status.so_far, Update()
     if isinstance(known, Known) and known is not page.drawn and known.home is not None:
         update = shown(lines_of(known.home, known.failures))
     page.drawn = known
-    if status.state == "failed":
-        notice = notice_html("error", sentence(status.message))
-    elif status.state == "stopped":
-        notice = notice_html("hint", STOPPED)
-    elif status.ended:
-        notes = " ".join(known.notes) if known else ""
-        notice = notice_html("hint" if notes else "none", notes)
-    else:
-        notice = notice_html("busy", status.message, status.fraction)
-    return update | {"notice": notice, "busy": not status.ended}
+    if status.state == "stopped":
+        update["notice"] = notice_html("hint", STOPPED)
+    elif status.state == "done" and known and known.notes:
+        update["notice"] = notice_html("hint", " ".join(known.notes))
+    return update
 
 
 def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
