@@ -94,11 +94,11 @@ class Job:
         reads: str = "",  # path of a file that it needs to its end
         patience_seconds: float = math.inf,  # how long it goes on while nobody polls it
     ) -> None:
-        self.visitor, self.page = visitor, page
+        self.visitor, self.page, self.reads = visitor, page, reads
         self.status = Waiting()
         self._result: Any = None
         self._error: BaseException | None = None
-        self._work, self._slots, self._reads = work, slots, reads
+        self._work, self._slots = work, slots
         self._patience_seconds = patience_seconds
         self._stop, self._ended = threading.Event(), threading.Event()
         self._asked_at = time.monotonic()
@@ -161,11 +161,6 @@ class Job:
         return self._ended.is_set()
 
     @property
-    def reads(self) -> str:
-        """Path of the file that it still needs; blank for none."""
-        return "" if self.ended else self._reads
-
-    @property
     def followed(self) -> bool:
         """Whether some page polls it."""
         return time.monotonic() - self._asked_at < FOLLOWED_SECONDS
@@ -226,11 +221,11 @@ class Page:
             reads=reads,
             patience_seconds=ABANDONED_SECONDS if jobs.public else math.inf,
         )
+        job.status = Waiting("Starting…")
         with self._lock:
             before, self.job = self.job, job
         if before is not None:
             before.cancel()
-        job.status = Waiting("Starting…")
         jobs.add(job)
         return job.begin(after=before)
 
@@ -317,7 +312,7 @@ class Jobs:
     def files_in_use(self) -> list[str]:
         """Paths that jobs read or will read."""
         with self._lock:
-            return [job.reads for job in self._jobs]
+            return [job.reads for job in self._jobs if not job.ended]
 
 
 class SharedJobs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.options import configured, own_options
+from fillmask_ui.options import Option, configured, options_of, own_options
 from fillmask_ui.runs import Plan, RunInfo
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextChoice, TextSource
@@ -204,7 +204,7 @@ def option_control(owner: type, name: str, **shown: Any) -> Any:
     It has no bounds, as `gr.Number` would refuse or round a value silently, and cannot be blank: 0
     stands for a number not given.
     """
-    option = next(own for own in own_options(owner) if own.name == name)
+    option = {own.name: own for own in own_options(owner)}[name]
     kind, default = option.kind, option.default
     own = {"value": default, "label": option.label, "info": option.help}
     if kind in (int, float) and default is None:
@@ -254,13 +254,13 @@ def plan_of(
     Runs are kept in `root`, and an upload beside them, so that its run can be resumed later.
     """
     metric = METRICS[values["metric"]]
-    config = EvaluationConfig(
-        configured(metric, _chosen(metric, values)),
-        seed=_number("seed", values["seed"], whole=True),
-        max_tokens=_number("max tokens", values["max_tokens"], whole=True) or None,
+    own = configured(metric, _chosen(own_options(metric), values))
+    shared = _chosen(
+        [options_of(EvaluationConfig)[name] for name in ("seed", "max_tokens")], values
     )
-    percents = (_number(name.replace("_", " "), values[name]) for name in vars(Limits()))
-    limits = Limits(*(percent / 100 for percent in percents))
+    config = EvaluationConfig(own, **shared)
+    percents = _chosen(own_options(Limits), values)
+    limits = Limits(**{name: percent / 100 for name, percent in percents.items()})
     samples = _number("number of texts", values["samples"], whole=True) or None
     if public:
         check_bounds(samples, config, "this public page")
@@ -279,24 +279,24 @@ def engine_of(values: Values) -> EngineChoice:
     """Where the form says to measure; in this process if it offers no choice."""
     if values.get("engine", LOCAL) == LOCAL:
         return EngineChoice()  # the boxes for Ray are hidden
-    return configured(EngineChoice, _chosen(EngineChoice, values))
+    return configured(EngineChoice, _chosen(own_options(EngineChoice), values))
 
 
-def _chosen(owner: type, values: Values) -> dict[str, Any]:
-    """The options of a configuration by name; None for a blank one that need not be given."""
-    options = {own.name: own for own in own_options(owner)}
+def _chosen(wanted: Iterable[Option], values: Values) -> dict[str, Any]:
+    """The values of options by name; None for a blank one that need not be given."""
+    options = {own.name: own for own in wanted}
     if set(SHARES) <= options.keys():
         values = {**values, **_shares(values)}
     chosen = {}
     for name, own in options.items():
         value = values[name].strip() if isinstance(values[name], str) else values[name]
         # Its own box shows 0 for blank; shares have one box for all, and one of them may be 0.
-        blank = value is None or (not value and name not in SHARES)
-        if own.default is None and blank:
-            value = None
+        if own.default is None and (value is None or (not value and name not in SHARES)):
+            chosen[name] = None
         elif own.kind in (int, float):
-            value = _number(own.label.lower(), value, whole=own.kind is int)
-        chosen[name] = value
+            chosen[name] = _number(own.label.lower(), value, whole=own.kind is int)
+        else:
+            chosen[name] = value
     return chosen
 
 
@@ -314,17 +314,18 @@ def _shares(values: Values) -> dict[str, float | None]:
         ) from None
 
 
+# The options of texts that a place asks for; any of a data set makes a folder one.
+_ASKED = {
+    DATASET: ("column", "dataset_name", "split", "revision", "streaming"),
+    UPLOAD: ("column",),
+}
+
+
 def _source(values: Values, samples: int | None, root: Path, *, public: bool) -> TextSource:
-    where = values["where"]
-    names = {DATASET: ("column", "dataset_name", "split", "revision"), UPLOAD: ("column",)}
-    typed: dict[str, Any] = {
-        name: (values[name] or "").strip() or None for name in names.get(where, ())
-    }
-    if where == DATASET:
-        # Options of data sets alone: any of them makes a folder a data set.
-        typed["streaming"] = bool(values["streaming"])
-        if typed["split"] == "test":  # the box's initial value
-            typed["split"] = None
+    options = options_of(TextChoice)
+    typed = _chosen([options[name] for name in _ASKED.get(values["where"], ())], values)
+    if typed.get("split") == "test":  # the box's initial value
+        typed["split"] = None
     typed |= {"samples": samples, "shuffle": bool(values["shuffle"]), "seed": int(values["seed"])}
     source = TextChoice(_dataset(values, root, public=public), **typed).source()
     if source.kind == "dataset" or files_of(source)[0].layout != "txt":

@@ -39,9 +39,9 @@ def build(session: Session) -> None:
             begin = gr.Button(_QUICK, variant="primary", elem_id="evaluate-begin")
             share = 100 * MaskRecipe().probability
             components.html_block(render("page/evaluate/steps.html", share=f"{share:g} %"))
-        parts = {"run": run, **build_result()}
+        parts = {"run": run, **_build_result()}
         with gr.Row(elem_id="evaluate-folds"):
-            parts |= build_tokens() | build_charts() | build_runs() | build_files()
+            parts |= _build_folds()
     parts |= view.set_controls(inputs)
     _wire_jobs(all_jobs, inputs, parts, begin)
     _wire_tokens(all_jobs, parts)
@@ -83,7 +83,7 @@ def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
         def click(
             event: gr.EventData, request: gr.Request, selection: Selection, found: tuple
         ) -> Iterator[Any]:
-            page_jobs = _page_jobs(all_jobs, request)
+            page_jobs = all_jobs.page(request.session_hash or "")
             action, _, place = str(event.key).partition(":")
             if not place.isdecimal() or int(place) >= len(found):
                 return
@@ -161,7 +161,7 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
     def file_of(file_format: str) -> Callable[..., Any]:
         @noticing(lambda notice: (gr.skip(), notice))
         def write(request: gr.Request, selection: Selection) -> tuple[Any, str]:
-            path = _page_jobs(all_jobs, request).download(selection, file_format)
+            path = all_jobs.page(request.session_hash or "").download(selection, file_format)
             return str(path), notice_html("none")
 
         return write
@@ -193,17 +193,12 @@ def linked_runs(link: Mapping[str, str]) -> Selection:
     return Selection(link.get("run", ""), link.get("other", ""))
 
 
-def _page_jobs(all_jobs: EvaluationJobs, request: gr.Request) -> PageJobs:
-    """The state of the requesting page."""
-    return all_jobs.page(request.session_hash or "")
-
-
 # Downloads of the shown run: name of the button -> its label.
 FILE_BUTTONS = {"csv": "CSV", "json": "JSON", "report": "Report"}
 _QUICK = "int8 against full precision, 100 texts"
 
 
-def build_result() -> Parts:
+def _build_result() -> Parts:
     """Create the message, what was measured, a chart and the tokens that prove it."""
     reveal = components.static("reveal.js")
     parts: Parts = {"found": gr.State(()), "selection": gr.State(Selection())}
@@ -221,73 +216,51 @@ def build_result() -> Parts:
     return parts
 
 
-def build_files() -> Parts:
-    """Create the buttons for what leaves the page."""
-    parts: Parts = {}
-    with gr.Row(visible=False, elem_id="run-files", elem_classes="fm-buttons") as parts["files"]:
-        for name, label in FILE_BUTTONS.items():
-            parts[name] = gr.Button(label, size="sm", elem_id=f"run-{name}")
-        parts["link"] = gr.Button("Copy link", size="sm", elem_id="run-link")
-        components.html_block(render("page/evaluate/copied.html"), elem_id="run-copied")
-    return parts
-
-
-def build_charts() -> Parts:
-    """Create a folded, hidden place for each chart and one for all figures."""
-    parts: Parts = {}
-    with (
-        _fold("More charts", "evaluate-more") as parts["more box"],
-        gr.Row(elem_id="evaluate-charts"),
-    ):
-        for name in CHARTS:
-            parts |= components.chart_place(name, f"box-{name}", min_width=280)
-    with _fold("All figures", "evaluate-all-figures") as parts["every box"]:
-        parts["every"] = components.html_block(elem_id="evaluate-every")
-    return parts
-
-
 def _fold(label: str, elem_id: str, *, visible: bool = False) -> gr.Accordion:
     return gr.Accordion(label, open=False, visible=visible, elem_id=elem_id, elem_classes="fm-fold")
 
 
-def build_tokens() -> Parts:
-    """Create the table of tokens and its filters."""
+def _build_folds() -> Parts:
+    """Create what folds, all tokens, charts, figures and runs, and the buttons of files."""
     parts: Parts = {}
+
+    def button(name: str, label: str = "", elem_id: str = "", variant: Any = "secondary") -> None:
+        label, elem_id = label or name.capitalize(), elem_id or f"run-{name}"
+        parts[name] = gr.Button(label, size="sm", elem_id=elem_id, variant=variant)
+
     with _fold("All tokens", "evaluate-tokens") as parts["token box"]:
         with gr.Row(elem_classes="fm-filters"):
             parts["order"] = gr.Radio(
-                list(CAPTIONS), value=WORST, label="Order", elem_id="token-order"
+                [*CAPTIONS], value=WORST, label="Order", elem_id="token-order"
             )
-            parts["saw"] = gr.Radio(
-                [(label, kind) for kind, label in SAW.items()],
-                value="",
-                label="Model saw",
-                elem_id="token-saw",
-            )
-            parts["low"] = gr.Number(
-                None, label="Loss from (nats)", min_width=110, elem_id="loss-from"
-            )
-            parts["high"] = gr.Number(None, label="to (nats)", min_width=110, elem_id="loss-to")
-            parts["any loss"] = gr.Button("Any loss", size="sm", elem_id="any-loss")
+            saw = [(label, kind) for kind, label in SAW.items()]
+            parts["saw"] = gr.Radio(saw, value="", label="Model saw", elem_id="token-saw")
+            for name, label, place in (
+                ("low", "Loss from", "loss-from"),
+                ("high", "to", "loss-to"),
+            ):
+                parts[name] = gr.Number(None, label=f"{label} (nats)", min_width=110, elem_id=place)
+            button("any loss", "Any loss", "any-loss")
         parts["token side"] = components.html_block(elem_id="token-side")
         parts["tokens"] = components.clickable_table(elem_id="worst-tokens")
-    return parts
-
-
-def build_runs() -> Parts:
-    """Create the list of stored runs and the buttons for one of them."""
-    parts: Parts = {}
+    parts["more box"] = more = _fold("More charts", "evaluate-more")
+    with more, gr.Row(elem_id="evaluate-charts"):
+        for name in CHARTS:
+            parts |= components.chart_place(name, f"box-{name}", min_width=280)
+    with _fold("All figures", "evaluate-all-figures") as parts["every box"]:
+        parts["every"] = components.html_block(elem_id="evaluate-every")
     with _fold("Stored runs", "runs", visible=True):
         parts["runs"] = components.clickable_table(elem_id="run-list")
         with gr.Row(elem_classes="fm-filters"):
             for name, label in (("picked", "Run"), ("other", "Compare with")):
                 parts[name] = gr.Dropdown([], label=label, min_width=220, elem_id=f"run-{name}")
         with gr.Row(elem_classes="fm-buttons"):
-            for name in ("show", "compare", "resume", "delete"):
-                parts[name] = gr.Button(
-                    name.capitalize(),
-                    size="sm",
-                    elem_id=f"run-{name}",
-                    variant="stop" if name == "delete" else "secondary",
-                )
+            for name in ("show", "compare", "resume"):
+                button(name)
+            button("delete", variant="stop")
+    with gr.Row(visible=False, elem_id="run-files", elem_classes="fm-buttons") as parts["files"]:
+        for name, label in FILE_BUTTONS.items():
+            button(name, label)
+        button("link", "Copy link")
+        components.html_block(render("page/evaluate/copied.html"), elem_id="run-copied")
     return parts

@@ -54,10 +54,7 @@ def told(page_jobs: PageJobs, status: Waiting) -> Parts:
     return page | _result(
         Selection(),
         figures=results.figures_html(summary, result.info, final=False, so_far=so_far),
-        every="",
         drawn=charts(summary, history=result.history, live=True),
-        tokens={"tokens": "", "worst": "", "found": ()},
-        filters=_filters(),
     )
 
 
@@ -129,12 +126,13 @@ def _result(
     selection: Selection,
     *,
     figures: str,
-    every: str,
     drawn: Sequence[Chart],
-    tokens: Parts,
-    filters: Parts,
+    every: str = "",
+    tokens: Parts | None = None,
+    filters: Parts | None = None,
 ) -> Parts:
     """All that stands below the form; a blank piece is hidden."""
+    tokens = tokens or {"tokens": "", "worst": "", "found": ()}
     by_name = {chart.name: chart for chart in drawn}
     main = next((name for name in MAIN_CHARTS if name in by_name), None)
     values = chart_in("main", by_name.get(main or ""))
@@ -143,7 +141,7 @@ def _result(
     return {
         **values,
         **tokens,
-        **filters,
+        **(filters or _filters()),
         "more box": gr.update(visible=len(by_name) > 1),
         "token box": gr.update(visible=bool(tokens["tokens"])),
         "figures": figures,
