@@ -287,7 +287,7 @@ def _chosen(wanted: Iterable[Option], values: Values) -> dict[str, Any]:
     options = {own.name: own for own in wanted}
     if set(SHARES) <= options.keys():
         values = {**values, **_shares(values)}
-    chosen = {}
+    chosen: dict[str, Any] = {}
     for name, own in options.items():
         value = values[name].strip() if isinstance(values[name], str) else values[name]
         # Its own box shows 0 for blank; shares have one box for all, and one of them may be 0.
