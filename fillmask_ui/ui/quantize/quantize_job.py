@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -117,13 +116,7 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Waiting]
     base = load(order.model)
     home = store.home(order.model.reference, base.signature)
     subject = Subject("", base, order.model.reference)
-    asked = {(scheme, order.exclude) for scheme in order.schemes}
-
-    def left() -> list[StoredVariant]:
-        unmeasured = (own for own in home.variants() if own.figures is None)
-        return [own for own in unmeasured if (own.scheme, own.exclude) not in asked]
-
-    whole = 1 + len(order.schemes) + len(left())
+    whole = 1 + len([*_wanted(order, home)])
     row = yield from _part(measure_variant(subject, None, measured), 0, 1 / whole)
     home.keep_source(order.model.reference, row)
     notes: tuple[str, ...] = ()
@@ -133,9 +126,7 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Waiting]
         notes = () if rest else (_NOT_APART,)
     known = replace(known, home=home, notes=notes)
     yield Waiting("The model itself is measured.", 1 / whole, known)
-    # What the panel below the table makes meanwhile is measured, too.
-    jobs = chain(((scheme, None) for scheme in order.schemes), ((o.scheme, o) for o in _live(left)))
-    for number, (scheme, kept) in enumerate(jobs, 1):
+    for number, (scheme, kept) in enumerate(_wanted(order, home), 1):
         start, middle, end = (min((number + part) / whole, 1.0) for part in (0, _MAKING, 1))
         exclude = order.exclude if kept is None else kept.exclude
         name = name_of(scheme, exclude)
@@ -163,12 +154,21 @@ _NOT_APART = (
 )
 
 
-def _live(left: Callable[[], list[StoredVariant]]) -> Iterator[StoredVariant]:
-    """Each variant that is left, asked anew after each; one that stays left comes once."""
+def _wanted(order: Order, home: Home) -> Iterator[tuple[str, StoredVariant | None]]:
+    """The schemes of an order, then variants never measured, by then also those made meanwhile.
+
+    A variant that stays without figures comes once.
+    """
+    yield from ((scheme, None) for scheme in order.schemes)
     seen: set[Path] = set()
-    while found := [own for own in left() if own.path not in seen]:
-        seen.add(found[0].path)
-        yield found[0]
+    asked = {(scheme, order.exclude) for scheme in order.schemes}
+    while left := [
+        own
+        for own in home.variants()
+        if own.figures is None and (own.scheme, own.exclude) not in asked and own.path not in seen
+    ]:
+        seen.add(left[0].path)
+        yield left[0].scheme, left[0]
 
 
 def _part(steps: Iterable[Progress | T], start: float, end: float) -> Generator[Waiting, None, T]:
