@@ -176,8 +176,7 @@ def check_text(text: str, words: Sequence[str] = ()) -> None:
 
 
 MOST_ANSWERS = 128
-# Of all answers as pickled, which take about four times as much memory (26 MB).
-MOST_BYTES = 6_500_000
+MOST_BYTES = 26_000_000  # of all answers
 
 
 class Answers:
@@ -196,11 +195,14 @@ class Answers:
             return self._answers[question][0]
 
     def keep(self, question: tuple, answer: Any) -> None:
-        """Store an answer; drop old ones if full."""
-        size = len(pickle.dumps((question, answer)))
+        """Store an answer; drop old ones if full, but never this one."""
+        arrays: list[pickle.PickleBuffer] = []
+        pickled = pickle.dumps((question, answer), protocol=5, buffer_callback=arrays.append)
+        # Records take about four times the memory of what they are pickled to.
+        size = 4 * len(pickled) + sum(own.raw().nbytes for own in arrays)
         with self._lock:
             self._answers[question] = answer, size
             total = sum(size for _, size in self._answers.values())
-            while len(self._answers) > MOST_ANSWERS or total > MOST_BYTES:
+            while len(self._answers) > MOST_ANSWERS or (total > MOST_BYTES and total > size):
                 _, (_, dropped) = self._answers.popitem(last=False)
                 total -= dropped

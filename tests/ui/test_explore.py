@@ -24,7 +24,7 @@ from fillmask_ui.ui.explore.explore_modes import ALL_TOKENS, download
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.prediction_view import answer
 from fillmask_ui.ui.explore.sentence_strip import Draft
-from fillmask_ui.ui.session import MAX_CHARACTERS, Session
+from fillmask_ui.ui.session import MAX_CHARACTERS, Answers, Session
 
 TEXT = "the cat [MASK] on the mat."
 TWO = "the [MASK] sat on the [MASK]."
@@ -134,7 +134,7 @@ KEPT_BYTES = 5_000_000
 
 def test_long_texts_leave_no_more_than_the_bound(monkeypatch):
     """Each leaves about 0.1 MB, whose candidates are few: without a bound on texts 12 MB."""
-    monkeypatch.setattr("fillmask_ui.ui.session.MOST_BYTES", 650_000)
+    monkeypatch.setattr("fillmask_ui.ui.session.MOST_BYTES", 2_600_000)
     model = TableModel()
     model.max_tokens = 10_000
     session = session_of(table=model)
@@ -158,3 +158,14 @@ def test_long_texts_leave_no_more_than_the_bound(monkeypatch):
     finally:
         tracemalloc.stop()
     assert 1_000_000 < grown < KEPT_BYTES
+
+
+def test_an_answer_beyond_the_bound_takes_the_place_of_all_others(monkeypatch):
+    monkeypatch.setattr("fillmask_ui.ui.session.MOST_BYTES", 5_000)
+    answers, vectors = Answers(), np.zeros(1_000)  # 8,000 bytes
+    answers.keep(("small",), 1)
+    answers.keep(("vectors",), vectors)
+    assert answers.get(("vectors",)) is vectors
+    assert answers.get(("small",)) is None
+    answers.keep(("small",), 1)
+    assert answers.get(("vectors",)) is None
