@@ -212,41 +212,24 @@
   };
 
   // Before the keys of the presentation, whose script comes later.
-  document.addEventListener(
-    "keydown",
-    (event) => {
-      if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
-      const writing = event.target.matches?.("input, textarea, select");
-      if (!on) {
-        if (event.key !== "c" || writing || !document.body.classList.contains("fm-presenting")) return;
-        event.preventDefault();
-        event.stopImmediatePropagation();
-        return open();
-      }
-      event.stopImmediatePropagation();
-      if (writing && event.key === "Escape") {
-        event.target.blur();
-        event.target.closest('[data-class-form="ask"]')?.toggleAttribute("hidden", true);
-        return;
-      }
-      const pressing = event.key === " " && event.target.closest?.("button:not([data-strike])");
-      if (writing || pressing || !KEYS[event.key]) return;
-      event.preventDefault();
-      if (!event.repeat) KEYS[event.key]();
-    },
-    true,
-  );
-  document.addEventListener("click", (event) => {
-    if (event.target.closest?.("[data-open-class]")) return open();
-    const button = event.target.closest?.("[data-class]");
-    if (button) ACTS[button.dataset.class]();
+  page.keys((event) => {
+    const writing = event.target.matches?.("input, textarea, select");
+    if (!on) return !writing && document.body.classList.contains("fm-presenting") && { c: open };
+    event.stopImmediatePropagation();
+    if (writing) return { Escape: () => quit(event.target) };
+    const pressing = event.key === " " && event.target.closest?.("button:not([data-strike])");
+    return pressing ? null : KEYS;
   });
-  document.addEventListener("focusin", ({ target }) => {
-    if (target.dataset?.strike) chosen = target.dataset.strike;
-  });
-  document.addEventListener("submit", (event) => {
-    const form = event.target.closest?.("[data-class-form]");
-    if (!form) return;
+
+  function quit(field) {
+    field.blur();
+    field.closest('[data-class-form="ask"]')?.toggleAttribute("hidden", true);
+  }
+
+  page.on("click", "[data-open-class]", open);
+  page.on("click", "[data-class]", (button) => ACTS[button.dataset.class]());
+  page.on("focusin", "[data-strike]", (row) => (chosen = row.dataset.strike));
+  page.on("submit", "[data-class-form]", (form, event) => {
     event.preventDefault();
     const input = form.querySelector("input");
     const text = input.value.trim();

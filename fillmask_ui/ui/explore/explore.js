@@ -150,10 +150,9 @@
     pump();
   }
 
-  document.addEventListener("input", ({ target }) => {
-    const field = target.closest?.("#explore [data-field]")?.dataset.field;
-    if (field) typed({ [field]: typeof plain[field] === "number" ? Number(target.value) : target.value });
-  });
+  page.on("input", "#explore [data-field]", ({ dataset: { field }, value }) =>
+    typed({ [field]: typeof plain[field] === "number" ? Number(value) : value }),
+  );
 
   explore.picked = (values) => synced && typed(values);
   explore.models = (names) => {
@@ -348,17 +347,14 @@
     button.focus();
   }
 
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("#modes [role=radio]");
-    if (button) choose(button);
-  });
+  page.on("click", "#modes [role=radio]", choose);
 
   // Arrow keys, Home and End move within what is one stop of Tab; they choose a radio or a tab, too.
-  document.addEventListener("keydown", (event) => {
-    const group = event.target.closest?.("#explore :is([role=radiogroup], [role=tablist], [role=toolbar])");
-    const all = [...(group?.querySelectorAll("button:not([aria-disabled=true])") ?? [])];
+  const GROUPS = "#explore :is([role=radiogroup], [role=tablist], [role=toolbar])";
+  page.on("keydown", GROUPS, (group, event) => {
+    const all = [...group.querySelectorAll("button:not([aria-disabled=true])")];
     const here = all.indexOf(event.target);
-    const [line, column] = [group?.role === "toolbar", group?.role === "radiogroup"];
+    const [line, column] = [group.role === "toolbar", group.role === "radiogroup"];
     const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: column && 1, ArrowUp: column && -1 }[event.key];
     const to = { Home: 0, End: all.length - 1 }[event.key] ?? (by && here + by);
     if (here < 0 || to === undefined || to === false || (line && !all[to])) return;
@@ -378,16 +374,14 @@
 
   // ---- The strip of words: one tab stop, arrow keys move inside, a click or Enter acts
 
-  const words = () => [...document.querySelectorAll("#strip button[data-token]")];
-  const word_of = (event) => event.target.closest?.("#strip button[data-token]");
+  const WORD = "#strip button[data-token]";
+  const words = () => [...document.querySelectorAll(WORD)];
 
   function enter(button) {
     for (const other of words()) other.tabIndex = other === button ? 0 : -1;
   }
 
-  document.addEventListener("click", (event) => {
-    const button = word_of(event);
-    if (!button) return;
+  page.on("click", WORD, (button) => {
     if (button.dataset.action === "look") {
       explore.change({ token: button.dataset.token }, { push: true });
       return;
@@ -402,9 +396,7 @@
     });
   });
 
-  document.addEventListener("focusin", (event) => {
-    if (word_of(event)) enter(word_of(event));
-  });
+  page.on("focusin", WORD, enter);
 
   document.addEventListener("fillmask:answer", () => {
     const all = words();
@@ -413,31 +405,23 @@
 
   // ---- Clicks on what an answer shows
 
-  document.addEventListener("click", (event) => {
-    const at = (selector) => event.target.closest?.(selector);
-    const unfold = at("#explore .fm-unfold");
-    const file = at("[data-download]");
-    const row = at("#bars [data-key], #found [data-key], #candidates [data-key], #scored [data-key], #joint [data-key]");
-    if (unfold) fold(unfold);
-    else if (file) save(file.dataset.download);
-    else if (row && !page.text_marked()) {
-      const [version, ...key] = row.dataset.key.split(":");
-      explore.click({ do: "fill", version, key: key.join(":") });
-    }
+  page.on("click", "#explore :is(#bars, #found, #candidates, #scored, #joint) [data-key]", (row) => {
+    if (page.text_marked()) return;
+    const [version, ...key] = row.dataset.key.split(":");
+    explore.click({ do: "fill", version, key: key.join(":") });
   });
 
-  function fold(button) {
+  page.on("click", "#explore .fm-unfold", (button) => {
     const part = byId(button.getAttribute("aria-controls"));
-    part.hidden = !part.hidden;
-    button.setAttribute("aria-expanded", String(!part.hidden));
+    button.ariaExpanded = String(!part.toggleAttribute("hidden"));
     if (!part.hidden) part.scrollIntoView({ block: "nearest" });
-  }
+  });
 
-  async function save(label) {
-    const file = await explore.call("download", { label });
+  page.on("click", "[data-download]", async ({ dataset }) => {
+    const file = await explore.call("download", { label: dataset.download });
     if (file.error) notice({ kind: "error", notice: file.error });
     else page.save(file.name, file.type, file.text);
-  }
+  });
 
   // ---- History and links
 

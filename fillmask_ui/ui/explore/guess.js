@@ -117,14 +117,9 @@
     },
   };
 
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("#guess button[data-guess]");
-    if (button) acts[button.dataset.guess](Number(button.dataset.number));
-  });
+  page.on("click", "#guess button[data-guess]", ({ dataset }) => acts[dataset.guess](Number(dataset.number)));
 
-  document.addEventListener("submit", (event) => {
-    const form = event.target.closest?.("#guess form");
-    if (!form) return;
+  page.on("submit", "#guess form", (form, event) => {
     event.preventDefault();
     const fields = form.elements;
     const typed = fields.list ? fields.list.value : `${fields.word.value} ${fields.amount.value}`;
@@ -132,9 +127,7 @@
     (fields.list ?? fields.word).focus();
   });
 
-  document.addEventListener("input", (event) => {
-    if (event.target.matches?.('#guess [name="truth"]')) here().truth = event.target.value;
-  });
+  page.on("input", '#guess [name="truth"]', ({ value }) => (here().truth = value));
 
   page.explore.guessing = guessing;
 })();

@@ -26,12 +26,7 @@
     });
   }
 
-  for (const kind of ["pointerover", "focusin", "click"]) {
-    document.addEventListener(kind, ({ target }) => {
-      const cell = target.closest?.(".fm-layer");
-      if (cell) show(cell);
-    });
-  }
+  for (const kind of ["pointerover", "focusin", "click"]) page.on(kind, ".fm-layer", show);
 
   // Beside a cell of a whole sentence, which leaves the bars no room of their own.
   const none = document.createElement("div");
@@ -43,10 +38,9 @@
 
   const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-  document.addEventListener("keydown", (event) => {
+  page.on("keydown", ".fm-layer", (cell, event) => {
     const [down, along] = STEPS[event.key] ?? [];
-    const cell = event.target.closest?.(".fm-layer");
-    if (!cell || down === undefined) return;
+    if (down === undefined) return;
     const place = cell.parentElement.cellIndex + along;
     const row = cell.closest("table").rows[cell.closest("tr").rowIndex + down];
     const next = row?.cells[place]?.querySelector(".fm-layer");

@@ -186,28 +186,24 @@
 
   // ---- Clicks
 
-  document.addEventListener("click", (event) => {
-    const at = (selector) => event.target.closest?.(selector);
-    const found = at("#search [data-bin], #search [data-order], #search [data-where]")?.dataset;
-    const change = at("#stage [data-set]")?.dataset.set;
-    if (change) {
-      page.explore.change(JSON.parse(change), { push: true });
-      if (at(".fm-search-list")) byId("strip").scrollIntoView({ block: "nearest" });
-    } else if (at("#search-open")) {
-      toggle(byId("search").hidden);
-      if (!byId("search").hidden) byId("search-open").scrollIntoView({ block: "start" });
-    } else if (found?.where !== undefined) {
-      where = found.where;
-      for (const choice of byId("search").querySelectorAll("[data-where]")) {
-        choice.setAttribute("aria-checked", String(choice.dataset.where === where));
-      }
-      asked.bin = -1;
-      toggle(true);
-    } else if (found) {
-      if (found.order) asked.order = found.order;
-      else asked.bin = Number(found.bin) === asked.bin ? -1 : Number(found.bin);
-      search.ask("parting", values, show_search);
-    }
+  page.on("click", "#stage [data-set]", (button) => {
+    page.explore.change(JSON.parse(button.dataset.set), { push: true });
+    if (button.closest(".fm-search-list")) byId("strip").scrollIntoView({ block: "nearest" });
+  });
+  page.on("click", "#search-open", (button) => {
+    toggle(byId("search").hidden);
+    if (!byId("search").hidden) button.scrollIntoView({ block: "start" });
+  });
+  page.on("click", "#search [data-where]", (chosen) => {
+    where = chosen.dataset.where;
+    for (const choice of chosen.parentElement.children) choice.ariaChecked = String(choice === chosen);
+    asked.bin = -1;
+    toggle(true);
+  });
+  page.on("click", "#search :is([data-bin], [data-order])", ({ dataset: { order, bin } }) => {
+    if (order) asked.order = order;
+    else asked.bin = Number(bin) === asked.bin ? -1 : Number(bin);
+    search.ask("parting", values, show_search);
   });
 
   // ---- A token of a run: the line below its sentence is about the token under the pointer or the

@@ -260,35 +260,27 @@
 
   const BUTTONS = { back: KEYS.ArrowLeft, next: KEYS.ArrowRight, loss: KEYS.l, leave };
 
-  function pressed(event) {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
-    if (event.target.matches?.(WRITING)) return;
-    if (!active) {
-      if (event.key !== "p" || !ready()) return;
-      event.preventDefault();
-      return start();
-    }
+  const veiled = () => document.body.classList.contains("fm-veiled");
+
+  page.keys((event) => {
+    if (event.target.matches?.(WRITING)) return null;
+    if (!active) return ready() && { p: start };
+    wake();
     // Nothing to show: Space presses the button that has the focus.
-    const idle = event.key === " " && !document.body.classList.contains("fm-veiled");
-    if (!KEYS[event.key] || idle) return;
-    event.preventDefault();
-    event.stopPropagation();
-    if (!event.repeat) KEYS[event.key]();
-    if (active) wake();
-  }
+    return event.key === " " && !veiled() ? null : KEYS;
+  });
 
   function clicked(event) {
     if (event.target.closest?.("#present")) return page.learn?.visible() ? page.learn.project() : open();
     const button = event.target.closest?.("[data-present]");
     if (button) return BUTTONS[button.dataset.present]();
     // A tap on what is hidden shows it, and chooses no word unseen.
-    if (document.body.classList.contains("fm-veiled") && event.target.closest?.("#bars")) {
+    if (veiled() && event.target.closest?.("#bars")) {
       event.stopPropagation();
       reveal();
     }
   }
 
-  document.addEventListener("keydown", pressed, true);
   document.addEventListener("click", clicked, true);
   document.addEventListener("mousemove", () => active && wake(), { passive: true });
   document.addEventListener("fillmask:answer", () => active && shown());
@@ -298,15 +290,12 @@
     if (!document.fullscreenElement && filled) leave();
     filled = Boolean(document.fullscreenElement);
   });
-  document.addEventListener("change", (event) => {
-    if (event.target.id === "fm-own-file") take_file(event.target);
-    if (event.target.id === "fm-own-hide") set_hiding(event.target.checked);
-  });
+  page.on("change", "#fm-own-file", take_file);
+  page.on("change", "#fm-own-hide", ({ checked }) => set_hiding(checked));
   let typing = 0;
-  document.addEventListener("input", (event) => {
-    if (event.target.id !== "fm-own-text") return;
+  page.on("input", "#fm-own-text", ({ value }) => {
     clearTimeout(typing);
-    typing = setTimeout(() => keep(event.target.value, { store: true }), 250);
+    typing = setTimeout(() => keep(value, { store: true }), 250);
   });
 
   page.presenting = {

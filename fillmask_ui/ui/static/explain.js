@@ -9,28 +9,19 @@
     let shown = null; // the element that is explained now
     let leaving = 0;
 
-    function place() {
-      if (!shown) return;
-      if (!shown.isConnected) return hide();
-      const at = shown.getBoundingClientRect();
-      const [width, height] = [box().offsetWidth, box().offsetHeight];
-      const right = document.documentElement.clientWidth - width - 8;
-      box().style.left = `${Math.max(8, Math.min(at.left, right))}px`;
-      const below = at.bottom + height < document.documentElement.clientHeight;
-      box().style.top = `${below ? at.bottom : Math.max(8, at.top - height)}px`;
-    }
-
     function show(element) {
-      clearTimeout(leaving);
       if (!fill(element)) return hide();
+      hide();
       shown = element;
+      shown.style.anchorName = "--fm-beside"; // where styles put the box
       box().hidden = false;
-      place();
     }
 
     function hide() {
       clearTimeout(leaving);
-      if (shown) box().hidden = true;
+      if (!shown) return;
+      shown.style.anchorName = "";
+      box().hidden = true;
       shown = null;
     }
 
@@ -61,9 +52,8 @@
       },
       true,
     );
-    window.addEventListener("scroll", place, { capture: true, passive: true });
-    document.addEventListener("fillmask:answer", place);
-    return { show, hide, shown: () => shown };
+    document.addEventListener("fillmask:answer", () => shown?.isConnected || hide());
+    return { show, hide };
   };
 
   const tip = document.createElement("div");

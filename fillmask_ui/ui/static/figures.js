@@ -106,23 +106,15 @@
     [...form_of(figure).elements].filter(({ name, type }) => name && type !== "submit");
   const box = ({ type }) => type === "radio" || type === "checkbox";
 
-  const held = (control) => (box(control) && !control.checked ? "" : control.value);
-
-  function plain(control) {
-    if (box(control)) return control.defaultChecked ? control.value : "";
-    if (!control.options) return control.defaultValue;
-    const options = [...control.options];
-    return (options.find(({ defaultSelected }) => defaultSelected) ?? options[0]).value;
-  }
-
   figures.values = (host) => {
     const all = {};
     for (const figure of figures_of(host)) {
-      for (const control of controls_of(figure)) {
-        const value = held(control);
-        const other = control.type === "radio" && !control.checked; // its neighbour says it
-        if (value === plain(control) || other) continue;
-        (all[figure.dataset.figure] ??= {})[control.name] = value;
+      const fresh = form_of(figure).cloneNode(true);
+      fresh.reset();
+      const [now, then] = [form_of(figure), fresh].map((form) => new FormData(form));
+      for (const name of new Set([...now.keys(), ...then.keys()])) {
+        const value = now.get(name) ?? ""; // of a box that is not ticked
+        if (value !== (then.get(name) ?? "")) (all[figure.dataset.figure] ??= {})[name] = value;
       }
     }
     const text = JSON.stringify(all);
@@ -191,27 +183,25 @@
     }
   }
 
-  document.addEventListener("input", (event) => {
-    const figure = event.target.closest?.(".fm-figure");
-    if (!figure) return;
+  page.on("input", ".fm-figure", (figure, event) => {
     outputs(figure);
     carry(event.target);
     ask(figure);
     note(figure);
   });
 
-  document.addEventListener("submit", (event) => {
-    const figure = event.target.closest?.(".fm-figure");
-    if (!figure) return;
+  page.on("submit", ".fm-figure", (figure, event) => {
     event.preventDefault();
     ask(figure, event.submitter?.name ?? "");
   });
 
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest?.(".fm-figure :is([data-halt], [data-turn])");
-    if (!button) return;
+  page.on("click", ".fm-figure [data-halt]", (button) => {
     const figure = button.closest(".fm-figure");
-    if ("halt" in button.dataset) return state_of(figure).halted ? ask(figure) : halt(figure);
+    if (state_of(figure).halted) ask(figure);
+    else halt(figure);
+  });
+
+  page.on("click", ".fm-figure [data-turn]", (button) => {
     const dial = button.closest(".fm-control-dial").querySelector("input");
     const next = Number(dial.value) + Number(button.dataset.turn);
     dial.value = String(Math.min(Math.max(next, Number(dial.min)), Number(dial.max)));

@@ -2,6 +2,28 @@
 (() => {
   const page = (window.fillmask ??= {});
 
+  // Events at what matches a selector, whenever it came to the page: `act(element, event)`.
+  page.on = (type, selector, act) =>
+    document.addEventListener(type, (event) => {
+      const found = event.target.closest?.(selector);
+      if (found) act(found, event);
+    });
+
+  // Keys of what fills the page, which hears of them first: `of(event)` gives what each does now.
+  page.keys = (of) =>
+    document.addEventListener(
+      "keydown",
+      (event) => {
+        if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+        const act = of(event)?.[event.key];
+        if (!act) return;
+        event.preventDefault();
+        event.stopImmediatePropagation();
+        if (!event.repeat) act();
+      },
+      true,
+    );
+
   // Parameters of the address; null takes one away. With `push` it is a step to come back from.
   const change = (page.change_address = (parameters, state = history.state, push = false) => {
     const url = new URL(window.location.href);

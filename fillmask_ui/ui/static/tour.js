@@ -96,12 +96,9 @@
     if (button.disabled) card.querySelector("[data-go=next]").focus();
   }
 
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("#fm-tour [data-go]");
-    if (button) go(button);
-    const again = event.target.closest?.("[data-tour]");
-    if (!again) return;
-    opener = again;
+  page.on("click", "#fm-tour [data-go]", go);
+  page.on("click", "[data-tour]", (button) => {
+    opener = button;
     if (!exploring()) page.follow("tab=explore");
     start();
   });
