@@ -158,16 +158,16 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
         # An opening page names no run, which Gradio calls a change.
         return view.stored(page_jobs, selection) if selection.run else {}
 
-    def file_of(file_format: str) -> Callable[..., Any]:
-        @noticing(lambda notice: (gr.skip(), notice))
-        def write(request: gr.Request, selection: Selection) -> tuple[Any, str]:
-            path = all_jobs.page(request.session_hash or "").download(selection, file_format)
-            return str(path), notice_html("none")
+    def file_of(file_format: str) -> Callable[..., Parts]:
+        def write(page_jobs: PageJobs, selection: Selection) -> Parts:
+            path = page_jobs.download(selection, file_format)
+            return {"file": str(path), "notice": notice_html("none")}
 
         return write
 
     every, picked = [*parts.values()], parts["picked"]
-    answering = partial(components.answering, all_jobs, parts)
+    file = gr.DownloadButton("File", visible="hidden", elem_id="run-file")
+    answering = partial(components.answering, all_jobs, parts | {"file": file})
     for shown in (
         parts["show"].click(answering(show_picked), picked, every, **QUIET),
         parts["runs"].row(show_row, None, every, **QUIET),
@@ -175,10 +175,9 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
     ):
         shown.then(None, js=_REVEAL)
     parts["delete"].click(answering(delete), picked, every, js=_CONFIRM, **QUIET)
-    file = gr.DownloadButton("File", visible="hidden", elem_id="run-file")
     for name in FILE_BUTTONS:
         outputs = [file, parts["notice"]]
-        written = parts[name].click(file_of(name), parts["selection"], outputs, **QUIET)
+        written = parts[name].click(answering(file_of(name)), parts["selection"], outputs, **QUIET)
         written.success(None, js=_SAVE)
     parts["link"].visible = not all_jobs.session.public
     parts["link"].click(None, js=_COPY)
