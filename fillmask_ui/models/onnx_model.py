@@ -6,7 +6,7 @@ batch size or length. Axes: B texts, T tokens, M asked positions, V vocabulary.
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -191,7 +191,7 @@ class OnnxMaskedLM(RuntimeModel):
         probe = self._probe_batch()
         own = slice(0, self._rows), slice(0, self._length)
         feeds = self.arrays(probe.input_ids[own], probe.attention_mask[own])
-        outputs = self._call(session, feeds, [one.name for one in session.get_outputs()])
+        outputs = self._call(session, feeds)
         name = self._find_logits(outputs, next(iter(feeds.values())).shape)
         logits = outputs[name]
         self._width = logits.shape[2]
@@ -237,9 +237,8 @@ class OnnxMaskedLM(RuntimeModel):
         return logits[rows, cols] if self._logit_bytes else logits.reshape(len(rows), self._width)
 
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        name = self._states.get_outputs()[0].name
         feeds = self._feed(batch, rows, cols, cut=False)
-        states = self._call(self._states, feeds, [name])[name]  # [B, T, H] or [B * T, H]
+        (states,) = self._call(self._states, feeds).values()  # [B, T, H] or [B * T, H]
         width = next(iter(feeds.values())).shape[1]
         return states.reshape(-1, states.shape[-1])[rows * width + cols].astype(np.float32)
 
@@ -283,15 +282,12 @@ class OnnxMaskedLM(RuntimeModel):
 
     def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
         batch = np.asarray(input_ids)[None]
-        names = [own.name for own in self._layers.get_outputs()]
-        found = self._call(self._layers, self.arrays(batch, np.ones_like(batch)), names)
-        return tuple(found[name] for name in names)
+        return tuple(self._call(self._layers, self.arrays(batch, np.ones_like(batch))).values())
 
     def layer_logits(self, states: np.ndarray, cols: np.ndarray) -> np.ndarray:
         *_, last = self._layers.get_outputs()
         feeds = {last.name: states.astype(_DTYPES[last.type]), ASKED: np.asarray(cols)}
-        (output,) = self._head.get_outputs()
-        (logits,) = self._call(self._head, feeds, [output.name]).values()
+        (logits,) = self._call(self._head, feeds).values()
         return logits.reshape(len(cols), self._width).astype(np.float32, copy=False)
 
     @cached_property
@@ -338,8 +334,7 @@ class OnnxMaskedLM(RuntimeModel):
     def opened(self, graph: bytes) -> Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
         """A changed copy of the whole graph, its weights inside: from `arrays` to all outputs."""
         session = self._open(replace(self._source, content=graph))
-        names = [output.name for output in session.get_outputs()]
-        return lambda ids, mask: self._call(session, self.arrays(ids, mask), names)
+        return lambda ids, mask: self._call(session, self.arrays(ids, mask))
 
     def prepared_call(self, *asked: np.ndarray) -> Callable[[], object]:
         """The bare `session.run` behind a `logits_at`."""
@@ -357,9 +352,10 @@ class OnnxMaskedLM(RuntimeModel):
         return feeds
 
     def _call(
-        self, session: ort.InferenceSession, feeds: dict[str, np.ndarray], names: list[str]
+        self, session: ort.InferenceSession, feeds: dict[str, np.ndarray], names: Sequence[str] = ()
     ) -> dict[str, np.ndarray]:
-        """Those of the named outputs that are arrays."""
+        """Those of the named outputs, or of all, that are arrays."""
+        names = names or [own.name for own in session.get_outputs()]
         try:
             values = zip(names, session.run(names, feeds, _run_options()), strict=True)
         except Exception as error:  # the library's own share no base class

@@ -122,7 +122,14 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
     found = {own: files for own, row in RUNTIMES.items() if (files := row.among(names))}
     for own in RUNTIMES if runtime == "auto" else (runtime,):
         if own in found:
-            return Weights(own, _preferred(name, RUNTIMES[own], found[own]))
+            row, files = RUNTIMES[own], found[own]
+            known = [file for file in row.names if file in files]
+            if not known and len(files) > 1:
+                raise OptionError(
+                    f"{name} has several files for {row.title} and none is called {row.names[0]}; "
+                    f"choose one with --onnx-file (onnx_file=): {', '.join(files)}"
+                )
+            return Weights(own, (*known, *files)[0])
     if found:
         raise ModelError(
             f"{name} has no weights for the runtime {runtime}: use the runtime {' or '.join(found)}"
@@ -136,16 +143,6 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
         f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "
         "beside config.json and the tokenizer"
     )
-
-
-def _preferred(name: str, runtime: Runtime, files: Sequence[str]) -> str:
-    choices = [own for own in runtime.names if own in files]
-    if not choices and len(files) > 1:
-        raise OptionError(
-            f"{name} has several files for {runtime.title} and none is called "
-            f"{runtime.names[0]}; choose one with --onnx-file (onnx_file=): {', '.join(files)}"
-        )
-    return (*choices, *files)[0]
 
 
 def imported(place: str) -> Any:

@@ -51,38 +51,33 @@ class Matching:
 
 def match_parts(first: Sequence[Part], second: Sequence[Part]) -> Matching:
     """Match the parts of two graphs, each in the order of `find_parts`."""
-    partners: dict[int, int] = {}  # place in the first -> place in the second
+    partners: dict[Part, Part] = {}
 
-    def left() -> tuple[list[int], list[int]]:
+    def left() -> tuple[list[Part], list[Part]]:
         taken = {*partners.values()}
-        rest = [place for place in range(len(second)) if place not in taken]
-        return [place for place in range(len(first)) if place not in partners], rest
+        here = [part for part in first if part not in partners]
+        return here, [part for part in second if part not in taken]
 
     def match_by(key: Callable[[Part], object]) -> None:
         """Match what is left, where a single part of the second has a key."""
         here, there = left()
-        alike = defaultdict[object, list[int]](list)
-        for place in there:
-            alike[key(second[place])].append(place)
-        for place in here:
-            if len(own := alike.pop(key(first[place]), [])) == 1:
-                partners[place] = own[0]
+        alike = defaultdict[object, list[Part]](list)
+        for part in there:
+            alike[key(part)].append(part)
+        for part in here:
+            if len(own := alike.pop(key(part), [])) == 1:
+                partners[part] = own[0]
 
     match_by(lambda part: (part.output, part.place, _key(part)))
     if len(partners) < _TRUSTED * min(len(first), len(second)):
         partners.clear()
     here, there = left()
-    keys = [_key(first[place]) for place in here], [_key(second[place]) for place in there]
-    for block in SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks():
-        for step in range(block.size):
-            partners[here[block.a + step]] = there[block.b + step]
+    alignment = SequenceMatcher(None, [*map(_key, here)], [*map(_key, there)], autojunk=False)
+    for a, b, size in alignment.get_matching_blocks():
+        partners.update(zip(here[a : a + size], there[b : b + size], strict=True))
     match_by(_key)  # terms of a sum may stand in another order
-    here, there = left()
-    return Matching(
-        tuple(Pair(first[a], second[b]) for a, b in sorted(partners.items())),
-        tuple(first[place] for place in here),
-        tuple(second[place] for place in there),
-    )
+    pairs = tuple(Pair(part, partners[part]) for part in first if part in partners)
+    return Matching(pairs, *map(tuple, left()))
 
 
 def _key(part: Part) -> tuple[object, ...]:
