@@ -112,6 +112,32 @@ def covered(text: str, spans: Iterable[tuple[int, int]]) -> frozenset[int]:
     return frozenset(place for place in places if not text[place].isspace())
 
 
+@dataclass(frozen=True)
+class TokenExample:
+    """One hidden token in its sentence."""
+
+    id: int  # of the text
+    position: int  # of the token
+    text: str
+    start: int  # first character of the token in `text`
+    end: int  # one past its last
+    token: str  # vocabulary string to be found
+    kind: str  # what the model saw: `mask`, `random` or `unchanged`
+    nll_nats: float  # of the true token
+    rank: int  # of the true token
+    top_token: str  # the model's best guess
+    top_probability: float
+    baseline_nll_nats: float | None = None  # of the second model, as below
+    baseline_rank: int | None = None
+    baseline_top_token: str | None = None
+
+    @property
+    def difference_nats(self) -> float | None:
+        """How much larger the loss is than the baseline's."""
+        base = self.baseline_nll_nats
+        return None if base is None else self.nll_nats - base
+
+
 @dataclass(frozen=True, eq=False)
 class EvaluatedText(MaskedText):
     """One text, measured."""
@@ -122,6 +148,28 @@ class EvaluatedText(MaskedText):
     other: EvaluatedText | None = None  # of a second model with another tokenizer
     worse: EvaluatedText | None = None  # the other sentence of a pair, under the same models
     metric: str = ""  # that it was measured by; blank in a stored row
+
+    def example(self, entry: int) -> TokenExample:
+        """The hidden token at `cols[entry]`."""
+
+        def said(scores: TokenScores) -> dict[str, Any]:
+            nll, rank = float(scores.nll_nats[entry]), int(scores.ranks[entry])
+            return {"nll_nats": nll, "rank": rank, "top_token": scores.top_tokens[entry]}
+
+        start, end = self.spans[entry].tolist()
+        base = said(self.baseline) if self.baseline is not None else {}
+        return TokenExample(
+            id=self.id,
+            position=int(self.cols[entry]),
+            text=self.text,
+            start=start,
+            end=end,
+            token=self.tokens[entry],
+            kind=KINDS[self.kinds[entry]],
+            **said(self.scores),
+            top_probability=float(self.scores.top_probabilities[entry]),
+            **{f"baseline_{name}": value for name, value in base.items()},
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; floats keep every digit."""

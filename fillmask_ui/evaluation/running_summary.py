@@ -7,7 +7,6 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,27 +16,28 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.metrics import METRICS, CrossEntropy, Metric
-from fillmask_ui.evaluation.metrics.metric import exp, expm1
+from fillmask_ui.evaluation.metrics.metric import expm1
 from fillmask_ui.evaluation.rows import EvaluatedText
-from fillmask_ui.evaluation.summary import (
-    UNCHANGED_ALARM,
-    CalibrationBin,
-    Comparison,
-    GroupFigures,
-    Histogram,
-    ModelFigures,
-    Summary,
-)
-from fillmask_ui.masking import KINDS
+from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, Comparison, ModelFigures, Summary
+from fillmask_ui.evaluation.tallies import ModelTally, PairTally
 from fillmask_ui.records import SkippedText
 
 NEAR_CHANCE = 0.9  # share of the loss of a uniform guess
 # Where texts count as less than this share of them, a reader is told, from so many texts on.
 LEAST_EFFECTIVE_SHARE = 0.5
 FEWEST_TEXTS_TO_TELL = 10
-FEWEST_TEXTS_OF_A_GROUP = 5  # an interval over fewer is too wide to be of use
 MOST_MEANS = MOST_TOKENS = 200
 MOST_POINTS = 3000
+
+
+@dataclass(frozen=True)
+class MeanSoFar:
+    """The mean loss after some of the texts: of the model, or of reference and candidate."""
+
+    texts: int  # measured so far
+    means: tuple[float, ...]  # mean NLL in nats
+    lows: tuple[float | None, ...]  # ends of the 95 % interval; None below two texts
+    highs: tuple[float | None, ...]
 
 
 def few_texts_note(texts: int, effective_texts: float) -> str:
@@ -94,12 +94,12 @@ class RunningSummary(running_sums.Tally):
         self._name = self._metric.name if self.config else ""  # of the metric of the rows
         self.skipped: Counter[str] = Counter()  # reason to number of texts
         self._ids = array("q")
-        self._model = running_sums.ModelTally(self._metric.units)
-        self._baseline = running_sums.ModelTally(self._metric.units)  # empty without a second model
-        self._pair = running_sums.PairTally()  # empty without one of the same tokenizer
-        self._worst = running_sums.LargestTokens(MOST_TOKENS)
-        self._most_different = running_sums.LargestTokens(MOST_TOKENS)
-        self._points = running_sums.PointSample(MOST_POINTS)
+        self._model = ModelTally(self._metric)
+        self._baseline = ModelTally(self._metric)  # empty without a second model
+        self._pair = PairTally()  # empty without one of the same tokenizer
+        self._worst = running_sums.Largest(MOST_TOKENS)
+        self._most_different = running_sums.Largest(MOST_TOKENS)
+        self._points = running_sums.Largest(MOST_POINTS)  # a fair sample, by random numbers
 
     @property
     def texts(self) -> int:
@@ -131,34 +131,38 @@ class RunningSummary(running_sums.Tally):
         self._ids.append(row.id)
         self._model.add(row, row.scores)
         losses = [row.scores.nll_nats]
-        self._worst.add(row, losses[0])
+        self._worst.add(row, losses[0], row.example)
         if row.other is not None:
             self._baseline.add(row.other, row.other.scores)
         elif row.baseline is not None:
             losses.append(row.baseline.nll_nats)
             self._baseline.add(row, row.baseline)
             self._pair.add(row, row.baseline)
-            self._most_different.add(row, np.abs(running_sums.loss_difference(*losses)))
-        self._points.add(row, *losses)
+            difference = np.abs(running_sums.loss_difference(*losses))
+            self._most_different.add(row, difference, row.example)
+        chance = np.random.default_rng([row.id]).random(len(row.cols))
+        self._points.add(row, -chance, lambda entry: tuple(float(own[entry]) for own in losses))
 
     def history(self) -> tuple[MeanSoFar, ...]:
         """The mean after ever more texts as they came, at even distances, and after all of them."""
         texts, every = self.texts, 1
         while texts // every >= MOST_MEANS:
             every *= 2
-        counts = dict.fromkeys([*range(every, texts + 1, every), texts] if texts else [])
-        tallies = [own for own in (self._baseline, self._model) if own.texts]
         # Of each model float64 [5, N]: what `RatioMoments` sums, so far.
         sums = [
             np.cumsum([x, n, x * x, n * n, x * n], axis=1)
-            for x, n in (own.text_columns(np.arange(texts))[:2] for own in tallies)
+            for tally in (self._baseline, self._model)
+            if tally.texts
+            for x, n in [tally.text_columns(np.arange(texts))[:2]]
         ]
         found = []
-        for count in counts:
+        for count in [*range(every, texts, every), texts] if texts else []:
             moments = [intervals.RatioMoments(count, *own[:, count - 1].tolist()) for own in sums]
             spans = [own.interval() for own in moments]
-            ends = ([getattr(s, end) if s else None for s in spans] for end in ("low", "high"))
-            found.append(MeanSoFar(count, tuple(own.ratio for own in moments), *map(tuple, ends)))
+            means = tuple(own.ratio for own in moments)
+            lows = tuple(span.low if span else None for span in spans)
+            highs = tuple(span.high if span else None for span in spans)
+            found.append(MeanSoFar(count, means, lows, highs))
         return tuple(found)
 
     def merge(self, other: RunningSummary) -> None:
@@ -187,7 +191,7 @@ class RunningSummary(running_sums.Tally):
                 f"text {ids[order][twice[0]]} was counted twice: give each row once, and each text "
                 "an id of its own"
             )
-        model = _model_figures(self._model, self._metric, order, quick)
+        model = self._model.figures(order, quick)
         baseline = comparison = None
         if self._baseline.texts:
             paired = self._pair.counts[0]
@@ -195,7 +199,7 @@ class RunningSummary(running_sums.Tally):
                 paired and paired != model.tokens
             ):
                 raise ValueError("not all rows have the same models: give those of one evaluation")
-            baseline = _model_figures(self._baseline, self._metric, order, quick)
+            baseline = self._baseline.figures(order, quick)
             comparison = self._comparison(order, quick)
         return Summary(
             config=self.config,
@@ -205,9 +209,9 @@ class RunningSummary(running_sums.Tally):
             baseline=baseline,
             comparison=comparison,
             alarms=tuple(self._alarms(model, baseline)),
-            worst=self._worst.examples(),
-            most_different=self._most_different.examples(),
-            points=self._points.columns(),
+            worst=self._worst.kept(),
+            most_different=self._most_different.kept(),
+            points=np.array(self._points.kept()).T,
             limits=self.limits or intervals.Limits(),
             provisional=quick,
         )
@@ -215,17 +219,18 @@ class RunningSummary(running_sums.Tally):
     def _comparison(self, order: np.ndarray, quick: bool) -> Comparison:
         x, tokens, own_units, characters, _ = self._model.text_columns(order)
         y, _, base_units, _, _ = self._baseline.text_columns(order)
+        metric, own, base = self._metric, self._model.own, self._baseline.own
         differences = running_sums.loss_difference(x, y)
         same_tokens = bool(self._pair.counts[0])
         units = tokens if same_tokens else characters
-        written = self._model.own and self._model.own.against(self._baseline.own, order)
-        sums, others = self._model.own, self._baseline.own
-        if sums is not None and others is not None and self._metric.counts_right:
-            own, base = sums.right(order), others.right(order)
-            won, lost, right = (int(of.sum()) for of in (own & ~base, base & ~own, base))
+        if own is not None and base is not None and metric.counts_right:
+            first, second = own.right(order), base.right(order)
+            won, lost, right = (
+                int(one.sum()) for one in (first & ~second, second & ~first, second)
+            )
             change = (won - lost) / right if right else math.nan
             interval = intervals.paired_ratio_interval(won, lost, right)
-        elif self._metric.exponential:
+        elif metric.exponential:
             # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a
             # loss per token means another thing where the tokens are others.
             change = expm1(running_sums.total(differences) / math.fsum(base_units))
@@ -233,17 +238,15 @@ class RunningSummary(running_sums.Tally):
             interval = difference and difference.map(expm1)
         else:
             # One tokenizer where the metric is scaled, so that both models have the same weights.
-            weights = own_units / tokens if self._metric.scaled else np.ones(len(order))
+            weights = own_units / tokens if metric.scaled else np.ones(len(order))
             change_nats, base_loss = weights * differences, weights * y
             whole = running_sums.total(base_loss)
             change = running_sums.total(change_nats) / whole if 0 < whole < math.inf else math.nan
             interval = running_sums.interval_of(change_nats, base_loss, quick)
-        worse = change, interval
-        if self._metric.counts_right:
-            worse = (
-                -change,
-                interval and intervals.Interval(-interval.high, -interval.low, interval.method),
-            )
+        worse, worse_interval = change, interval
+        if metric.counts_right and interval:
+            worse = -change
+            worse_interval = intervals.Interval(-interval.high, -interval.low, interval.method)
         return Comparison(
             unit="token" if same_tokens else "character",
             texts=len(order),
@@ -251,9 +254,9 @@ class RunningSummary(running_sums.Tally):
             interval=interval,
             difference_nats=running_sums.total(differences) / math.fsum(units),
             difference_interval=running_sums.interval_of(differences, units, quick),
-            verdict=intervals.judge(*worse, len(order), self.limits),
-            written=written,
-            **(_pair_figures(self._pair) if same_tokens else {}),
+            verdict=intervals.judge(worse, worse_interval, len(order), self.limits),
+            written=own and own.against(base, order),
+            **(self._pair.figures() if same_tokens else {}),
         )
 
     def _alarms(self, model: ModelFigures, baseline: ModelFigures | None) -> Iterable[str]:
@@ -265,118 +268,3 @@ class RunningSummary(running_sums.Tally):
             yield UNCHANGED_ALARM
         if note := few_texts_note(self.texts, model.effective_texts):
             yield note
-
-
-def _model_figures(
-    tally: running_sums.ModelTally, metric: Metric, order: np.ndarray, quick: bool
-) -> ModelFigures:
-    """Figures of one model; `order` sorts its texts by id."""
-    x, n, units, characters, entropy = tally.text_columns(order)
-    tokens = int(n.sum())
-    nll, covered = running_sums.total(x), int(characters.sum())
-    calibration = tuple(_calibration(tally))
-    error = sum(slot.tokens * abs(slot.mean_probability - slot.accuracy) for slot in calibration)
-    histogram = Histogram(
-        np.arange(running_sums.LOSS_BINS + 1) * running_sums.BIN_NATS,
-        {name: tally.histogram[kind].copy() for kind, name in enumerate(KINDS)},
-    )
-    # Exact, so that shards in any order give the same last digit.
-    mean, per_character = nll / tokens, nll / covered if covered else math.nan
-    mean_interval = running_sums.interval_of(x, n, quick, least=0.0)
-    by_character = running_sums.interval_of(x, characters, quick, least=0.0) if covered else None
-    own = tally.own
-    counted, metric_interval = x, mean_interval
-    if type(metric).units is not Metric.units:
-        counted = x * units / n if metric.scaled else x
-        metric_interval = running_sums.interval_of(counted, units, quick, least=0.0)
-    value = metric.figure(running_sums.total(counted) / math.fsum(units))
-    if own is not None and metric.counts_right:
-        right = int(own.right(order).sum())
-        value, metric_interval = right / len(order), intervals.share_interval(right, len(order))
-    return ModelFigures(
-        metric=value,
-        metric_interval=metric_interval and metric_interval.map(metric.figure),
-        tokens=tokens,
-        effective_texts=intervals.effective_number(n),
-        characters=covered,
-        **_means(tally.sums)
-        | {"mean_nll_nats": mean, "mean_entropy_nats": math.fsum(entropy) / tokens},
-        interval=mean_interval,
-        mean_nll_bits=mean / math.log(2),
-        perplexity=exp(mean),
-        perplexity_interval=mean_interval and mean_interval.map(exp),
-        nll_per_character_nats=per_character,
-        nll_per_character_bits=per_character / math.log(2),
-        per_character_interval=by_character,
-        median_nll_nats=histogram.quantile(0.5),
-        by_kind=_groups(tally.kinds),
-        by_part=_groups(tally.parts),
-        by_position=_groups(tally.positions),
-        by_frequency=_groups(tally.by_frequency()),
-        calibration=calibration,
-        calibration_error=error / tokens,
-        histogram=histogram,
-        truncated=int(tally.cut[0]),
-        left_out=int(tally.cut[1]),
-        written=own.figures(order, quick) if own else None,
-    )
-
-
-def _pair_figures(pair: running_sums.PairTally) -> dict[str, Any]:
-    """The fields of `Comparison` that need both models at one token."""
-    tokens, agreed, lost, won = pair.counts.tolist()
-    half = running_sums.DIFFERENCE_BINS * running_sums.BIN_NATS / 2
-    edges = np.linspace(-half, half, running_sums.DIFFERENCE_BINS + 1)
-    figures = {
-        "agreement": agreed / tokens,
-        "flips": tokens - agreed,
-        "lost": lost,
-        "won": won,
-        "histogram": Histogram(edges, {"difference": pair.histogram.copy()}),
-    }
-    counted, *logit_sums = pair.logit_sums.sum(axis=0).tolist()
-    if counted:
-        names = ("mean_kl_nats", "mean_kl_reverse_nats", "mean_abs_logit_difference")
-        figures |= {name: own / counted for name, own in zip(names, logit_sums, strict=True)}
-        figures["max_abs_logit_difference"] = max(pair.largest)
-    return figures
-
-
-def _means(sums: np.ndarray) -> dict[str, Any]:
-    tokens, *values = sums.tolist()
-    return {name: value / tokens for name, value in zip(running_sums.MEANS, values, strict=True)}
-
-
-def _groups(tally: running_sums.SplitTally) -> tuple[GroupFigures, ...]:
-    sums = tally.sums.sum(axis=0)  # [G, C]
-    groups = []
-    for index in np.flatnonzero(sums[:, running_sums.COUNT]).tolist():
-        moments = tally.ratio_moments(index)
-        enough = moments.texts >= FEWEST_TEXTS_OF_A_GROUP
-        groups.append(
-            GroupFigures(
-                name=tally.names[index],
-                tokens=int(sums[index, running_sums.COUNT]),
-                texts=moments.texts or None,
-                interval=moments.interval(positive=True) if enough else None,
-                **_means(sums[index]),
-            )
-        )
-    return tuple(groups)
-
-
-def _calibration(tally: running_sums.ModelTally) -> Iterable[CalibrationBin]:
-    for index, (tokens, stated, right) in enumerate(tally.reliability.sum(axis=0).tolist()):
-        low, high = (end / running_sums.CALIBRATION_BINS for end in (index, index + 1))
-        if tokens:
-            yield CalibrationBin(low, high, int(tokens), stated / tokens, right / tokens)
-
-
-@dataclass(frozen=True)
-class MeanSoFar:
-    """The mean loss after some of the texts: of the model, or of reference and candidate."""
-
-    texts: int  # measured so far
-    means: tuple[float, ...]  # mean NLL in nats
-    lows: tuple[float | None, ...]  # ends of the 95 % interval; None below two texts
-    highs: tuple[float | None, ...]

@@ -22,7 +22,7 @@ from fillmask_ui.evaluation.catalogue import (
 )
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.metrics import CrossEntropy, Metric
-from fillmask_ui.evaluation.running_sums import TokenExample
+from fillmask_ui.evaluation.rows import TokenExample
 from fillmask_ui.intervals import Interval, Limits, Verdict
 from fillmask_ui.records import Displayed, finite
 

@@ -22,7 +22,7 @@ from fillmask_ui.bench.timing import sentence, timed
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, RunningSummary, Summary
 from fillmask_ui.evaluation.catalogue import interval_list
 from fillmask_ui.evaluation.measure import Heartbeat, check_models, evaluate
-from fillmask_ui.evaluation.running_sums import TokenExample
+from fillmask_ui.evaluation.rows import TokenExample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.filling import fill
 from fillmask_ui.intervals import Interval

@@ -14,7 +14,6 @@ from fillmask_ui.comparing import Comparison, Contrast
 from fillmask_ui.comparing.word_contrast import SentenceComparison
 from fillmask_ui.evaluation import EvaluatedText, Rows, Summary, summarize
 from fillmask_ui.evaluation.catalogue import figures_of
-from fillmask_ui.evaluation.running_sums import token_example
 from fillmask_ui.filling.candidates import MAX_JOINT_MASKS
 from fillmask_ui.filling.logit_lens import LogitLens
 from fillmask_ui.filling.word_surprisal import SentenceSurprisal
@@ -83,7 +82,7 @@ def _layer_rows(found: LogitLens) -> Iterator[Row]:
 def _token_rows(rows: Rows) -> Iterator[Row]:
     for row in rows:
         if isinstance(row, EvaluatedText):
-            yield from (vars(token_example(row, entry)) for entry in range(len(row.cols)))
+            yield from (vars(row.example(entry)) for entry in range(len(row.cols)))
 
 
 def _summary_rows(summary: Summary) -> Iterator[Row]:

@@ -164,7 +164,7 @@ class PairSums(sums.OwnSums):
     def __init__(self) -> None:
         self.margins = array("d")  # per pair, in nats
         self.groups: list[str] = []
-        self.largest = sums.Smallest(MOST_EXAMPLES)
+        self.largest = sums.Largest(MOST_EXAMPLES)
 
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
         margin = margin_nats(row, scores)
@@ -179,7 +179,7 @@ class PairSums(sums.OwnSums):
             base = margin_nats(row.other, row.other.scores)
         own = PairExample(row.id, row.group, row.text, row.worse.text, margin, base)
         key = margin if own.change_nats is None else -abs(own.change_nats)
-        self.largest.keep([(key, row.id, 0, own)])
+        self.largest.put(-key, row.id, 0, own)
 
     def right(self, order: np.ndarray) -> np.ndarray:
         return np.array(self.margins)[order] > 0
@@ -197,7 +197,7 @@ class PairSums(sums.OwnSums):
             mean_margin_nats=sums.total(margins) / pairs,
             mean_margin_interval=sums.interval_of(margins, np.ones(pairs), quick),
             by_group=tuple(PairGroup.of(name, right[groups == name]) for name in names),
-            examples=self.largest.examples(),
+            examples=self.largest.kept(),
         )
 
     def against(self, base: Any, order: np.ndarray) -> PairsCompared:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.evaluation import EvaluatedText, Summary
-from fillmask_ui.evaluation.running_sums import LargestTokens, TokenExample
+from fillmask_ui.evaluation.rows import TokenExample
+from fillmask_ui.evaluation.running_sums import Largest
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.masking import KINDS
 from fillmask_ui.models.loading_progress import ProgressCallback
@@ -79,16 +80,16 @@ def find_tokens(rows: Iterable[EvaluatedText | SkippedText], wanted: TokenFilter
 
     `rows` are of a run or pairs of two; orders other than `WORST` need tokens that two models saw.
     """
-    largest = LargestTokens(SHOWN)
+    largest = Largest(SHOWN)
     count = texts = 0
     measured = (row for row in rows if isinstance(row, EvaluatedText))
     for row in itertools.islice(measured, MAX_TEXTS):
         values = _values(row, wanted)
         texts += 1
         count += int((values > -np.inf).sum())
-        largest.add(row, values)
+        largest.add(row, values, row.example)
     more = next(measured, None) is not None
-    return FoundTokens(largest.examples(), count, texts, not more)
+    return FoundTokens(largest.kept(), count, texts, not more)
 
 
 def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:

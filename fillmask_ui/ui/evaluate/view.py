@@ -15,7 +15,7 @@ import gradio as gr
 
 import fillmask_ui.ui.evaluate.result_view as results
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.evaluation.running_sums import TokenExample
+from fillmask_ui.evaluation.rows import TokenExample
 from fillmask_ui.runs import Run
 from fillmask_ui.runs.tokens import TokenPlace
 from fillmask_ui.show.charts import CHARTS, MAIN_CHARTS, Chart, charts
