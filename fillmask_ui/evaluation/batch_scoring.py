@@ -3,60 +3,57 @@
 Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 """
 
-from abc import ABC, abstractmethod
-from collections import defaultdict
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fillmask_ui import scoring
 from fillmask_ui.batching import MOST_CALLS, Budget, logits_of_batch, pad, plan_batches
-from fillmask_ui.evaluation.rows import (
-    EvaluatedText,
-    LogitDifference,
-    MaskedText,
-    Prepared,
-    TokenScores,
-)
+from fillmask_ui.evaluation.rows import LogitDifference, Prepared, TokenScores
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.scoring import Exponentials
 
-# Fields [M] of the `TokenScores` of each model, then of the `LogitDifference` of two.
-Scores = list[dict[str, np.ndarray]]
+# Records of arrays [M]: the `TokenScores` of each model, then the `LogitDifference` of two.
+Scores = list[Any]
 
 # Logits of all models and workers at a time; 250,000 words leave 128 positions.
 LOGIT_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class _View:
-    """One row of a batch: a text and the hidden positions scored in it."""
+class View:
+    """One row of a batch: a text, and which of its views the models see."""
 
-    text: Prepared
+    item: tuple[Prepared, ...]  # the example in each lane of `evaluate`
+    lane: int
     number: int  # of the views of its text
-    entries: np.ndarray  # int64, those of `cols` that are scored
-    done: bool  # whether a stopped run already has the text
+    done: bool  # whether a stopped run already has the example
+
+    @property
+    def text(self) -> Prepared:
+        return self.item[self.lane]
+
+    @property
+    def entries(self) -> np.ndarray:
+        """int64, those of `cols` that are scored."""
+        return self.text.hidden.scored(self.number)
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Views that go through the models at once."""
 
-    views: Sequence[_View]
+    views: Sequence[View]
     through: float  # share of the window's tokens that went through the models after it
-
-    @property
-    def tokens(self) -> int:
-        """How many it scores, without those of texts that are done."""
-        return sum(len(view.entries) for view in self.views if not view.done)
 
 
 @dataclass(eq=False)
-class Scorer(ABC):
-    """Measures texts in batches."""
+class Scorer:
+    """Measures texts in batches: the true tokens of each view in one pass."""
 
     models: Sequence[MaskedLM]  # one, or two with one tokenizer
     batch_tokens: int  # largest B * T
@@ -69,15 +66,8 @@ class Scorer(ABC):
         # that batches are the same whatever the number of threads.
         self._fair = max(1, self._most // MOST_CALLS)
 
-    def batches(
-        self, texts: Sequence[Prepared], number: int, done: frozenset[int]
-    ) -> Iterator[Batch]:
-        """The batches of window `number`, without those of texts that are all `done`."""
-        views = [
-            _View(text, place, text.hidden.scored(place), text.row.id in done)
-            for text in texts
-            for place in range(text.hidden.view_count)
-        ]
+    def batches(self, views: Sequence[View], number: int) -> Iterator[Batch]:
+        """The batches of window `number`, without those of texts that are all done."""
         lengths = [len(view.text.hidden.ids) for view in views]
         planned = plan_batches(
             lengths,
@@ -93,32 +83,12 @@ class Scorer(ABC):
             if not all(view.done for view in batch):
                 yield Batch(batch, through / total)
 
-    @abstractmethod
-    def score(self, batch: Batch) -> Any:
-        """Scores for `finished`; called from many threads."""
-
-    @abstractmethod
-    def finished(self, batch: Batch, scores: Any) -> Iterator[EvaluatedText]:
-        """The texts whose last view was in this batch; called in order."""
-
-    def _room_for(self, positions: int) -> AbstractContextManager[None]:
-        """The part of the budget that the logits at some positions take, at most all."""
-        return self.budget.part(min(positions * self._position_bytes, self.budget.total))
-
-
-class BatchScorer(Scorer):
-    """Scores the true tokens of each view in one pass."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # Id of a text, number of a view.
-        self._scored: dict[int, dict[int, Scores]] = defaultdict(dict)
-
-    def score(self, batch: Batch) -> Scores:
-        views = batch.views
-        seen = [view.text.hidden.view(view.number) for view in views]
-        padded = pad(seen, self.models[0].vocabulary.pad_id)  # [B, T]
-        rows = np.repeat(np.arange(len(views)), [len(view.entries) for view in views])  # [M]
+    def score(self, batch: Batch) -> list[Scores]:
+        """Of each view; called from many threads."""
+        views, vocabulary = batch.views, self.models[0].vocabulary
+        padded = pad([view.text.hidden.view(view.number) for view in views], vocabulary.pad_id)
+        sizes = [len(view.entries) for view in views]
+        rows = np.repeat(np.arange(len(views)), sizes)  # [M]
         cols = np.concatenate([view.text.hidden.cols[view.entries] for view in views])  # [M]
         targets = np.concatenate([view.text.row.true_ids[view.entries] for view in views])  # [M]
         chunks: list[Scores] = []
@@ -129,44 +99,38 @@ class BatchScorer(Scorer):
                 logits = [logits_of_batch(model, *at) for model in self.models]
                 chunks += _score_logits(logits, targets[asked])
                 del logits  # before their room is given to another call
-        return _join(chunks)
-
-    def finished(self, batch: Batch, scores: Scores) -> Iterator[EvaluatedText]:
-        start = 0
-        for view in batch.views:
-            own = slice(start, start + len(view.entries))
-            start = own.stop
-            if view.done:
-                continue
-            parts = self._scored[view.text.row.id]
-            parts[view.number] = [
-                {name: values[own] for name, values in record.items()} for record in scores
+        whole = joined(chunks)
+        for place in range(len(self.models)):
+            top_tokens = tuple(map(vocabulary.token, whole[place].top_ids.tolist()))
+            whole[place] = replace(whole[place], top_tokens=top_tokens)
+        ends = itertools.accumulate(sizes)
+        parts = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+        return [
+            [
+                type(own)(**{name: values[part] for name, values in vars(own).items()})
+                for own in whole
             ]
-            if len(parts) == view.text.hidden.view_count:
-                del self._scored[view.text.row.id]
-                of_text = _join([part for _, part in sorted(parts.items())])
-                yield _evaluated(view.text.row, of_text, self.models)
+            for part in parts
+        ]
+
+    def _room_for(self, positions: int) -> AbstractContextManager[None]:
+        """The part of the budget that the logits at some positions take, at most all."""
+        return self.budget.part(min(positions * self._position_bytes, self.budget.total))
 
 
-def _join(parts: Sequence[Scores]) -> Scores:
+def joined(parts: Sequence[Scores]) -> Scores:
+    """Scores of positions one after another, of those of some at a time."""
     if len(parts) == 1:
         return parts[0]
-    return [
-        {name: np.concatenate([each[name] for each in records]) for name in records[0]}
-        for records in zip(*parts, strict=True)
-    ]
-
-
-def _evaluated(row: MaskedText, scores: Scores, models: Sequence[MaskedLM]) -> EvaluatedText:
-    token = models[0].vocabulary.token
-    own, *second = (
-        TokenScores(**record, top_tokens=tuple(token(int(index)) for index in record["top_ids"]))
-        for record in scores[: len(models)]
-    )
-    if not second:
-        return EvaluatedText(**vars(row), scores=own)
-    difference = LogitDifference(**scores[2])
-    return EvaluatedText(**vars(row), scores=own, baseline=second[0], difference=difference)
+    found = []
+    for records in zip(*parts, strict=True):
+        columns: dict[str, Any] = {}
+        for name in vars(records[0]):
+            values = [getattr(own, name) for own in records]
+            tuples = isinstance(values[0], tuple)
+            columns[name] = (*itertools.chain(*values),) if tuples else np.concatenate(values)
+        found.append(type(records[0])(**columns))
+    return found
 
 
 def _score_logits(logits: Sequence[np.ndarray], targets: np.ndarray) -> Iterator[Scores]:
@@ -175,8 +139,8 @@ def _score_logits(logits: Sequence[np.ndarray], targets: np.ndarray) -> Iterator
     for part in scoring.chunks(max(logits, key=lambda own: own.shape[1])):
         here = [own[part] for own in logits]  # each [m, V]
         values = [scoring.exponentials(own, room) for own, room in zip(here, rooms, strict=True)]
-        scores = [
-            vars(scoring.score_targets(each, own, targets[part]))
+        scores: Scores = [
+            TokenScores(**vars(scoring.score_targets(each, own, targets[part])))
             for each, own in zip(values, here, strict=True)
         ]
         if len(here) == 2:
@@ -184,7 +148,7 @@ def _score_logits(logits: Sequence[np.ndarray], targets: np.ndarray) -> Iterator
         yield scores
 
 
-def _difference(logits: list[np.ndarray], values: list[Exponentials]) -> dict[str, np.ndarray]:
+def _difference(logits: list[np.ndarray], values: list[Exponentials]) -> LogitDifference:
     width = min(own.shape[1] for own in logits)
     if any(own.shape[1] != width for own in logits):
         # One model pads its vocabulary.
@@ -193,9 +157,9 @@ def _difference(logits: list[np.ndarray], values: list[Exponentials]) -> dict[st
     first, second = (own.log_probabilities for own in values)  # float64 [m, width]
     ratio = scoring.log_ratio(first, second)
     distance = np.abs(scoring.log_ratio(*logits))
-    return {
-        "kl_nats": scoring.expectation(values[0], ratio),
-        "kl_reverse_nats": scoring.expectation(values[1], -ratio),
-        "mean_abs": distance.mean(axis=1, dtype=np.float64),
-        "max_abs": distance.max(axis=1).astype(np.float64),
-    }
+    return LogitDifference(
+        kl_nats=scoring.expectation(values[0], ratio),
+        kl_reverse_nats=scoring.expectation(values[1], -ratio),
+        mean_abs=distance.mean(axis=1, dtype=np.float64),
+        max_abs=distance.max(axis=1).astype(np.float64),
+    )

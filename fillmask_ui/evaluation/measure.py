@@ -8,6 +8,7 @@ measured one by one, anywhere, give the same digits.
 """
 
 import itertools
+from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ import numpy as np
 from fillmask_ui.batching import Budget, in_order, windows
 from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import DataError, OptionError, TextError
-from fillmask_ui.evaluation.batch_scoring import LOGIT_BYTES, Batch, Scorer
+from fillmask_ui.evaluation.batch_scoring import LOGIT_BYTES, Batch, Scorer, Scores, View, joined
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.given_texts import texts_of
 from fillmask_ui.evaluation.metrics import Metric
@@ -104,38 +105,43 @@ def evaluate(
             "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
     lanes, known = _lanes(model, baseline, config, masks), frozenset(done)
-    batch_tokens, budget = config.batch_tokens or DEFAULT_BATCH_TOKENS, Budget(LOGIT_BYTES)
-    scorers = [
-        config.metric.scorer(lane.models, batch_tokens, budget, config.seed) for lane in lanes
-    ]
-    workers = min(getattr(own, "concurrent_calls", 1) for lane in lanes for own in lane.models)
-    cut = _windows(lanes, texts, config)
-    waiting: dict[tuple[int, int], EvaluatedText] = {}  # by id and lane
+    workers = min(
+        getattr(own, "concurrent_calls", 1) for lane in lanes for own in lane.scorer.models
+    )
+    cut = enumerate(_windows(lanes, texts, config))
+    scored: dict[int, dict[tuple[int, int], Scores]] = defaultdict(dict)  # by id; lane and view
     tokens = 0
-    steps = _steps(itertools.islice(enumerate(cut), share[0], None, share[1]), scorers, known)
+    steps = _steps(itertools.islice(cut, share[0], None, share[1]), lanes, known)
     with closing(in_order(_Step.perform, steps, workers)) as performed:
         for step, scores in performed:
             if isinstance(step.what, SkippedText):
                 yield step.what
                 continue
-            for row in step.scorer.finished(step.what, scores):
-                waiting[row.id, step.lane] = row
-                if not step.lane:
-                    own = [waiting.pop((row.id, lane)) for lane in range(len(lanes))]
-                    yield replace(_joined(own, config.metric), metric=config.metric.name)
-            tokens += 0 if step.lane else step.what.tokens
+            for view, own in zip(step.what.views, scores, strict=True):
+                if view.done:
+                    continue
+                tokens += 0 if view.lane else len(view.entries)
+                parts = scored[view.text.row.id]
+                parts[view.lane, view.number] = own
+                if len(parts) == sum(text.hidden.view_count for text in view.item):
+                    yield _evaluated(view.item, scored.pop(view.text.row.id), config.metric)
             if heartbeat:
                 yield Heartbeat(step.texts, tokens)
 
 
-def _joined(rows: Sequence[EvaluatedText], metric: Metric) -> EvaluatedText:
-    """The row of an example, of its rows in each lane."""
-    parts = len(metric.parts)
-    found = [
-        replace(rows[start], worse=rows[start + 1] if parts > 1 else None)
-        for start in range(0, len(rows), parts)
-    ]
-    return replace(found[0], other=found[1]) if len(found) > 1 else found[0]
+def _evaluated(
+    item: Sequence[Prepared], scored: Mapping[tuple[int, int], Scores], metric: Metric
+) -> EvaluatedText:
+    """The row of an example, of its scores by lane and view."""
+    rows = []
+    for lane, text in enumerate(item):
+        views = [scored[lane, number] for number in range(text.hidden.view_count)]
+        named = zip(("scores", "baseline", "difference"), joined(views), strict=False)
+        rows.append(EvaluatedText(**vars(text.row), **dict(named)))
+    if len(metric.parts) > 1:
+        pairs = zip(rows[::2], rows[1::2], strict=True)
+        rows = [replace(better, worse=worse) for better, worse in pairs]
+    return replace(rows[0], other=rows[1] if len(rows) > 1 else None, metric=metric.name)
 
 
 def _numbered(
@@ -179,38 +185,40 @@ def check_models(
 class _Lane:
     """Models with one tokenizer, one part of each example, and the hidden tokens of it."""
 
-    models: list[MaskedLM]
+    scorer: Scorer
     part: str  # attribute of `Example`
-    masks: Masks | None = None  # by the seed if none are given
+    masks: Masks | None  # by the seed if none are given
 
     def prepare(self, example: Example, config: EvaluationConfig) -> Prepared | SkippedText:
         own = replace(example, text=getattr(example, self.part), worse=None)
-        return prepare(own, self.models[0].vocabulary, config, self.masks)
+        return prepare(own, self.scorer.models[0].vocabulary, config, self.masks)
 
 
 def _lanes(
     model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig, masks: Masks | None
 ) -> list[_Lane]:
     """For each part one for both models if they have the same tokenizer, else one each."""
-    parts = config.metric.parts
-    if baseline is None:
-        return [_Lane([model], part, masks) for part in parts]
-    if same_tokenizer(model.vocabulary, baseline.vocabulary):
-        return [_Lane([model, baseline], part, masks) for part in parts]
-    own = [_Lane([model], part, masks) for part in parts]
-    return own + [_Lane([baseline], part) for part in parts]
+    sides = [[model]]
+    if baseline is not None:
+        same = same_tokenizer(model.vocabulary, baseline.vocabulary)
+        sides = [[model, baseline]] if same else [[model], [baseline]]
+    metric, budget = config.metric, Budget(LOGIT_BYTES)
+    batch_tokens = config.batch_tokens or DEFAULT_BATCH_TOKENS
+    return [
+        _Lane(metric.scorer(models, batch_tokens, budget, config.seed), part, side_masks)
+        for models, side_masks in zip(sides, (masks, None), strict=False)
+        for part in metric.parts
+    ]
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
     what: Batch | SkippedText
     scorer: Scorer
-    lane: int = 0  # rows of others wait for those of the first
     texts: float = 0.0  # as of `Heartbeat`, after it
 
-    def perform(self) -> tuple["_Step", Any]:
-        scored = None if isinstance(self.what, SkippedText) else self.scorer.score(self.what)
-        return self, scored
+    def perform(self) -> tuple["_Step", list[Scores]]:
+        return self, [] if isinstance(self.what, SkippedText) else self.scorer.score(self.what)
 
 
 _Item = tuple[Prepared, ...] | SkippedText
@@ -220,7 +228,7 @@ def _windows(
     lanes: Sequence[_Lane], texts: Iterable[Any], config: EvaluationConfig
 ) -> Iterator[list[_Item]]:
     """Block by block; an item is read when its window is being made."""
-    items = _prepare_all(lanes, _numbered(texts, config.metric), config)
+    items = (_item(lanes, example, config) for example in _numbered(texts, config.metric))
 
     def tokens_read(item: _Item) -> int:
         if isinstance(item, SkippedText):
@@ -233,41 +241,41 @@ def _windows(
 
 
 def _steps(
-    cut: Iterable[tuple[int, list[_Item]]], scorers: Sequence[Scorer], done: frozenset[int]
+    cut: Iterable[tuple[int, list[_Item]]], lanes: Sequence[_Lane], done: frozenset[int]
 ) -> Iterator[_Step]:
-    """Of numbered windows: texts left out, then the batches, those of the second lane first."""
+    """Of numbered windows: texts left out, then the batches, those of the last lane first."""
     before = 0
     for number, window in cut:
-        ready = []
+        ready = [item for item in window if not isinstance(item, SkippedText)]
         for item in window:
-            if not isinstance(item, SkippedText):
-                ready.append(item)
-            elif item.id not in done:
-                yield _Step(item, scorers[0])
-        for turn, place in enumerate(reversed(range(len(scorers)))):
-            for batch in scorers[place].batches([item[place] for item in ready], number, done):
-                share = (turn + batch.through) / len(scorers)
-                yield _Step(batch, scorers[place], place, before + share * len(window))
+            if isinstance(item, SkippedText) and item.id not in done:
+                yield _Step(item, lanes[0].scorer)
+        for turn, place in enumerate(reversed(range(len(lanes)))):
+            views = [
+                View(item, place, view, item[0].row.id in done)
+                for item in ready
+                for view in range(item[place].hidden.view_count)
+            ]
+            scorer = lanes[place].scorer
+            for batch in scorer.batches(views, number):
+                share = (turn + batch.through) / len(lanes)
+                yield _Step(batch, scorer, before + share * len(window))
         before += len(window)
 
 
-def _prepare_all(
-    lanes: Sequence[_Lane], texts: Iterable[Example], config: EvaluationConfig
-) -> Iterator[_Item]:
-    """Each text once per lane, or why it is left out."""
-    parts = len(config.metric.parts)
-    for text in texts:
-        made = [lane.prepare(text, config) for lane in lanes]
-        ready = [item for item in made if isinstance(item, Prepared)]
-        rows = [item.row for item in ready]
-        if len(ready) < len(made):
-            yield next(item for item in made if isinstance(item, SkippedText))
-        elif reason := config.metric.unfit(rows):
-            yield SkippedText(text.id, reason)
-        elif all(map(config.metric.covers_same, rows[:parts], rows[parts:])):
-            yield tuple(ready)
-        else:
-            yield SkippedText(text.id, NOT_COMPARABLE)
+def _item(lanes: Sequence[_Lane], example: Example, config: EvaluationConfig) -> _Item:
+    """The example in each lane, or why it is left out."""
+    ready, metric = [], config.metric
+    for lane in lanes:
+        made = lane.prepare(example, config)
+        if isinstance(made, SkippedText):
+            return made
+        ready.append(made)
+    rows, parts = [own.row for own in ready], len(metric.parts)
+    reason = metric.unfit(rows)
+    if not reason and not all(map(metric.covers_same, rows[:parts], rows[parts:])):
+        reason = NOT_COMPARABLE
+    return SkippedText(example.id, reason) if reason else tuple(ready)
 
 
 def prepared(

@@ -18,7 +18,7 @@ from numpy.random import Generator
 
 from fillmask_ui.batching import Budget
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation.batch_scoring import BatchScorer, Scorer
+from fillmask_ui.evaluation.batch_scoring import Scorer
 from fillmask_ui.evaluation.rows import MaskedText, TokenScores, UnmaskedScores, covered
 from fillmask_ui.evaluation.running_sums import OwnSums
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
@@ -78,7 +78,7 @@ class Metric(ABC):
         self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget, seed: int
     ) -> Scorer:
         """How its texts are measured; `seed` is of what is drawn while that goes on."""
-        return BatchScorer(models, batch_tokens, budget)
+        return Scorer(models, batch_tokens, budget)
 
     def unfit(self, rows: Sequence[MaskedText]) -> str:
         """Why an example cannot be measured, of its parts under each tokenizer; blank if it can."""

@@ -17,7 +17,7 @@ Axes: M hidden positions of a text, N texts, V vocabulary.
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import cast
 
@@ -119,13 +119,8 @@ class UnmaskingScorer(Scorer):
     def score(self, batch: Batch) -> list[list[UnmaskedScores]]:
         texts = [view.text for view in batch.views]
         own = zip(self.models, self._pieces, strict=True)
-        return [self._unmask(model, pieces, texts) for model, pieces in own]
-
-    def finished(self, batch: Batch, scores: list[list[UnmaskedScores]]) -> Iterator[EvaluatedText]:
-        for view, own, *second in zip(batch.views, *scores, strict=True):
-            if not view.done:
-                baseline = second[0] if second else None
-                yield EvaluatedText(**vars(view.text.row), scores=own, baseline=baseline)
+        scores = [self._unmask(model, pieces, texts) for model, pieces in own]
+        return [[*of_text] for of_text in zip(*scores, strict=True)]
 
     def _unmask(
         self, model: MaskedLM, pieces: Pieces, texts: Sequence[Prepared]
