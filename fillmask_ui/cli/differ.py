@@ -32,21 +32,17 @@ def differ(
     if len(choices) < 2:
         raise OptionError("two models are compared: name the reference by --baseline")
     total = {"total": sentences}
-    bar = count_bar(
-        lambda own: {"completed": own.looked, "now": f"{own.flipped} first words flipped", **total},
-        lambda own: f"{own.looked:,} of {sentences:,} sentences",
-        description="sentences",
-        **total,
-    )
     search: Search | None = None
     stopped: KeyboardInterrupt | None = None
     with open_texts(texts.source()) as examples:
         reference, candidate = models = [load(own) for own in choices]
         found = divergent_sentences(reference, candidate, examples, most=most, words=words)
         try:
-            with closing(found), bar as show:
+            with closing(found), count_bar(description="sentences", **total) as show:
                 for search in found:
-                    show(search)
+                    line = f"{search.looked:,} of {sentences:,} sentences"
+                    flipped = f"{search.flipped} first words flipped"
+                    show(line, completed=search.looked, now=flipped, **total)
                     if search.looked == sentences:
                         break
         except KeyboardInterrupt as interrupt:

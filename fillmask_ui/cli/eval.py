@@ -132,28 +132,20 @@ def _model_text(model: Any) -> str:
 @contextmanager
 def run_bar(first: Progress, description: str) -> Iterator[Callable[[Progress], None]]:
     """A function to call with each progress of one run after the `first`; in a pipe lines."""
-    pace = Pace(first)
+    pace, start = Pace(first), int(first.through or 0)
 
-    def now_texts(step: Progress) -> list[str]:
-        running = step.running
+    def show(step: Progress) -> None:
+        if step.through is None:
+            return
+        pace.add(step)
+        running, done = step.running, int(step.through)
         mean = f"mean NLL {running.mean_nll_nats:.4f} nats" if running.texts else ""
         speed = speed_text(step.info, step.workers, pace.tokens_per_second)
-        return [text for text in (speed, mean) if text]
-
-    def values(step: Progress) -> dict[str, Any]:
-        total, now = step.expected, ", ".join(now_texts(step))
-        return {"completed": int(step.through or 0), "total": total, "now": now}
-
-    def line(step: Progress) -> str:
+        now = [text for text in (speed, mean) if text]
         of = f" of {step.expected:,}" if step.expected else ""
         left = [] if pace.seconds_left is None else [f"{duration(pace.seconds_left)} left"]
-        return ", ".join([f"{int(step.through or 0):,}{of} texts", *now_texts(step), *left])
+        line = ", ".join([f"{done:,}{of} texts", *now, *left])
+        bar(line, completed=done, total=step.expected, now=", ".join(now))
 
-    with count_bar(values, line, description=description, **values(first)) as bar:
-
-        def show(step: Progress) -> None:
-            if step.through is not None:
-                pace.add(step)
-                bar(step)
-
+    with count_bar(description=description, completed=start, total=first.expected) as bar:
         yield show

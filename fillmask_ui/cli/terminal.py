@@ -171,94 +171,74 @@ def attempts(look: Callable[[str], Any], texts: Iterable[str]) -> Iterator[Any]:
 
 
 @contextmanager
-def progress_bar(
-    values: Callable[[Any], dict[str, Any]],
-    line: Callable[[Any], str],
-    *columns: str,
-    pause: float = 0.0,
-    **task: Any,
-) -> Iterator[Callable[[Any], None]]:
-    """A function to call with each report: a bar on a terminal, lines elsewhere.
+def progress_bar(*columns: str, pause: float = 0.0, **task: Any) -> Iterator[Callable[..., None]]:
+    """A function to call with a line and the fields of a bar: the bar on a terminal, else the line.
+
+    The bar appears with the first call; a line that repeats the last one is left out.
 
     Args:
-        values: what a report changes of the bar, as of `rich.progress.Progress.update`; the bar
-            appears with the first change.
-        line: what is told of a report where standard error is not a terminal, unless it was.
         *columns: behind description and bar: names of rich's columns, or a template of text.
-        pause: seconds between two lines; then there is one per tenth of a known way, too.
-        **task: the fields before the first report, as of `add_task`.
+        pause: seconds between two lines; then there is one per tenth of a known `total`, too.
+        **task: fields of the bar before the first call, as of `rich.progress.Progress.add_task`.
     """
     update: Callable[..., None] | None = None
     last_text, last_time, last_tenth = "", time.monotonic(), 0
 
-    def draw() -> Callable[..., None]:
-        from rich import progress as bars
-        from rich.console import Console
-
-        made = (
-            bars.TextColumn(own, markup=False) if "{" in own else getattr(bars, own)()
-            for own in ("{task.description}", "BarColumn", *columns)
-        )
-        progress = bars.Progress(*made, console=Console(stderr=True), transient=True)
-        opened.enter_context(progress)
-        return partial(progress.update, progress.add_task(**{"description": "", **task}))
-
-    def show(report: Any) -> None:
+    def draw(_: str, **fields: Any) -> None:
         nonlocal update
-        if changes := values(report):
-            update = update or draw()
-            update(**changes)
+        if update is None:
+            from rich import progress as bars
+            from rich.console import Console
 
-    def tell_new(report: Any) -> None:
+            made = (
+                bars.TextColumn(own, markup=False) if "{" in own else getattr(bars, own)()
+                for own in ("{task.description}", "BarColumn", *columns)
+            )
+            progress = bars.Progress(*made, console=Console(stderr=True), transient=True)
+            opened.enter_context(progress)
+            number = progress.add_task(**{"description": "", **task})
+            update = partial(progress.update, number)
+        update(**fields)
+
+    def tell_new(text: str, completed: float = 0, total: float | None = None, **_: Any) -> None:
         nonlocal last_text, last_time, last_tenth
-        text, now = line(report), time.monotonic()
-        changes = values(report) if pause else {}
-        total = changes.get("total")
-        tenth = int(10 * changes["completed"] / total) if total else 0
+        now, tenth = time.monotonic(), int(10 * completed / total) if total else 0
         waits = pause and (now - last_time < pause or (total and tenth == last_tenth))
         if text and text != last_text and not waits:
             last_text, last_time, last_tenth = text, now, tenth
             tell(text)
 
     with ExitStack() as opened:
-        yield show if sys.stderr.isatty() else tell_new
+        yield draw if sys.stderr.isatty() else tell_new
 
 
-Bar = AbstractContextManager[Callable[[Any], None]]
-
-
-def count_bar(
-    values: Callable[[Any], dict[str, Any]], line: Callable[[Any], str], **task: Any
-) -> Bar:
-    """A bar that counts to `total`, if known, with `now` behind it; in a pipe a `line` at times."""
+def count_bar(**task: Any) -> AbstractContextManager[Callable[..., None]]:
+    """A bar that counts to `total`, if known, with `now` behind it; in a pipe a line at times."""
     columns = ("MofNCompleteColumn", "TimeRemainingColumn", "{task.fields[now]}")
-    return progress_bar(values, line, *columns, pause=_QUIET_SECONDS, **{"now": "", **task})
+    return progress_bar(*columns, pause=_QUIET_SECONDS, **{"now": "", **task})
 
 
 def results(steps: Generator[Any], kind: type[T] | tuple[type[T], ...]) -> Iterator[T]:
     """The results of this kind among steps; others have a `message` and a `fraction` for a bar."""
-
-    def values(step: Any) -> dict[str, Any]:
-        return {"description": step.message, "completed": step.fraction, "total": 1.0}
-
-    with closing(steps), progress_bar(values, lambda step: step.message) as show:
+    with closing(steps), progress_bar(total=1.0) as show:
         for step in steps:
             if isinstance(step, kind):
                 yield step
             else:
-                show(step)
+                show(step.message, description=step.message, completed=step.fraction)
 
 
-def download_progress() -> Bar:
+@contextmanager
+def download_progress() -> Iterator[Callable[[LoadProgress], None]]:
     """A function to pass as `on_progress`; other steps than downloads are too short for a bar."""
+    with progress_bar("DownloadColumn", "TimeRemainingColumn") as bar:
 
-    def values(progress: LoadProgress) -> dict[str, Any]:
-        if progress.stage != "download":
-            return {}
-        done, total = progress.done_bytes or 0, progress.total_bytes
-        return {"description": progress.message, "completed": done, "total": total}
+        def show(own: LoadProgress) -> None:
+            if own.stage == "download":
+                done = own.done_bytes or 0
+                bar("", description=own.message, completed=done, total=own.total_bytes)
 
-    return progress_bar(values, lambda _: "", "DownloadColumn", "TimeRemainingColumn")
+        yield show
 
 
 def load(choice: ModelChoice, open_as: Callable[..., Any] | None = None) -> MaskedLM:

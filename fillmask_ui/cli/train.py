@@ -48,16 +48,11 @@ def train(*, request: RunRequest, recipe: TrainingRecipe) -> None:
     plot = output / "loss.html"
     check_target(plot)
     say(describe(run))
-    bar = progress_bar(
-        lambda row: {"completed": row.progress, "figures": row_text(row)},
-        row_text,
-        "{task.fields[figures]}",
-        total=1.0,
-        figures="",
-    )
+    bar = progress_bar("{task.fields[figures]}", total=1.0, figures="")
     with bar as show, interruption() as stop:
         for row in run.rows(stop=stop):
-            show(row)
+            text = row_text(row)
+            show(text, completed=row.progress, figures=text)
     if not run.trainer.finished:
         kept = f"step {run.trainer.state.step:,} is in {output / CHECKPOINT}"
         tell(f"stopped; {kept}: the same command goes on from there")
