@@ -11,7 +11,6 @@ from fillmask_ui.lessons.context_sides import Sides, View, attention, side_losse
 from fillmask_ui.show.drawing import bars_of
 from fillmask_ui.ui.components import link_to
 from fillmask_ui.ui.figure import Asked, Control, around, control, figure
-from fillmask_ui.ui.session import check_text
 
 _BARS = 3  # of one view, beside those of the true word and of all others
 
@@ -78,7 +77,6 @@ def _show_cut(asked: Asked) -> Any:
 
 
 def _sides(asked: Asked, text: str, word: str) -> Sides:
-    check_text(text)
     if not word.strip():
         raise OptionError("the true word is missing: write the word that belongs into the gap")
     return Sides.of(asked.model, text)
@@ -113,16 +111,13 @@ _ALL = control(
 
 @figure("attention", "Who may look at whom", _GAP)
 def _show_attention(asked: Asked) -> Any:
-    check_text(asked["text"])
     return {"both": attention(asked.model, asked["text"])}
 
 
 @figure("side_losses", "Every word from three sides", _ALL)
 def _show_side_losses(asked: Asked) -> Any:
-    text, model = asked["text"], asked.model
-    check_text(text)
-    measure = partial(side_losses, model, text)
-    return {"found": asked.counted(("side_losses", text), "words", measure)}
+    measure = partial(side_losses, asked.model, asked["text"])
+    return {"found": asked.counted(("side_losses", asked["text"]), "words", measure)}
 
 
 # ---- Next sentence prediction

@@ -12,7 +12,6 @@ from fillmask_ui.show.drawing import Bar
 from fillmask_ui.ui.explore.examples import read_sets
 from fillmask_ui.ui.explore.guess_view import compare, comparison_html
 from fillmask_ui.ui.figure import Asked, around, control, figure
-from fillmask_ui.ui.session import check_text
 
 ROWS = 4  # for guesses of the class, as `page/learn/guess.html` has them
 # Words with bars, so few that a projector shows all; the model has at least two of its own.
@@ -38,7 +37,6 @@ def _show_guess(asked: Asked) -> Any:
     chosen = next((e for e in READY if e.name == asked["which"]), None)
     typed = asked["sentence"], asked["truth"][:100].strip()
     text, truth = (chosen.text, chosen.hidden[0]) if chosen else typed
-    check_text(text, [truth])
     masked = find_masked_position(asked.model, text)
     rows = [(asked.text(f"word_{i}"), asked.number(f"percent_{i}", 0, 100, 0)) for i in range(ROWS)]
     said = _guesses(

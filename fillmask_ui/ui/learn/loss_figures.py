@@ -21,7 +21,6 @@ from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.figure import Asked, around, control, figure
 from fillmask_ui.ui.learn.context_figures import expected
 from fillmask_ui.ui.learn.guess_figures import READY
-from fillmask_ui.ui.session import check_text
 
 MOST_WORDS = 4  # of the best, in a table that a projector shows whole
 MOST_BOXES = 500
@@ -52,7 +51,6 @@ class _OneMask:
 def _asked_mask(asked: Asked) -> _OneMask:
     """The mask that the controls `sentence` and `truth` ask about."""
     text, word = asked["sentence"], asked["truth"][:100].strip()
-    check_text(text, [word])
     model, vocabulary = asked.model, asked.model.vocabulary
     masked = find_masked_position(model, text)
     target = true_token(model, masked, word)
@@ -236,7 +234,6 @@ def _show_soft_truth(asked: Asked) -> Any:
 )
 def _show_model_truth(asked: Asked) -> Any:
     text, word = asked["text"], asked["word"].strip()
-    check_text(text)
     masked = find_masked_position(asked.model, text)
     true_token(asked.model, masked, word)  # a softmax is over single tokens
     seen = expected(asked, f"{masked.before}{MASK}{masked.after}", word, _WORDS)
