@@ -38,7 +38,7 @@ from fillmask_ui.filling.candidates import (
     read_prompt,
 )
 from fillmask_ui.filling.prompt import normalise_masks
-from fillmask_ui.filling.words import TokenizedWord, split_into_tokens, tokens_read
+from fillmask_ui.filling.words import TokenizedWord, tokens_of, tokens_read
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Displayed, Filling, MaskFilling, by_role
 
@@ -347,18 +347,12 @@ def _under(
     if alike:
         return (token_id,)
     vocabulary = prompts[side].model.vocabulary
-    word = vocabulary.word(token_id)
-    own, other = (_tokens(prompts[number], mask, word) for number in (side, 1 - side))
-    return None if token_id in vocabulary.special_ids or own != (token_id,) else other
-
-
-def _tokens(prompt: Prompt, mask: int, word: str) -> Ids | None:
-    """Tokens of a word at a mask; None if it cannot be spelled there."""
-    position = prompt.positions[mask]
-    try:
-        return split_into_tokens(prompt.model, prompt.encoding, position, [word])[0].ids
-    except FillmaskError:
-        return None
+    own, other = (
+        tokens_of(prompt.model, prompt.encoding, prompt.positions[mask], vocabulary.word(token_id))
+        for prompt in (prompts[side], prompts[1 - side])
+    )
+    alone = own == (token_id,) and token_id not in vocabulary.special_ids
+    return other or None if alone else None
 
 
 def _compared_joint(
@@ -366,7 +360,7 @@ def _compared_joint(
 ) -> tuple[ComparedJoint, ...]:
     """Joint fillings that either lists, under both if their words are single tokens of both."""
     texts: dict[Pair, str] = {}
-    known: tuple[dict[Ids, float], dict[Ids, float]] = {}, {}
+    known: tuple[dict[Ids | None, float], dict[Ids | None, float]] = {}, {}
     for side, filling in enumerate(fillings):
         for joint in filling.joint:
             ids = tuple(part.token_id for part in joint.parts)
@@ -378,7 +372,7 @@ def _compared_joint(
 
     def nll_nats(side: int, ids: Ids | None) -> float | None:
         if ids is None or ids in known[side]:
-            return None if ids is None else known[side][ids]
+            return known[side].get(ids)
         with _named(prompts[side].model):
             return joint_nll_nats(prompts[side], ids)
 

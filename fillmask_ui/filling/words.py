@@ -136,13 +136,17 @@ def split_into_tokens(
     return tuple(tokenized)
 
 
+def tokens_of(model: MaskedLM, encoding: Encoding, position: int, word: str) -> tuple[int, ...]:
+    """The tokens of a word at a mask; none if it cannot be spelled there or is too long."""
+    with suppress(OptionError, TextError):
+        return split_into_tokens(model, encoding, position, [word])[0].ids
+    return ()
+
+
 def sole_token(model: MaskedLM, encoding: Encoding, position: int, word: str) -> int | None:
     """The token that a word is at a mask; None if it is none or several."""
-    with suppress(OptionError, TextError):  # it cannot be spelled, or is too long
-        (split,) = split_into_tokens(model, encoding, position, [word])
-        if len(split.ids) == 1:
-            return split.ids[0]
-    return None
+    ids = tokens_of(model, encoding, position, word)
+    return ids[0] if len(ids) == 1 else None
 
 
 def word_scores(

@@ -159,7 +159,8 @@ def measure_variant(
         top1_agreement=compared.agreement if compared else 1.0,
         kl_nats=compared.mean_kl_nats if compared else 0.0,
         texts=summary.texts,
-        measured=measured_signature(config, texts),
+        # Rows with the same metric, masks and texts compare.
+        measured=f"{config.signature}|texts:{len(texts)}|sha256:{texts_sha256(texts)[:12]}",
         stamp=Stamp.of(model.signature),
         alarms=alarms_of(summary),
         example=next(filter(None, map(_with_mask, summary.most_different)), ""),
@@ -211,11 +212,6 @@ def _rate(model: MaskedLM, texts: Sequence[Example], config: EvaluationConfig) -
     """Tokens per second of an evaluation."""
     seconds, rows = timed(lambda: list(evaluate(model, texts, config)), 1)
     return sum(len(row.ids) for row in rows if isinstance(row, EvaluatedText)) / seconds[0]
-
-
-def measured_signature(config: EvaluationConfig, texts: Sequence[Example]) -> str:
-    """What has to be equal for two rows to compare: the metric, its masks and the texts."""
-    return f"{config.signature}|texts:{len(texts)}|sha256:{texts_sha256(texts)[:12]}"
 
 
 def texts_sha256(texts: Sequence[Example]) -> str:

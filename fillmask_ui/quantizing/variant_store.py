@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.files import write_text, writing
 from fillmask_ui.models.weights import weights_sha256
-from fillmask_ui.quantizing.hub_folder import RECORD, draft, note_figures, read_record
+from fillmask_ui.quantizing.hub_folder import RECORD, draft, read_record
 from fillmask_ui.quantizing.measure_variants import VariantFigures
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs.store import slug
@@ -71,9 +71,6 @@ class StoredVariant:
     size_bytes: int  # of that file
     exclude: tuple[str, ...] = ()  # what stays in full precision
     figures: VariantFigures | None = None  # its row; None if it was not measured
-
-    def keep(self, figures: VariantFigures) -> None:
-        note_figures(self.path, figures.to_dict())
 
 
 class VariantStore:

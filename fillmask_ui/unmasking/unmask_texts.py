@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.batching import logits_of_batch, pad, plan_batches, windows
+from fillmask_ui.batching import plan_batches, windows
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import encode_masked, filled_text, mask_positions
-from fillmask_ui.filling.words import view_nlls
+from fillmask_ui.filling.words import raw_logits_at, view_nlls
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
 from fillmask_ui.unmasking.decoding_history import FilledToken, HiddenPosition, Step, Unmasked
@@ -186,12 +186,10 @@ class Decoding:
 
 def logits_of(model: MaskedLM, decodings: Sequence[Decoding]) -> list[np.ndarray]:
     """Float32 [M, V] for each text at its M hidden positions, from one call."""
-    batch = pad([np.array(one.ids) for one in decodings], model.vocabulary.pad_id)  # [B, T]
-    counts = [len(one.hidden) for one in decodings]
-    rows = np.repeat(np.arange(len(decodings)), counts)  # [sum of M]
-    cols = np.array([place for one in decodings for place in one.hidden], np.int64)
-    logits = logits_of_batch(model, batch, rows, cols)
-    return np.split(logits, np.cumsum(counts)[:-1])
+    ids = [tuple(one.ids) for one in decodings for _ in one.hidden]
+    places = [place for one in decodings for place in one.hidden]
+    ends = np.cumsum([len(one.hidden) for one in decodings])
+    return np.split(raw_logits_at(model, ids, places), ends[:-1])
 
 
 def pseudo_perplexity(model: MaskedLM, ids: Sequence[int]) -> float:

@@ -15,6 +15,7 @@ from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.quantizing.hub_folder import note_figures
 from fillmask_ui.quantizing.make_variants import quantize
 from fillmask_ui.quantizing.measure_variants import Subject, measure_variant
 from fillmask_ui.quantizing.variant_store import (
@@ -139,7 +140,7 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Waiting]
             yield Waiting(f"Loading {name}…", middle)
             made = Subject(name, load_choice(ModelChoice(str(variant.path))), str(variant.path))
             row = yield from _part(measure_variant(subject, made, measured), middle, end)
-            variant.keep(replace(row, scheme=scheme))
+            note_figures(variant.path, replace(row, scheme=scheme).to_dict())
         except FillmaskError as error:
             failures = (*known.failures, Failed(scheme, name, str(error)))
             known = replace(known, failures=failures)
