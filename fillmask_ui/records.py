@@ -91,7 +91,6 @@ class ModelSignature:
         return "|".join(f"{name}:{part}" for name, part in parts.items() if part != "")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values."""
         return asdict(self)
 
 
@@ -277,7 +276,6 @@ class Example:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The text, or both sentences."""
         return (self.text,) if self.worse is None else (self.text, self.worse)
 
     @property

@@ -54,7 +54,6 @@ class ContenderProcess:
         return answer
 
     def close(self) -> None:
-        """End the process."""
         self._process.kill()
         self._process.join()
         self._connection.close()

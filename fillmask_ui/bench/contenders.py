@@ -73,7 +73,6 @@ class BenchConfig:
         return QUICK if self.quick else FULL
 
     def source(self) -> TextSource:
-        """The texts of the cross-entropy."""
         samples = self.samples or self.effort.texts
         if self.file is None:
             return TextSource(samples=samples)

@@ -72,7 +72,6 @@ class Row:
         return self._percentile(99) if self.unit == "ms" else None
 
     def add(self, timing: Timing) -> None:
-        """Add the runs of a `Timing`."""
         self.loss = timing.loss
         for seconds in timing.seconds:
             speed = timing.amount / seconds
@@ -115,14 +114,11 @@ class Report:
     notes: tuple[str, ...] = ()  # what a reader should know
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values."""
         return {"machine": self.machine, "rows": [row.to_dict() for row in self.rows]}
 
 
 @dataclass
 class _Task:
-    """A work that one process is asked for."""
-
     process: str
     method: str
     arguments: dict[str, Any]
@@ -145,8 +141,6 @@ def run_bench(config: BenchConfig) -> Generator[Progress | Report]:
 
 
 class _Bench:
-    """One benchmark under way."""
-
     def __init__(
         self, config: BenchConfig, contenders: Sequence[Contender], texts: Sequence[str]
     ) -> None:
@@ -241,7 +235,6 @@ class _Bench:
         self._processes[PRODUCTS.name] = ContenderProcess(PRODUCTS)
 
     def close(self) -> None:
-        """End all processes."""
         for process in self._processes.values():
             process.close()
 

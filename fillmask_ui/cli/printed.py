@@ -25,7 +25,6 @@ from fillmask_ui.unmasking import Step, Unmasked
 
 
 def _losses(unit: str) -> list[Column]:
-    """Columns of the loss under each of two models."""
     heads = (f"{role} NLL ({unit})" for role in ROLES)
     return [Column(head, loss_form(unit), missing="-", right=True) for head in heads]
 

@@ -32,7 +32,6 @@ class Cluster:
     local: bool  # whether it is this machine alone
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of `RunInfo.engines`."""
         own = {"workers": self.workers, "threads_per_worker": self.threads}
         return {"name": "ray", "version": ray.__version__, **own}
 

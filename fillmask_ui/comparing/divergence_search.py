@@ -112,7 +112,6 @@ class Divergence(Place):
         return self.flipped, self.change_nats
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values, those of the sentence among them."""
         values = asdict(self)
         sentence = values.pop("sentence")
         del values["rank"], values["other_rank"]

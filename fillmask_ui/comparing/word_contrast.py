@@ -155,7 +155,6 @@ class ComparedWord:
         return any(own.unknown for own in (*self.first, *self.second))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values."""
         names = ("nll_nats", "other_nll_nats", "difference_nats", "flipped", "unknown")
         values = {name: finite(getattr(self, name)) for name in ("start", "end", *names)}
         return {"word": self.text} | by_role(values)

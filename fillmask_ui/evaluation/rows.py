@@ -133,7 +133,6 @@ class TokenExample:
 
     @property
     def difference_nats(self) -> float | None:
-        """How much larger the loss is than the baseline's."""
         base = self.baseline_nll_nats
         return None if base is None else self.nll_nats - base
 

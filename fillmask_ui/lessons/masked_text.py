@@ -46,7 +46,6 @@ class MaskedText:
 
     @property
     def free(self) -> int:
-        """How many tokens could have been chosen."""
         return sum(not token.fixed for token in self.tokens)
 
 

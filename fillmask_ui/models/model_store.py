@@ -148,7 +148,6 @@ class SharedModel:
 
 
 def _joined(calls: Sequence[_Call], pad_id: int) -> tuple[np.ndarray, ...]:
-    """Arguments of one `logits_at` for the texts of all calls."""
     import numpy as np  # not at the top: commands that load no model do without
 
     from fillmask_ui.batching import pad

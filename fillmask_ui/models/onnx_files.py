@@ -40,7 +40,6 @@ class Homes:
         return (self.path, *sorted(set(self.others.values())))
 
     def target(self, home: Path) -> str:
-        """A file's path in `folder`."""
         return home.resolve().relative_to(self.folder).as_posix()
 
     def state(self) -> dict[str, list[Any]]:

@@ -139,7 +139,6 @@ class OnnxMaskedLM(RuntimeModel):
         return whole
 
     def _use(self, source: GraphSource, session: ort.InferenceSession) -> None:
-        """Run a graph from now on."""
         self._session, self._source = session, source
         self._output = source.logits if source.logit_bytes else session.get_outputs()[0].name
         self._width, self._logit_bytes = source.width, source.logit_bytes
@@ -226,7 +225,6 @@ class OnnxMaskedLM(RuntimeModel):
 
     @cached_property
     def _file(self) -> GraphSource:
-        """The whole graph."""
         from fillmask_ui.models.onnx_graph import read_graph
 
         return read_graph(self.files.weights[0], self.files.folder, self._name)
@@ -260,7 +258,6 @@ class OnnxMaskedLM(RuntimeModel):
 
     @cached_property
     def _states(self) -> ort.InferenceSession:
-        """The encoder."""
         why = "its encoder ends and its head begins, so there are no vectors of words to look at"
         return self._part("states", why)
 
@@ -292,7 +289,6 @@ class OnnxMaskedLM(RuntimeModel):
 
     @cached_property
     def _pairs(self) -> ort.InferenceSession:
-        """The whole graph, with both heads."""
         return self._open(self._file)
 
     @cached_property

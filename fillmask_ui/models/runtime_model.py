@@ -86,7 +86,6 @@ class RuntimeModel(ABC):
 
     @property
     def predicts_next(self) -> bool:
-        """Whether there is a head for next sentence prediction."""
         return False
 
     def logits_at(

@@ -42,7 +42,6 @@ class Runtime:
             )
 
     def among(self, names: Sequence[str]) -> list[str]:
-        """The files that it reads."""
         return [name for name in names if re.fullmatch(self.reads, name)]
 
     def needed_beside(self, file: Any) -> set[str]:

@@ -121,7 +121,6 @@ def _lookup(gather: NodeProto) -> list[NodeProto]:
 
 
 def _product(matmul: NodeProto, table: str) -> list[NodeProto]:
-    """The product with transposed int8 embeddings."""
     (source, matrix), output = matmul.input, matmul.output[0]
     quantized, scale, zero_point = (
         f"{output}.{part}" for part in ("source", "source_scale", "source_zero_point")

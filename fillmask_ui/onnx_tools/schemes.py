@@ -309,7 +309,6 @@ SCHEMES: dict[str, Scheme] = {
 
 
 def _attention_products(model: ModelProto) -> list[str]:
-    """Products of two activations."""
     constants = {tensor.name for tensor in model.graph.initializer} | turned_constants(model).keys()
     return [
         node.name

@@ -102,7 +102,6 @@ class Restored:
 
     @property
     def significant(self) -> bool:
-        """Whether the interval lies above 0."""
         return self.interval is not None and self.interval.low > 0
 
     @property

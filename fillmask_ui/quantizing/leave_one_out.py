@@ -140,7 +140,6 @@ def _as_read(row: EvaluatedText) -> np.ndarray:
 
 
 def _weights(pair: GraphPair) -> Diagnosis:
-    """The noise of all numbers."""
     quantized, baseline = pair.quantized.graph, pair.baseline.graph
     here, there = Constants(quantized.graph), Constants(baseline.graph)
     noise: list[np.ndarray] = []
@@ -174,7 +173,6 @@ def _weights(pair: GraphPair) -> Diagnosis:
 
 
 def _stored_bytes(constants: Constants, part: Part) -> int:
-    """Of the tensors behind a part's numbers and scales."""
     value = constants.makers[part.node].input[part.place]
     return constants.size_bytes(*constants.roots(value, *part.scales))
 

@@ -105,7 +105,6 @@ class VariantFigures:
 
     @property
     def speedup(self) -> float:
-        """How many times the baseline's tokens per second."""
         return self.tokens_per_second / self.baseline_tokens_per_second
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,7 +208,6 @@ def _speeds(
 
 
 def _rate(model: MaskedLM, texts: Sequence[Example], config: EvaluationConfig) -> float:
-    """Tokens per second of an evaluation."""
     seconds, rows = timed(lambda: list(evaluate(model, texts, config)), 1)
     return sum(len(row.ids) for row in rows if isinstance(row, EvaluatedText)) / seconds[0]
 

@@ -80,7 +80,6 @@ class VariantStore:
         self.root = root
 
     def home(self, reference: str, signature: ModelSignature) -> Home:
-        """Where variants of a model go."""
         return Home(self.root / f"{slug(reference)}-{signature.sha256[:8]}")
 
     def find(self, reference: str) -> Home | None:
@@ -89,7 +88,6 @@ class VariantStore:
         return max(found, key=lambda home: home.source_file.stat().st_mtime, default=None)
 
     def homes(self) -> list[Home]:
-        """The models with variants, by name."""
         files = sorted(self.root.glob(f"*/{_SOURCE_FILE}"))
         return [home for home in map(Home, (file.parent for file in files)) if home.reference]
 
@@ -133,7 +131,6 @@ class Home:
         return next((own for own in found if own.scheme == scheme), None)
 
     def made(self, scheme: str, recipe: Recipe) -> StoredVariant:
-        """A variant that was made just now."""
         found = self.variant(scheme, recipe)
         if found is None:
             raise DataError(f"{self.folder} was changed while it was written: try again")

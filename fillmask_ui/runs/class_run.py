@@ -70,7 +70,6 @@ class ClassRound:
         return kept, self._others(kept)
 
     def _others(self, kept: Sequence[WordShare]) -> WordShare:
-        """All words but these."""
         gone, model = [own for own in self.words if own not in kept], self.rest.model
         if model is not None:
             model = min(1.0, model + math.fsum(own.model or 0.0 for own in gone))

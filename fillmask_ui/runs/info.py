@@ -65,7 +65,6 @@ class RunInfo:
         return replace(self.config, protocol=PROTOCOL_VERSION)
 
     def running(self) -> RunningSummary:
-        """The figures before the first row."""
         size = self.model["vocabulary_size"]
         return RunningSummary(config=self.config, vocabulary_size=size, limits=self.limits)
 

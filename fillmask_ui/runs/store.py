@@ -132,7 +132,6 @@ class Run:
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether it is done and rows are missing."""
         return self.row_count < self._measured
 
     @property
@@ -151,7 +150,6 @@ class Run:
         return self.running().summary()
 
     def running(self) -> RunningSummary:
-        """The sums behind `summary`."""
         running = self.info.running()
         for row in self.rows():
             running.add(row)

@@ -76,7 +76,6 @@ class Axis:
         return self.scale(0.0)
 
     def mark(self, value: float, side: str, text: str) -> Mark:
-        """The bar of a value."""
         end, beyond = self.scale(value), not self.scale.low <= value <= self.scale.high
         return Mark(side, min(self.zero, end), abs(end - self.zero), text, value < 0, beyond)
 

@@ -20,7 +20,6 @@ class LayerCell(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Whether the best word is the true one."""
         return self.bars[0].kind == "hidden"
 
     @property

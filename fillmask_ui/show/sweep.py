@@ -39,7 +39,6 @@ class Shown(NamedTuple):
     heat: float | None = None  # from -1, better, to 1, worse; None for a cell without colour
 
     def __str__(self) -> str:
-        """All of it, a line each."""
         *said, note, _ = self
         return "\n".join(filter(None, (*said, f"note {note}" if note else "")))
 
@@ -88,7 +87,6 @@ def by_data(section: Table) -> Iterator[Table]:
 def _rows(
     table: SweepTable, entries: Sequence[Entry], spreads: Sequence[Spread]
 ) -> Iterator[tuple[Head | Shown, ...]]:
-    """Of one metric."""
     heats = _heats(table, entries)
     for model in table.sweep.models:
         own = [entry for entry in entries if entry.cell.model.label == model.label]

@@ -72,7 +72,6 @@ class Table:
         )
 
     def texts(self) -> list[list[str]]:
-        """The cells of each row, formatted."""
         pairs = (zip(self.columns, row, strict=True) for row in self.rows)
         return [[column.text(cell) for column, cell in row] for row in pairs]
 

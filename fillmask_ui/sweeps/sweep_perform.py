@@ -96,8 +96,6 @@ def stored_runs(sweep: Sweep, store: RunStore) -> dict[str, list[Run]]:
 
 @dataclass
 class _Job:
-    """A cell to be measured."""
-
     cell: SweepCell
     run: str | None = None  # that it goes on with
     note: str = ""  # why an older run does not count

@@ -51,7 +51,6 @@ class Entry:
 
     @property
     def interval(self) -> Interval | None:
-        """Of the figure, 95 %."""
         ends = self.run and self.run.info.result and self.run.info.result["interval_95"]
         return Interval(ends[0], ends[1], "stored") if ends and None not in ends else None
 

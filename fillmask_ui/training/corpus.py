@@ -144,7 +144,6 @@ class Blocks:
         return len(self.ids)
 
     def rows(self, index: np.ndarray) -> Blocks:
-        """Those of int64 [rows], in that order."""
         return Blocks(self.ids[index], self.segment[index], self.position[index])
 
 

@@ -43,7 +43,6 @@ class Control:
         return {"name": self.name, "label": self.label, **given}
 
     def each(self) -> Iterator["Control"]:
-        """Itself and all within it."""
         yield self
         for part in self.parts:
             yield from part.each()
@@ -146,7 +145,6 @@ class Figure:
 
     @property
     def controls(self) -> dict[str, Control]:
-        """All with a name, in the order of the form."""
         return {own.name: own for top in self.form for own in top.each() if own.name}
 
     def show(self, asked: Asked) -> Shown:

@@ -157,12 +157,10 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        """Whether the thread has ended, its last step included."""
         return self._ended.is_set()
 
     @property
     def followed(self) -> bool:
-        """Whether some page polls it."""
         return time.monotonic() - self._asked_at < FOLLOWED_SECONDS
 
     @property
@@ -246,7 +244,6 @@ class Page:
         return status
 
     def cancel(self) -> None:
-        """Stop the page's job, if any."""
         if self.job is not None:
             self.job.cancel()
 

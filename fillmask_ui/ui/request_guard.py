@@ -75,7 +75,6 @@ class RequestGuard:
                 self._end(path.rpartition("/")[2])
 
     def _admit(self, headers: Headers, address: str) -> None:
-        """Refuse an upload that exceeds the bounds."""
         length = headers.get("content-length", "")
         if "transfer-encoding" in headers or not (length.isdecimal() and len(length) < 16):
             raise HTTPException(411, "an upload to this page says its length")
@@ -135,7 +134,6 @@ def _is_foreign(headers: Headers) -> bool:
 
 
 def _received() -> Path:
-    """The folder of all uploads."""
     return Path(os.environ["GRADIO_TEMP_DIR"])
 
 

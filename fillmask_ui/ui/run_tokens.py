@@ -186,11 +186,9 @@ def _distribution(session: Session, replayed: Replayed) -> Distribution:
 
 
 def _ids(own: Distribution) -> list[int]:
-    """The hidden token and the listed ones."""
     listed = [candidate.token_id for candidate in own.mask.candidates]
     return [*listed, own.mask.scored[0].parts[0].token_id]
 
 
 def _names(own: Distribution) -> dict[str, tuple[int]]:
-    """The same by word: the best token of each word."""
     return {own.model.vocabulary.word(token_id): (token_id,) for token_id in reversed(_ids(own))}

@@ -187,7 +187,6 @@ class Answers:
         self._lock = threading.Lock()
 
     def get(self, question: tuple) -> Any:
-        """The answer, or None."""
         with self._lock:
             if question not in self._answers:
                 return None

@@ -92,7 +92,6 @@ class PairExample:
 
     @property
     def change_nats(self) -> float | None:
-        """How much larger the margin is than the baseline's."""
         base = self.baseline_margin_nats
         return None if base is None else float(sums.loss_difference(self.margin_nats, base))
 

@@ -76,7 +76,6 @@ class Subject:
 
     @property
     def drawn(self) -> Iterator[tuple[ModelFigures, Style]]:
-        """Each model with its style."""
         return zip(self.models, self.styles, strict=True)
 
     def figure(

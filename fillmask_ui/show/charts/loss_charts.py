@@ -47,7 +47,6 @@ def _gathered(histograms: Sequence[Histogram]) -> tuple[np.ndarray, list[np.ndar
 
 
 def _bars(edges: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
-    """Arguments of plotly's bars."""
     return {
         "x": (edges[:-1] + edges[1:]) / 2,
         "y": counts,

@@ -77,7 +77,6 @@ def wall(room: Room) -> dict[str, Any]:
 
 
 def _rows(now: Round, splits: Sequence[Guesses]) -> list[Row]:
-    """The words with the class's bars, and the model's once they are shown."""
     axis, found = Axis.shares(), now.finished
     if found is None:
         pooled = pool(splits)

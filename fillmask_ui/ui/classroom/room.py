@@ -138,7 +138,6 @@ class Room:
         self._changed()
 
     def close(self) -> None:
-        """Take no more answers."""
         if self.round and self.round.phase == "open":
             self.round.phase = "closed"
             self._changed()

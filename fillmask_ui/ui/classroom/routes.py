@@ -273,7 +273,6 @@ def _host(request: Request) -> str:
 
 
 async def _sent(request: Request) -> Sent:
-    """A small body of JSON."""
     content = bytearray()
     async for chunk in request.stream():
         content += chunk

@@ -187,7 +187,6 @@ class PageJobs(Page):
         return job
 
     def close(self) -> None:
-        """Remove the downloads."""
         while self._downloads:
             shutil.rmtree(self._downloads.popitem()[1], ignore_errors=True)
 

@@ -55,7 +55,6 @@ class Pair(NamedTuple):
         return model_name(self.models[0]), model_name(self.models[1])
 
     def compare(self, session: Session, **choices: Any) -> Comparison:
-        """All masks under both models."""
         return session.ask(self.models, compare, self.asked.text, **choices)
 
 

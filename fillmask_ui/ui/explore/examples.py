@@ -24,7 +24,6 @@ class Example:
     hidden: tuple[str, ...] = ()  # the true words, one per mask; empty if there are none
 
     def state(self) -> dict[str, Any]:
-        """Values of the page's state, by name."""
         hidden: list[str | None] = [*self.hidden] or [None] * self.text.count(MASK)
         shown = {"text": self.text, "hidden": hidden, "words": self.words}
         return shown | {"other": self.other, "selected": 0}

@@ -179,7 +179,6 @@ def comparison_html(found: Comparison, unit: str, *, curve: bool = False) -> str
 
 
 def _row(own: ContrastedWord, parts: Mapping[str, int], axis: Axis) -> Row:
-    """The class above the model."""
     marks = axis.pair(own.probabilities, ("candidate", "reference"))
     if not own.word:
         return Row("no guess, all other words" if own.probability else "all other words", marks)

@@ -152,7 +152,6 @@ def unknown_words(encoding: Encoding, model: MaskedLM) -> str:
 
 
 def _predicted(session: Session, asked: Asked) -> Answer:
-    """The answer without the strip."""
     model, text, question = asked.model, asked.text, asked.question
     words, notice = split_words(question.words), ""
     try:

@@ -83,7 +83,6 @@ def _sides(asked: Asked, text: str, word: str) -> Sides:
 
 
 def _views(asked: Asked, views: dict[str, View], word: str) -> dict[str, Any]:
-    """What the model makes of each view."""
     seen = []
     for title, view in views.items():
         found = expected(asked, view.text, word.strip(), _BARS, view.mask)

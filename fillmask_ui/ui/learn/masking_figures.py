@@ -42,7 +42,6 @@ def _name(vocabulary: Vocabulary, token_id: int, position: int) -> str:
 
 
 def _names(model: MaskedLM, text: MaskedText) -> list[tuple[str, str]]:
-    """Each token of a text: original and shown."""
     name = partial(_name, model.vocabulary)
     return [
         (name(own.token_id, own.position), name(own.shown_id, own.position)) for own in text.tokens

@@ -73,8 +73,6 @@ def build(session: Session) -> None:
 
 
 def _build_inputs(session: Session) -> tuple[Parts, gr.Button, gr.Button]:
-    """The controls, by the names that `read_order` reads, and the buttons."""
-
     def schemes(names: list[str], chosen: list[str], label: str, elem_id: str) -> Any:
         labels = [(f"{name}\n{SCHEMES[name].description}", name) for name in names]
         return gr.CheckboxGroup(

@@ -100,7 +100,6 @@ def _unpacked(archive: bytes) -> dict[str, bytes] | None:
 
 
 def _key() -> str:
-    """Of all that the files are made from."""
     names = (*_LOCK, *(f"{name}.js" for name in _OWN), "scripts.py")
     paths = [*(HERE / name for name in names), *(HERE.parent / name for name in _PAGE)]
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
