@@ -1,7 +1,5 @@
 """Where files lie, and how they are written: whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -14,8 +14,6 @@ Traceback (most recent call last):
 fillmask_ui.errors.DataError: sweep.json: seeds[1]: input should be a valid integer; it was null
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

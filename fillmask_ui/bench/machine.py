@@ -4,8 +4,6 @@ Numpy or ONNX Runtime may be the faster, the latter on a MatMul with a constant 
 model's layers. Both use all cores.
 """
 
-from __future__ import annotations
-
 import platform
 import re
 from collections.abc import Callable

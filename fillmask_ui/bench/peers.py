@@ -4,8 +4,6 @@ Each peer is written as usual, with full logits [B, T, V], but gets more than it
 have: the hidden tokens of this project ready-made, inference mode, and all cores.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 from collections.abc import Sequence

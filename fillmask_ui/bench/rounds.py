@@ -4,8 +4,6 @@ Interleaved, so that a machine that slows down slows all of them; a single run a
 clock of each would else count the others.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing

@@ -1,7 +1,5 @@
 """`fillmask-ui bench`: this machine's speed, also of what is usually used instead."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

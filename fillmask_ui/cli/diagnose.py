@@ -1,7 +1,5 @@
 """`fillmask-ui diagnose` and `check`: what is wrong with a file, inside and wherever it runs."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fillmask-ui differ`: the sentences on which two models differ most."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 from fillmask_ui.cli.options import BASELINE, COMPARE, IN_BITS, JSON, compared, option, with_options

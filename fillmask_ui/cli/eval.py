@@ -1,7 +1,5 @@
 """`fillmask-ui eval`: the loss of a model over texts, alone or against a baseline."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager

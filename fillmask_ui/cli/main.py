@@ -1,7 +1,5 @@
 """Assembles the commands and turns errors meant for the user into a message and an exit code."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

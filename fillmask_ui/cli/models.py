@@ -1,7 +1,5 @@
 """`fillmask-ui models`: what is at hand without a network."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from fillmask_ui.cli.options import JSON

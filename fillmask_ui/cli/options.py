@@ -1,7 +1,5 @@
 """Options of the shell: derived from configurations, and those that several commands share."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping

@@ -1,7 +1,5 @@
 """`fillmask-ui predict`, `layers`, `surprise`: words at masks, also by layer; the loss of words."""
 
-from __future__ import annotations
-
 from functools import partial
 from importlib import import_module
 from threading import Thread

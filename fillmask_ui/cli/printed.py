@@ -3,8 +3,6 @@
 A `unit` is nats or bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import attrgetter

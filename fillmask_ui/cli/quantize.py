@@ -1,7 +1,5 @@
 """`fillmask-ui export` and `quantize`: variants of a model, made and measured."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace

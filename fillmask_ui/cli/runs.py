@@ -1,7 +1,5 @@
 """`fillmask-ui runs` and `report`: what was evaluated, and its figures."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext

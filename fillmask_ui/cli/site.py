@@ -1,7 +1,5 @@
 """`fillmask-ui site` and `space`: the page as a folder, for any static host or as a Space."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Mapping

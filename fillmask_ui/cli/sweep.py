@@ -1,7 +1,5 @@
 """`fillmask-ui sweep`: many evaluations from one file, each a stored run, and one table of them."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from contextlib import ExitStack, closing

@@ -1,7 +1,5 @@
 """`fillmask-ui unmask`: many masks filled step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path

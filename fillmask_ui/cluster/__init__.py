@@ -3,8 +3,6 @@
 Ray is imported when it is asked for, here as in `open_engine`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

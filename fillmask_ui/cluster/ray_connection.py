@@ -1,7 +1,5 @@
 """A connection to Ray: processes of this machine, or an existing cluster."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Whether the machines of a cluster have what the work needs, and models for those that do not."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """Evaluations through one pipeline of Ray Data: texts in a stream, workers, rows into runs."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence

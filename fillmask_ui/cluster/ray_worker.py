@@ -4,8 +4,6 @@ What goes between them is a unit of work: a block of `BLOCK_TEXTS` texts of the 
 one if each text takes many readings. Blocks come in the order that one process would read.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import traceback

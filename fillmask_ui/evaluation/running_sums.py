@@ -3,8 +3,6 @@
 Axes: M hidden positions of a text, N texts.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from array import array

@@ -6,8 +6,6 @@ the last digit whatever the order of texts and shards.
 Axes: M hidden positions of a text, G groups of tokens, N texts, V vocabulary, C columns.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from array import array

@@ -6,8 +6,6 @@ are the vocabulary projection too, stays one constant; `split_ties` makes two of
 writes its optimised graph too, but copies such a matrix and forgets the names of the weights.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 

@@ -6,8 +6,6 @@ shapes and layers. A part in full precision is computed as in the baseline: its 
 the Cast and Transpose behind them are copied from there.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ Source:
     docs/ContribOperators.md of onnxruntime.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections import Counter

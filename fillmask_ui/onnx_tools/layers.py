@@ -11,8 +11,6 @@ Behind the last layer stands the head, in architectures that normalise first wit
 front. Computed from any h_i it gives what the model would say if its layers ended there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ Source:
     https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -13,8 +13,6 @@ Source:
     2016, Deep Learning, section 6.2.2.3. Flips: Dutta et al. 2024, arXiv:2407.09141.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path

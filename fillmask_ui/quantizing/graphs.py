@@ -1,7 +1,5 @@
 """Graphs of variants: the model that they are made of, and a variant beside its baseline."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager

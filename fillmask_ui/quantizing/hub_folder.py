@@ -5,8 +5,6 @@ killed process leaves behind, the next one removes. A card is made of records an
 alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shlex

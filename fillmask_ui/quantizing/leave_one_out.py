@@ -10,8 +10,6 @@ loud part may cost nothing; leaving out one part in the full-precision model ins
 time, misses what the noise of others does to it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace

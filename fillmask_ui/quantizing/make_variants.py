@@ -1,7 +1,5 @@
 """Variants of a model, made one by one; each has its name when it is complete and has been run."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

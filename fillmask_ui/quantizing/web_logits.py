@@ -1,7 +1,5 @@
 """Logits of an ONNX file in WebAssembly, as in browsers: onnxruntime-web in a process of Node."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

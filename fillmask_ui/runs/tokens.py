@@ -1,7 +1,5 @@
 """The hidden tokens of a stored run: all of them in a file, and one as each model met it."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

@@ -4,8 +4,6 @@ The tints do not depend on the sentence, so that two sentences can be compared. 
 bits.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A benchmark as tables, one per kind of work, and as a page of charts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A sweep as tables: one per metric, models by data sets, with the heat of each cell."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

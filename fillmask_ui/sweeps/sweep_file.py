@@ -3,8 +3,6 @@
 The keys of its entries are the options of `fillmask-ui eval`, derived from the same declarations.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys

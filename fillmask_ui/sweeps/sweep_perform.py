@@ -1,7 +1,5 @@
 """perform_sweep(): each cell of a sweep becomes a stored run, or goes on with the one it has."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass

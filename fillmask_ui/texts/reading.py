@@ -1,7 +1,5 @@
 """open_texts(): the examples of a source, one at a time, and a report on them."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator

@@ -4,8 +4,6 @@ The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, 
 (Source: Hugging Face datasets, `arrow_dataset.py`, the same in versions 1 to 5).
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import tempfile

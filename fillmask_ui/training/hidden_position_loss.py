@@ -14,8 +14,6 @@ Source:
     or kept each by its own 80/10/10.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -12,8 +12,6 @@ beside it. Cloze accuracy is the share of sentences whose first guess (one of th
 accepted word.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

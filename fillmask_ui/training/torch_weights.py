@@ -4,8 +4,6 @@ A trimmed WordPiece vocabulary still reads everything: a word whose token is gon
 shorter pieces. Losses per token of two vocabularies are not comparable, losses per character are.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

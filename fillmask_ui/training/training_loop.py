@@ -4,8 +4,6 @@ Everything random follows from (seed, step) or (seed, epoch), so that a run resu
 checkpoint equals the uninterrupted one.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """What a run and a package are asked to do, and what a run reports."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 

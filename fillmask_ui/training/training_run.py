@@ -8,8 +8,6 @@ blend.json           with `blend`: the shares measured at the end, the best firs
 config.json, ...     the trained model, a Hugging Face folder, when the run is over
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """The form of the Evaluate tab: its fields as a table, read as a `Plan`, set again by a run."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace

@@ -4,8 +4,6 @@ A job stores each row, so that what was measured can be resumed. Cancelling ends
 with the rows on disk; the current batch is finished and dropped.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What an evaluation has measured, as HTML: its figures, and its tokens in their sentences."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Sequence

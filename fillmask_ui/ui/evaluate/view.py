@@ -3,8 +3,6 @@
 Values are by the names that `tab.py` gives the parts; what is not named stays as it is.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Mapping, Sequence

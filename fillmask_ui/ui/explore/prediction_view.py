@@ -1,7 +1,5 @@
 """What the Explore tab shows for its inputs: plain functions, no Gradio events."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -4,8 +4,6 @@ As the run saw it, the model reads the ids that were measured, other masks and r
 included, and the figures are the run's. With nothing else hidden it is any other sentence.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

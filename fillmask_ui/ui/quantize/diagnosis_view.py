@@ -1,7 +1,5 @@
 """The panel below the table of variants: which parts of the chosen one cost its loss."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the Quantize tab does: its controls read as an `Order`, then variants made and measured."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence

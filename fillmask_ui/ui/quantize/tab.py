@@ -1,7 +1,5 @@
 """The Quantize tab: its components and how they are wired."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest

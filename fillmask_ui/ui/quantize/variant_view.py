@@ -1,7 +1,5 @@
 """What the Quantize tab shows: plain functions, no Gradio events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
