@@ -166,6 +166,7 @@ def _compared(row: Row, logits: Logits, wanted: Logits, hidden: Sequence[HiddenT
     # The bootstrap knows nothing of what happened to no word or to all.
     interval = ratio_interval(np.array(flips), counts) if 0 < changed < total else None
     interval = interval or share_interval(changed, total)
+    interval = interval.map(lambda share: min(max(share, 0.0), 1.0))  # of few texts
     alarms = tuple(chance_alarms("it", mean, width))
     noise_db = snr_db(sums)
     by_noise = (own for own, least in LEAST_DB.items() if noise_db >= least)

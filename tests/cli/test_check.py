@@ -107,6 +107,15 @@ def test_a_trained_file_passes_and_a_damaged_one_is_near_chance(fillmask, damage
     assert "CPU, all: it is near chance: its mean NLL is" in broken.stdout
 
 
+def test_a_share_of_few_words_has_an_interval_between_0_and_1(fillmask):
+    asked = ("check", "embedded:int8", "--samples", 10, "--provider", "cpu")
+    ran = fillmask(*asked)
+    assert ran.returncode == 0 and "PASS" in ran.stdout, ran.stderr
+    for row in fillmask(*asked, "--json").json["rows"]:
+        low, high = row["flip_share_interval_95"]
+        assert 0 <= low <= row["flip_share"] <= high <= 1
+
+
 def test_nan_and_constants_are_named(checked, bert):
     result = checked(write(bert, "nan", with_nan), "--provider", "CPU", "--fail-on", "regression")
     assert result.returncode == 3 and ": NaN or infinite logits" in result.stdout
