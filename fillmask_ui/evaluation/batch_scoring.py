@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class View:
     def text(self) -> Prepared:
         return self.item[self.lane]
 
-    @property
+    @cached_property
     def entries(self) -> np.ndarray:
         """int64, those of `cols` that are scored."""
         return self.text.hidden.scored(self.number)
