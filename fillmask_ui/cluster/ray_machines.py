@@ -126,9 +126,7 @@ def place(
     `here` and `others` describe `paths_of` the model.
     """
     own = paths_of(choice)
-    resolved = replace(choice, threads=threads)
-    if own:
-        resolved = replace(resolved, reference=own[0])
+    resolved = replace(choice, threads=threads, reference=own[0] if own else choice.reference)
     placed = Placed(what, resolved, model.signature.to_dict())
     blind = [
         machine.host for machine in others for path in own if machine.seen[path] != here.seen[path]
@@ -136,9 +134,9 @@ def place(
     if not blind:
         return placed
     root, files = Path(own[0]), getattr(model, "files", None)
-    # All files of a model, of which one may have been named.
-    parent = root.parent if files is None else files.folder.absolute()
-    folder = root if root.is_dir() else parent
+    folder = root
+    if not root.is_dir():  # one of the files of a model was named
+        folder = root.parent if files is None else files.folder.absolute()
     total = _size(str(folder)) or 0
     if total > MOST_SHIPPED_BYTES or len(own) > 1:
         why = "its tokenizer lies elsewhere" if len(own) > 1 else f"{total / 2**30:.1f} GB"

@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -50,12 +50,6 @@ _POLL_SECONDS = 0.5
 _MOST_WAITING = 64
 
 
-def _rows_of(lines: bytes) -> Iterator[EvaluatedText | SkippedText]:
-    """Rows as they were written, parsed when they are read."""
-    for line in lines.splitlines(keepends=True):
-        yield read_row(line, "a row of a worker").row
-
-
 @dataclass(eq=False)
 class OpenCell:
     """A cell whose run is open for writing."""
@@ -68,7 +62,7 @@ class OpenCell:
     given_up: int = 0  # units
     tokens: int = 0  # scored since it was opened
 
-    def take(self, unit: Unit) -> Iterable[EvaluatedText | SkippedText]:
+    def take(self, unit: Unit) -> Iterator[EvaluatedText | SkippedText]:
         """Store the rows of an answer, or learn what it tells; if that is an error, raise it."""
         if isinstance(unit.told, Exception):
             raise unit.told
@@ -87,7 +81,8 @@ class OpenCell:
             self.recorder.note(self.news.report.notes)
             self.closing.close()
             self.recorder.close()
-        return _rows_of(unit.lines) if unit.lines else ()
+        lines = unit.lines.splitlines(keepends=True)
+        return (read_row(line, "a row of a worker").row for line in lines)
 
     def lost(self, why: str) -> DataError:
         """What to say if units never came."""

@@ -79,10 +79,7 @@ def units_of(table: pa.Table) -> list[Unit]:
 
 
 def read(rows: pa.Table, tasks: Sequence[CellTask]) -> Iterator[pa.Table]:
-    """The units of a cell, whose number is the row, between two pieces of news.
-
-    An error ends them.
-    """
+    """The units of a cell, whose number is the row, between two pieces of news, or an error."""
     (cell,) = rows["item"].to_pylist()
     task = tasks[cell]
     number = found = 0

@@ -71,7 +71,6 @@ class AtTemperature:
 
     @property
     def hits(self) -> int:
-        """Tokens whose best guess is right."""
         return int((self.ranks == 1).sum())
 
     @property

@@ -109,7 +109,6 @@ class Attention:
 
     @property
     def clues(self) -> int:
-        """How many words the guess can use."""
         return self.mask if self.causal else len(self.words) - 1
 
 

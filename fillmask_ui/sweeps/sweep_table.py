@@ -159,11 +159,10 @@ def _spread(group: Sequence[Entry]) -> Spread:
     values = [entry.value for entry in group if entry.value is not None]
     changes = [entry.change for entry in group if entry.change is not None]
     seeds = tuple(entry.cell.seed for entry in group if entry.cell.seed is not None)
-    spread = Spread(group[0].cell, seeds, statistics.fmean(values), _deviation(values))
-    if len(changes) < len(group):
-        return spread
-    mean, deviation = statistics.fmean(changes), _deviation(changes)
-    return replace(spread, mean_change=mean, change_deviation=deviation)
+    figures: tuple[float, ...] = (statistics.fmean(values), _deviation(values))
+    if len(changes) == len(group):
+        figures += statistics.fmean(changes), _deviation(changes)
+    return Spread(group[0].cell, seeds, *figures)
 
 
 def _deviation(values: Sequence[float]) -> float:

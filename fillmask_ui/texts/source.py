@@ -12,8 +12,7 @@ from fillmask_ui.masking import check_seed
 from fillmask_ui.options import check_options, option
 from fillmask_ui.texts.files import ENDINGS, FORMATS, ending, is_data_set, is_file, is_folder
 
-EMBEDDED, FILE, FOLDER = "embedded", "file", "folder"
-STDIN, DATASET = "stdin", "dataset"
+EMBEDDED, FILE, FOLDER, STDIN, DATASET = "embedded", "file", "folder", "stdin", "dataset"
 LINE, PARAGRAPH = "line", "paragraph"
 UNITS = (LINE, PARAGRAPH)
 # Fields of `TextSource` for data sets alone.

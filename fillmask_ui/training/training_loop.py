@@ -141,7 +141,6 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """Whether the recipe's steps or minutes are over."""
         return self._progress() >= 1
 
     def step(self) -> LogRow:

@@ -7,10 +7,7 @@ import sys
 
 
 def share_heaps() -> None:
-    """Have later threads share two heaps, not eight per core, and return large blocks.
-
-    Does nothing if `MALLOC_ARENA_MAX` is set.
-    """
+    """Have later threads share two heaps and return large blocks; `MALLOC_ARENA_MAX` decides."""
     if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
         with contextlib.suppress(AttributeError, OSError):  # another C library
             library = ctypes.CDLL(None)

@@ -161,7 +161,6 @@ class Room:
         self.version += 1
 
     def splits(self) -> list[Guesses]:
-        """What those say who answered in the round that is on."""
         return [own.split for own in self.students.values() if own.split]
 
     def reveal(self, number: int, finished: ClassRound, vocabulary_size: int) -> None:

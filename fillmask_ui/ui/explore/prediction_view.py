@@ -53,7 +53,6 @@ class Answer:
     html: Mapping[str, str] = field(default_factory=dict)  # `strip`, `tokens`, `PIECES` of the mask
 
     def to_dict(self) -> Json:
-        """JSON-ready values for the browser."""
         mask = self.filling.masks[self.selected] if self.filling else None
         shown: Json | None = None
         losses: list[Json] = []
