@@ -93,4 +93,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
         if not needs_slow and not _in_slow_place(item.path):
             item.add_marker("quick")
     yield  # to what chooses by these marks, and to what shuffles
+    # Last, as Playwright leaves an event loop running, which other tests cannot start beside.
     items.sort(key=lambda item: "browser" in getattr(item, "fixturenames", ()))

@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -62,7 +62,7 @@ class OpenCell:
     given_up: int = 0  # units
     tokens: int = 0  # scored since it was opened
 
-    def take(self, unit: Unit) -> Iterator[EvaluatedText | SkippedText]:
+    def take(self, unit: Unit) -> Iterable[EvaluatedText | SkippedText]:
         """Store the rows of an answer, or learn what it tells; if that is an error, raise it."""
         if isinstance(unit.told, Exception):
             raise unit.told
@@ -81,6 +81,8 @@ class OpenCell:
             self.recorder.note(self.news.report.notes)
             self.closing.close()
             self.recorder.close()
+        if not unit.lines:
+            return ()
         lines = unit.lines.splitlines(keepends=True)
         return (read_row(line, "a row of a worker").row for line in lines)
 
