@@ -330,7 +330,6 @@ def _asked(one: Distribution, two: Distribution) -> dict[Pair, str]:
 def _listed(
     both: tuple[Distribution, Distribution], prompts: Sequence[Prompt], mask: int, alike: bool
 ) -> dict[Pair, str]:
-    """The words that either model lists at a mask, with their names."""
     words: dict[Pair, str] = {}
     for side, distribution in enumerate(both):
         for own in distribution.mask.candidates:

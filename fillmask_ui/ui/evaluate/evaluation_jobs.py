@@ -207,7 +207,6 @@ class PageJobs(Page):
         return found
 
     def opened(self, selection: Selection) -> list[evaluations.Run]:
-        """The shown run, and the one to compare with if there is one."""
         names = [selection.run, selection.other] if selection.other else [selection.run]
         return [self.store.open(name) for name in names]
 

@@ -36,8 +36,6 @@ _ONE_MASK = (
 
 @dataclass(frozen=True)
 class _OneMask:
-    """The logits at the mask of a reader's sentence."""
-
     word: str  # the true one
     target: int  # its id
     logits: np.ndarray  # float32 [V]
