@@ -31,11 +31,11 @@ pytest_plugins = ["once", "tiny_models", "loopback_hub"]
 TESTS = Path(__file__).parent
 # Tests that start processes, train, simulate, measure memory, or ask the embedded model.
 SLOW_PLACES = (
-    *("bench", "cli", "cloze", "cluster", "models", "recorded", "texts", "training", "ui"),
+    *("benchmarks", "cli", "cloze", "cluster", "models", "recorded", "texts", "training", "ui"),
     *("evaluation/test_coverage", "evaluation/test_intervals", "evaluation/test_real_models"),
     *("evaluation/test_evaluate_threads", "evaluation/test_masking", "evaluation/test_report"),
     *("evaluation/test_runs", "evaluation/test_unmasking_metric", "sweeps/test_perform"),
-    *("sweeps/test_table", "test_diagnose", "test_divergence", "test_docs", "test_many_machines"),
+    *("sweeps/test_table", "test_diagnose", "test_divergence", "test_docs"),
     *("test_lessons_context", "test_lessons_exercises", "test_lessons_masking", "test_package"),
     *("test_lessons_senses", "test_lessons_uncertainty", "test_parts", "test_quantize"),
     *("test_bridges", "test_variants_measure"),

@@ -38,7 +38,6 @@ _COMMANDS = {
     "package": "Make a folder to ship of a trained model.",
     "space": "Write the page as a folder that a Hugging Face Space runs, ready to upload.",
     "site": "Write a page that any static host serves, with the model in the browser.",
-    "bench": "Measure this machine's speed, also of what is usually used instead.",
     "runs": "Evaluation runs: list, show, compare, delete, export, push.",
 }
 

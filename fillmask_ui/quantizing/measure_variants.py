@@ -18,7 +18,6 @@ from functools import partial
 from statistics import median
 from typing import Annotated, Any
 
-from fillmask_ui.bench.timing import sentence, timed
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, RunningSummary, Summary
 from fillmask_ui.evaluation.catalogue import interval_list
 from fillmask_ui.evaluation.measure import Heartbeat, check_models, evaluate
@@ -28,6 +27,7 @@ from fillmask_ui.filling import fill
 from fillmask_ui.intervals import Interval
 from fillmask_ui.models.runtimes import RUNTIMES
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.quantizing.timing import sentence, timed
 from fillmask_ui.records import Example, InJson, ModelSignature, Progress, finite
 
 BASELINE = "baseline"  # the scheme of the row that is the model itself

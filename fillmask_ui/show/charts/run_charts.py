@@ -1,4 +1,4 @@
-"""Charts of variants of a model, of a benchmark and of a training run."""
+"""Charts of variants of a model and of a training run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from fillmask_ui.bench.rounds import Report, Row
 from fillmask_ui.intervals import Interval
 from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
 from fillmask_ui.show.charts.chart import (
@@ -176,46 +175,6 @@ def variants_table(rows: Variants) -> Table:
         for name, own in rows.items()
     )
     return Table.of(columns, cells)
-
-
-_BAR_PIXELS = 34
-_SUBJECT_CHARACTERS = 40
-
-
-def bench_charts(report: Report) -> tuple[Chart, ...]:
-    """A chart per work: the median of each subject, with its spread."""
-    works = dict.fromkeys(row.work for row in report.rows)
-    rows = ([row for row in report.rows if row.work == work] for work in works)
-    return tuple(_bench_chart(own, f"work-{number}") for number, own in enumerate(rows))
-
-
-def _bench_chart(rows: Sequence[Row], name: str) -> Chart:
-    work, unit = rows[0].work, rows[0].unit
-    told = ", ".join(
-        f"{row.subject} {'failed' if row.median is None else format(row.median, ',.4g')}"
-        for row in rows
-    )
-    figure = new_figure(
-        f"{work} in {unit}: {told}.",
-        unit,
-        yaxis_type="category",
-        yaxis_autorange="reversed",
-        height=100 + _BAR_PIXELS * len(rows),
-    )
-    half = [(row.spread or 0.0) / 2 for row in rows]
-    below = [min(own, row.median or 0.0) for own, row in zip(half, rows, strict=True)]
-    figure.add_bar(
-        x=[row.median for row in rows],
-        y=[label(row.subject, _SUBJECT_CHARACTERS) for row in rows],
-        error_x={"array": half, "arrayminus": below, "thickness": 1.2, "width": 3},
-        orientation="h",
-        marker={"color": [MUTED if row.peer else REFERENCE for row in rows]},
-        hovertemplate="%{y}: %{x:,.4r} " + unit + "<extra></extra>",
-    )
-    columns = ("subject", f"median ({unit})", "spread", "loss (nats)", "failed")
-    cells = ((row.subject, row.median, row.spread, row.loss, row.error) for row in rows)
-    note = "Bars are medians; the line on each is as long as the interquartile range."
-    return Chart(figure, Table.of(columns, cells).filled(), name=name, title=work, note=note)
 
 
 def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
