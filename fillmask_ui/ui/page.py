@@ -73,7 +73,6 @@ def build_app(
         (mcp_tools if mcp else api).build(session)  # first, so that no event takes its names
         header = render("page/header.html", title=TITLE)
         components.html_block(header, js_on_load=components.static("header.js"), elem_id="header")
-        guide.build_tour()
         with gr.Tabs(elem_id="tabs", overflow_behavior="wrap"):
             for name, label, build in tabs_of(public):
                 with gr.Tab(label, id=name) as tab:

@@ -428,5 +428,3 @@ def test_the_examples_and_the_guide(visit, served):
     ]
     explore.fits(390)
     accessible(page)
-    explore.press("Show the tour")
-    expect(page.get_by_role("dialog", name="Tour of the page")).to_be_focused()

@@ -1,4 +1,4 @@
-"""A lecture: the tour before it, a class that guesses first, sentences on the projector."""
+"""A lecture: a class that guesses first, sentences on the projector."""
 
 import json
 import math
@@ -11,7 +11,6 @@ from playwright.sync_api import expect
 
 from fillmask_ui.ui.explore.examples import EXAMPLES
 
-NO_STORAGE = "Object.defineProperty(window, 'localStorage', { get() { throw Error('no'); } })"
 SENTENCES = (
     "Water freezes when it gets very [MASK].",
     "The cat sat on the [MASK].",
@@ -21,67 +20,6 @@ CAT = "The [MASK] sat on the [MASK]."
 OWN = ("The nurse said that [MASK] was tired.", "The doctor said that [MASK] was tired.")
 PLAIN = "Nobody in the village had ever asked them whether that was what they wanted to do."
 LONG = f"{PLAIN} {PLAIN} A [MASK] treats patients and a [MASK] teaches children."
-# Whether two boxes of the page share a point.
-MEET = """([a, b]) => {
-    const [one, two] = [a, b].map((s) => document.querySelector(s).getBoundingClientRect());
-    return one.left < two.right && two.left < one.right
-        && one.top < two.bottom && two.top < one.bottom;
-}"""
-
-
-def test_the_tour_on_a_phone_that_keeps_nothing(visit):
-    width, height = 390, 844
-    options = {"reduced_motion": "reduce", "color_scheme": "dark", "script": NO_STORAGE}
-    explore = Explore(page := visit(width=width, height=height, **options))
-    card = page.get_by_role("dialog", name="Tour of the page")
-    expect(explore.bars.first).to_be_visible()
-    expect(card).to_be_hidden()  # it never opens by itself
-    explore.press("show me around")
-    expect(card).to_be_focused()  # and blocks nothing
-    explore.write("Paris is in [MASK].")
-    explore.word("Paris").click()
-    explore.see("[MASK] is in [MASK].")
-    target, onward = page.locator(".fm-tour-target"), card.get_by_role("button", name="Next")
-    steps = card.locator(".fm-tour-step").all()
-    for number, step in enumerate(steps):
-        expect(step).to_be_visible()
-        expect(step).to_contain_text(f"Step {number + 1} of {len(steps)}")
-        expect(target).to_have_count(1)
-        assert target.evaluate(
-            "(e, selectors) => e.matches(selectors)", step.get_attribute("data-target")
-        )
-        assert not page.evaluate(MEET, ["#fm-tour", "#sentence"])
-        assert not page.evaluate(MEET, ["#fm-tour", ".fm-tour-target"])
-        for inside in (card, target):
-            box = inside.bounding_box()
-            assert box["x"] >= -1 and box["x"] + box["width"] <= width + 1
-            assert box["y"] >= -1 and box["y"] + box["height"] <= height + 1
-        if number == 0:
-            onward.focus()
-            page.keyboard.press("Enter")
-            expect(onward).to_be_focused()
-            page.keyboard.press("Shift+Tab")
-            page.keyboard.press("Enter")  # back to the first step, where there is no way back
-            expect(card).to_contain_text("Step 1 of")
-            expect(onward).to_be_focused()
-        if number == 1:
-            # Another tab hides it, and Explore brings it back.
-            explore.tab("Guide")
-            expect(card).to_be_hidden()
-            explore.tab("Explore")
-            accessible(page)
-        (card.get_by_role("button", name="Done") if step is steps[-1] else onward).click()
-    expect(card).to_be_hidden()
-    expect(target).to_have_count(0)
-    # A list of sentences lasts as long as the page.
-    explore.unfold("All 33 examples")
-    page.get_by_text("Your sentences").click()
-    page.get_by_label("One sentence per line").fill(OWN[0])
-    expect(page.locator("#fm-own-said")).to_contain_text("This browser keeps nothing")
-    page.get_by_label("One sentence per line").blur()
-    page.keyboard.press("p")
-    page.keyboard.press("ArrowRight")
-    explore.see(OWN[0])
 
 
 class Guessing:
