@@ -11,13 +11,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 from fillmask_ui.errors import ModelError, OptionError, TextError
 from fillmask_ui.models import ModelStore, available_models
 from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.models.model_store import SharedModel
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs import RunStore
 from fillmask_ui.ui.job import Report, SharedJobs
@@ -49,14 +47,11 @@ class Session:
         # Visitor's id -> the runs they may see; set by the Evaluate tab.
         self.stored_runs: Callable[[str], RunStore] | None = None
         self._answers = Answers()
-        # By the id of the model; each lives as long as somebody asks.
-        self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
         self._loading = SharedJobs()
         # Slow work takes turns, so that quick answers stay quick.
         self._working = SharedJobs(
             [threading.Semaphore()], doing="Computing…", most=32, patience_seconds=10.0
         )
-        self._lock = threading.Lock()
 
     def model(
         self, choice: ModelChoice | str, on_progress: ProgressCallback | None = None
@@ -98,8 +93,8 @@ class Session:
         """A function of one or two models, as `model` gives them, and its answer cached.
 
         It runs within the page's limits: texts (strings) and words (`candidates`, `words`) are
-        bounded, and so is its `most_work`, if it takes one. Calls of several visitors may share a
-        batch of the model. Arguments are hashable; `top_k=None`, whole vocabularies, is not kept.
+        bounded, and so is its `most_work`, if it takes one. Arguments are hashable; `top_k=None`,
+        whole vocabularies, is not kept.
 
         Raises:
             TextError, OptionError: as of `check_text` and the function.
@@ -114,7 +109,7 @@ class Session:
             return known
         if "most_work" in inspect.signature(function).parameters:
             options |= {"most_work": MAX_WORK}
-        answer = function(*map(self._sharing, both), *arguments, **options)
+        answer = function(*both, *arguments, **options)
         if options.get("top_k", 1) is not None:
             self._answers.keep(key, answer)
         return answer
@@ -130,7 +125,7 @@ class Session:
         key = self._key((model,), question)
         known: Any = self._answers.get(key)
         if known is None or len(known.words) <= start:
-            known = grow(self._sharing(model), known)
+            known = grow(model, known)
             self._answers.keep(key, known)
         return known
 
@@ -149,13 +144,6 @@ class Session:
             return answer
 
         return self._working.result(key, compute)
-
-    def _sharing(self, model: MaskedLM) -> MaskedLM:
-        """The model of a call; predictions of several visitors may share a batch."""
-        with self._lock:
-            shared = self._shared.get(id(model)) or SharedModel(model)
-            self._shared[id(model)] = shared
-        return shared
 
     def _key(self, models: Sequence[MaskedLM], question: tuple) -> tuple:
         return (*((str(model.signature), id(model)) for model in models), *question)
