@@ -11,8 +11,9 @@ Importing the package loads no heavy library; the names below are imported when 
 
 import importlib
 import os
-import warnings
 from typing import Any
+
+from fillmask_ui import records
 
 # ONNX Runtime reports its use to its maker unless this is set before it is imported.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -31,17 +32,11 @@ _EXPORTS = {
 }
 # Public name -> module that defines it.
 _PUBLIC = {name: f"fillmask_ui.{own}" for own, names in _EXPORTS.items() for name in names.split()}
-# Old name -> public name; they go with version 0.2.
-_RENAMED = {"sentence_surprise": "surprisal", "where_they_part": "divergent_sentences"}
 
-__all__ = [*_PUBLIC, *_RENAMED]  # noqa: PLE0604
+__all__ = [*_PUBLIC]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    if name in _RENAMED:
-        text = f"fillmask_ui.{name} is now fillmask_ui.{_RENAMED[name]}"
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
-        name = _RENAMED[name]
     if name not in _PUBLIC:
         raise AttributeError(f"module 'fillmask_ui' has no attribute {name!r}")
     return getattr(importlib.import_module(_PUBLIC[name]), name)
@@ -49,3 +44,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
+
+
+def _display(form: str, record: object) -> Any:
+    """What the room `show` makes of a record; it is imported at the first one."""
+    from fillmask_ui.show import displays
+
+    return getattr(displays, form)(record)
+
+
+records.Displayed.display = staticmethod(_display)

@@ -5,12 +5,11 @@ vocabulary. A `token` is the vocabulary's own string (`##ing`, `Ġthe`, `▁der`
 without the tokenizer's marks.
 """
 
-import importlib
 import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from fillmask_ui.files import visible
 
@@ -188,6 +187,10 @@ class JointFilling:
 class Displayed:
     """A record that notebooks show, and that is a table and a chart as well."""
 
+    # A function from (`frame`, `figure` or `html`; record) to that form of the record, which
+    # `fillmask_ui/__init__.py` sets from above.
+    display: ClassVar[Any]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values of a dataclass, but for numbers that JSON does not have."""
         return dict(by_role(asdict(cast("Any", self))))
@@ -198,19 +201,14 @@ class Displayed:
 
     def to_pandas(self) -> Any:
         """The record as a `pandas.DataFrame`; numbers keep every digit."""
-        return _display("frame", self)
+        return self.display("frame", self)
 
     def figure(self) -> Any:
         """Its chart, a `plotly.graph_objects.Figure`."""
-        return _display("figure", self)
+        return self.display("figure", self)
 
     def _repr_html_(self) -> str:
-        return str(_display("html", self))
-
-
-def _display(form: str, record: Displayed) -> Any:
-    """By its name, as the rooms below `show` do without it."""
-    return getattr(importlib.import_module("fillmask_ui.show.displays"), form)(record)
+        return str(self.display("html", self))
 
 
 @dataclass(frozen=True)

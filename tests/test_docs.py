@@ -49,8 +49,8 @@ def section(text, title):
 
 def commands(command, name="fillmask-ui"):
     yield name, command
-    for sub, inner in getattr(command, "commands", {}).items():
-        yield from commands(inner, f"{name} {sub}")
+    for sub in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield from commands(command.get_command(None, sub), f"{name} {sub}")
 
 
 def test_every_command_is_documented():

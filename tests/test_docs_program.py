@@ -24,7 +24,7 @@ from fillmask_ui.lessons import chapters
 from fillmask_ui.lessons.exercises import COURSE_SEED, EXERCISES, exercises_of
 from fillmask_ui.onnx_tools import schemes
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS
-from fillmask_ui.ui.page import TABS
+from fillmask_ui.ui.page import tabs
 
 # What a reader of today's program reads.
 CURRENT = [
@@ -33,10 +33,10 @@ CURRENT = [
     ROOT / "fillmask_ui/show/templates/page/guide.html",
 ]
 COUNTS = {
-    "tab": len(TABS),
+    "tab": len(tabs(public=False)),
     "chapter": len(chapters()),
     "exercise": sum(len(exercises_of(name, COURSE_SEED)) for name in EXERCISES),
-    "command": len(PROGRAM.commands),
+    "command": len(PROGRAM.list_commands(None)),
     "option": len({option for _, option in options()}),
     "metric": len(METRICS),
     "scheme": len(schemes.SCHEMES),
@@ -64,25 +64,25 @@ def between(name, start, end):
     return read(name).split(start, 1)[1].split(end, 1)[0]
 
 
-LABELS = [label for _, label, _ in TABS]
+LABELS = [tab.label for tab in tabs(public=False)]
 # What a page lists -> what the program has.
 LISTS = {
     "tabs of the README": (re.findall(r"^- \*\*(\w+)\*\*", read("README.md"), re.M), LABELS),
     "tabs": (re.findall(r"[A-Z]\w+", between("docs/page.md", " tabs: ", ". ")), LABELS),
     "commands": (
         re.findall(r"^\| \[`fillmask-ui ([\w-]+)", read("docs/command-line.md"), re.M),
-        list(PROGRAM.commands),
+        PROGRAM.list_commands(None),
     ),
     "commands of the README": (
         re.findall(
             r"(?:fillmask-ui |(?<=[ (])`)([a-z]+)(?=[ `])",
             section(read("README.md"), "The command line"),
         ),
-        list(PROGRAM.commands),
+        PROGRAM.list_commands(None),
     ),
     "public names": (
         re.findall(r"`(\w+)`", between("docs/python.md", "The public names are", ";")),
-        [name for name in fillmask_ui.__all__ if name not in fillmask_ui._RENAMED],
+        list(fillmask_ui.__all__),
     ),
     "arguments of load_model": (
         re.findall(r"`(\w+)`", between("docs/python.md", "of `load_model` are", ".")),
@@ -119,11 +119,10 @@ def test_command_lines_are_those_of_the_program(paper):
 
 @pytest.mark.parametrize("paper", CURRENT, ids=named)
 def test_options_are_those_of_the_program(paper):
-    """In running text; of other programs those that the table of a simulation and pytest have."""
+    """In running text; of other programs those that pytest and the benchmarks have."""
     text = FENCE.sub("", paper.read_text("utf-8"))
-    text = re.sub(r"^\| `--.*", "", text, flags=re.M) if paper.name == "many-machines.md" else text
     used = re.findall(r"(?<![\w-])--[a-z0-9-]+", "".join(code_of(text)))
-    known = {option for _, option in options()} | STANDARD | {"--randomly-seed"}
+    known = {option for _, option in options()} | STANDARD | {"--randomly-seed", "--peers", "--rounds"}
     assert set(used) <= known
 
 

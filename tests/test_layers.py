@@ -24,6 +24,7 @@ ROOMS = [
     "onnx_tools",
     "schema",
     "evaluation",
+    "extensions",
     "intervals",
     "unmasking",
     "comparing",

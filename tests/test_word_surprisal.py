@@ -7,7 +7,6 @@ import pytest
 import torch
 from table_model import TableModel, log_softmax_at
 
-import fillmask_ui
 from fillmask_ui import EvaluationConfig, evaluate, filling, load_model, summarize, surprisal
 from fillmask_ui.errors import OptionError
 
@@ -127,15 +126,6 @@ def test_impossible_words_are_null_in_json():
     written = found.to_dict()
     assert written["words"][1]["nll_nats"] is None
     assert written["total_nll_nats"] is written["pseudo_perplexity"] is None
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("sentence_surprise", "surprisal"), ("where_they_part", "divergent_sentences")],
-)
-def test_earlier_names_warn(old, new):
-    with pytest.warns(DeprecationWarning, match=new):
-        assert getattr(fillmask_ui, old) is getattr(fillmask_ui, new)
 
 
 TEXT = "the walking [MASK] ran, and the [MASK] sat"

@@ -6,94 +6,155 @@ import sys
 import traceback
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperGroup
 
 from fillmask_ui.cli.serve import serve
 from fillmask_ui.errors import explain
+from fillmask_ui.extensions import Command, features, load
 from fillmask_ui.files import visible
 
-# Imported when they are called, and what `--help` says of them.
-_COMMANDS = {
-    "predict": "Show the most probable words at each mask, with probability and NLL.",
-    "surprise": "Show the loss of every word, each hidden in turn, and what the model wanted.",
-    "layers": "Show what each layer would say at each mask, with the model's own head.",
-    "differ": "Find the sentences of texts on which two models differ most.",
-    "unmask": "Fill many masks step by step: which position first, and with what.",
-    "learn": "Open the page at a chapter of the course on the masked-LM loss.",
-    "class": "Open the wall of a class that guesses on its phones, against the model.",
-    "models": "List the models at hand: the embedded ones and those in the local cache.",
-    "eval": "Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more.",
-    "sweep": "Measure models x data sets x metrics x seeds of a file, and print one table.",
-    "check": "Run an ONNX file on all providers and levels here, and compare the logits.",
-    "diagnose": "Find the parts of a quantized model that cost its loss.",
-    "report": "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
-    "train": "Train a masked language model on text, from weights or from scratch.",
-    "export": "Write a PyTorch model as ONNX in float32, and compare it with PyTorch.",
-    "quantize": "Make quantized variants of a model in full precision, and measure them.",
-    "package": "Make a folder to ship of a trained model.",
-    "space": "Write the page as a folder that a Hugging Face Space runs, ready to upload.",
-    "site": "Write a page that any static host serves, with the model in the browser.",
-    "runs": "Evaluation runs: list, show, compare, delete, export, push.",
+_HELP = {"help_option_names": ["-h", "--help"]}
+_CLI = "fillmask_ui.cli"
+COMMANDS = {
+    "predict": Command(
+        "Show the most probable words at each mask, with probability and NLL.",
+        f"{_CLI}.predict:predict",
+        prints=True,
+    ),
+    "surprise": Command(
+        "Show the loss of every word, each hidden in turn, and what the model wanted.",
+        f"{_CLI}.predict:surprise",
+        prints=True,
+    ),
+    "layers": Command(
+        "Show what each layer would say at each mask, with the model's own head.",
+        f"{_CLI}.predict:layers",
+        prints=True,
+    ),
+    "differ": Command(
+        "Find the sentences of texts on which two models differ most.",
+        f"{_CLI}.differ:differ",
+        prints=True,
+    ),
+    "unmask": Command(
+        "Fill many masks step by step: which position first, and with what.",
+        f"{_CLI}.unmask:unmask",
+        prints=True,
+    ),
+    "learn": Command(
+        "Open the page at a chapter of the course on the masked-LM loss.", f"{_CLI}.serve:learn"
+    ),
+    "class": Command(
+        "Open the wall of a class that guesses on its phones, against the model.",
+        f"{_CLI}.serve:class_",
+    ),
+    "models": Command(
+        "List the models at hand: the embedded ones and those in the local cache.",
+        f"{_CLI}.models:models",
+        prints=True,
+    ),
+    "eval": Command(
+        "Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more.",
+        f"{_CLI}.eval:evaluate",
+    ),
+    "sweep": Command(
+        "Measure models x data sets x metrics x seeds of a file, and print one table.",
+        f"{_CLI}.sweep:sweep",
+    ),
+    "check": Command(
+        "Run an ONNX file on all providers and levels here, and compare the logits.",
+        f"{_CLI}.diagnose:check",
+    ),
+    "diagnose": Command(
+        "Find the parts of a quantized model that cost its loss.", f"{_CLI}.diagnose:diagnose"
+    ),
+    "report": Command(
+        "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
+        f"{_CLI}.runs:report",
+    ),
+    "train": Command(
+        "Train a masked language model on text, from weights or from scratch.",
+        f"{_CLI}.train:train",
+    ),
+    "export": Command(
+        "Write a PyTorch model as ONNX in float32, and compare it with PyTorch.",
+        f"{_CLI}.quantize:export",
+    ),
+    "quantize": Command(
+        "Make quantized variants of a model in full precision, and measure them.",
+        f"{_CLI}.quantize:quantize",
+    ),
+    "package": Command("Make a folder to ship of a trained model.", f"{_CLI}.train:package"),
+    "space": Command(
+        "Write the page as a folder that a Hugging Face Space runs, ready to upload.",
+        f"{_CLI}.site:space",
+    ),
+    "site": Command(
+        "Write a page that any static host serves, with the model in the browser.",
+        f"{_CLI}.site:site",
+    ),
+    "runs": Command(
+        "Evaluation runs: list, show, compare, delete, export, push.",
+        f"{_CLI}.runs:runs",
+        prints=True,
+    ),
 }
-
-# The modules of those that stand beside a related one.
-_HOMES = {
-    "surprise": "predict",
-    "layers": "predict",
-    "check": "diagnose",
-    "class": "serve",
-    "learn": "serve",
-    "report": "runs",
-    "export": "quantize",
-    "package": "train",
-    "space": "site",
-}
-# Done when their reader leaves (`| head`).
-_PRINTING = ("predict", "surprise", "layers", "differ", "unmask", "models", "runs")
-
-_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 @cache
-def _loaded(name: str) -> Any:
-    """A command, or a group of them, with its options."""
-    module = import_module(f"fillmask_ui.cli.{_HOMES.get(name, name)}")
-    found = getattr(module, {"eval": "evaluate", "class": "class_"}.get(name, name))
-    if isinstance(found, typer.Typer):
-        return typer.main.get_group(found)
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name)(found)
-    return typer.main.get_command(alone)
+def commands() -> dict[str, Command]:
+    """The commands of the core, then those of features."""
+    rows = dict(COMMANDS)
+    for feature in features():
+        rows |= feature.commands
+    return rows
 
 
-class _Late(TyperCommand):
-    """A command that is loaded when it is called or its options are read."""
+def command_of(name: str) -> Command | None:
+    """The row of a command; features are looked up only for a name that the core does not have."""
+    return COMMANDS.get(name) or commands().get(name)
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        del self.params  # which come from `__getattr__` now
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(_loaded(str(self.name)), name)
+@cache
+def _click_command(name: str) -> Any:
+    """A command, or a group of them, with its options; None if there is no such command."""
+    row = command_of(name)
+    if row is None:
+        return None
+    target = load(row.target)
+    if isinstance(target, typer.Typer):
+        return typer.main.get_group(target)
+    command = typer.Typer(add_completion=False, rich_markup_mode=None)
+    command.command(name)(target)
+    return typer.main.get_command(command)
 
-    def make_context(self, *arguments: Any, **settings: Any) -> Any:
-        return _loaded(str(self.name)).make_context(*arguments, **settings)
+
+class _Commands(TyperGroup):
+    """The commands by their table: one is imported when it is called or its options are read."""
+
+    def list_commands(self, context: Any) -> list[str]:  # noqa: ARG002
+        return list(commands())
+
+    def get_command(self, context: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        return _click_command(cmd_name)
+
+    def format_commands(self, context: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, row.help) for name, row in commands().items()])
 
 
 app = typer.Typer(
     name="fillmask-ui",
-    context_settings=_SETTINGS,
+    cls=_Commands,
+    context_settings=_HELP,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 app.callback(invoke_without_command=True)(serve)
-for _name, _help in _COMMANDS.items():
-    app.command(_name, cls=_Late, help=_help)(lambda: None)
 
 
 def run() -> None:
@@ -120,7 +181,8 @@ def run() -> None:
         # Typer ends with 1 when the reader has gone, and raises from the BrokenPipeError.
         if isinstance(end, BrokenPipeError) or isinstance(end.__context__, BrokenPipeError):
             _drop_output()
-            raise SystemExit(int("".join(sys.argv[1:2]) not in _PRINTING)) from None
+            command = command_of("".join(sys.argv[1:2]))
+            raise SystemExit(0 if command and command.prints else 1) from None
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of a Rust library is no `Exception`
         if _interrupted(error):
@@ -152,8 +214,9 @@ def _interrupted(error: BaseException | None) -> bool:
 
 def _call() -> None:
     """The command of the command line; it ends with `SystemExit`."""
-    if (name := "".join(sys.argv[1:2])) in _COMMANDS:
+    name = "".join(sys.argv[1:2])
+    if name and not name.startswith("-") and command_of(name):
         # Without reading the page's own options, which takes a while.
-        _loaded(name)(sys.argv[2:], prog_name=f"fillmask-ui {name}", **_SETTINGS)
+        _click_command(name)(sys.argv[2:], prog_name=f"fillmask-ui {name}", **_HELP)
     else:
         app(prog_name="fillmask-ui")

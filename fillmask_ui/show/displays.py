@@ -1,6 +1,6 @@
 """Records as notebooks show them: a data frame, HTML in the page's templates, a chart of each.
 
-A row of `DISPLAYS` for each kind of record; `records.Displayed` asks for them by name.
+A row of `DISPLAYS` for each kind of record of the core; features bring rows for theirs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from fillmask_ui.comparing import Comparison, Contrast
 from fillmask_ui.comparing.word_contrast import SentenceComparison
 from fillmask_ui.evaluation import EvaluatedText, Rows, Summary, summarize
 from fillmask_ui.evaluation.catalogue import figures_of
+from fillmask_ui.extensions import features, load
 from fillmask_ui.filling.candidates import MAX_JOINT_MASKS
 from fillmask_ui.filling.logit_lens import LogitLens
 from fillmask_ui.filling.word_surprisal import SentenceSurprisal
@@ -252,11 +253,23 @@ DISPLAYS: dict[type, Display] = {
 }
 
 
+def display_of(record: Any) -> Display:
+    """How a record of the core or of a feature is shown."""
+    kind = type(record)
+    if kind in DISPLAYS:
+        return DISPLAYS[kind]
+    target = f"{kind.__module__}:{kind.__qualname__}"
+    display: Display = next(
+        load(feature.displays[target]) for feature in features() if target in feature.displays
+    )
+    return display
+
+
 def frame(record: Any) -> pd.DataFrame:
     """A data frame; whole numbers stay so where some are missing."""
     import pandas as pd
 
-    rows = [*DISPLAYS[type(record)].rows(record)]
+    rows = [*display_of(record).rows(record)]
     made = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
@@ -267,13 +280,13 @@ def frame(record: Any) -> pd.DataFrame:
 
 def html(record: Any) -> str:
     """What the page shows of it, for a light and a dark ground, with nothing to click."""
-    display = DISPLAYS[type(record)]
+    display = display_of(record)
     return render("notebook.html", text=display.text(record), parts=[*display.html(record)])
 
 
 def figure(record: Any) -> Any:
     """Its chart."""
-    display = DISPLAYS[type(record)]
+    display = display_of(record)
     if isinstance(display.chart, Bars):
         return bars_figure([*display.rows(record)], display.chart)
     return display.chart(record)

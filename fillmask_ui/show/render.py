@@ -1,22 +1,30 @@
-"""HTML from the templates of this room; Jinja escapes every value that is passed to them."""
+"""HTML from templates of this room and of features; Jinja escapes every value passed to them."""
 
 import math
 from collections import deque
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from jinja2.meta import find_referenced_templates
 from jinja2.runtime import Macro
 
+from fillmask_ui.extensions import features
 from fillmask_ui.files import visible
 from fillmask_ui.show import numbers, words
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.sentences import as_unsure
 
 _TEMPLATES = Path(__file__).parent / "templates"
+# Those of features by the feature's name, then those of this room.
+_LOADER = ChoiceLoader(
+    [
+        PrefixLoader({own.name: FileSystemLoader(own.folder / "templates") for own in features()}),
+        FileSystemLoader(_TEMPLATES),
+    ]
+)
 _ENVIRONMENT = Environment(
-    loader=FileSystemLoader(_TEMPLATES),
+    loader=_LOADER,
     autoescape=True,
     undefined=StrictUndefined,
     # Controls and lone surrogates written out, which browsers cannot be sent.
@@ -50,8 +58,9 @@ _PARTS = {
 
 
 def render(template: str, **values: Any) -> str:
-    """The template of this name below `templates/`, filled in; a missing value raises.
+    """A template, filled in; a missing value raises.
 
+    Its name is a path below `templates/` of this room, or of a feature, whose name stands in front.
     With `live=False` nothing in it can be clicked.
     """
     environment = _ENVIRONMENT if values.pop("live", True) else _STILL
@@ -63,9 +72,9 @@ def sources(*templates: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in templates:
         if name not in found:
-            own = (_TEMPLATES / name).read_text(encoding="utf-8")
-            inner = find_referenced_templates(_ENVIRONMENT.parse(own))
-            found |= {name: own, **sources(*filter(None, inner))}
+            source, _, _ = _LOADER.get_source(_ENVIRONMENT, name)
+            inner = find_referenced_templates(_ENVIRONMENT.parse(source))
+            found |= {name: source, **sources(*filter(None, inner))}
     return found
 
 

@@ -27,7 +27,9 @@ _typed_dict: Any = TypedDict
 def _json_of(record: type, **more: Any) -> Any:
     """A record as JSON, with more fields: an infinite loss as null, its own records as lists."""
     plain, nested = {}, {}
-    for name, kind in (get_type_hints(record) | more).items():
+    hints = get_type_hints(record)
+    kinds = {entry.name: hints[entry.name] for entry in dataclasses.fields(record)}
+    for name, kind in (kinds | more).items():
         (item, *_) = get_args(kind) or (None,)
         if isinstance(item, type) and dataclasses.is_dataclass(item):
             nested[name] = GenericAlias(list, _json_of(item))

@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +15,30 @@ from gradio.themes.utils import fonts
 from starlette.middleware import Middleware
 
 from fillmask_ui.errors import NetworkError
+from fillmask_ui.extensions import Tab, features, load
 from fillmask_ui.lessons.class_rounds import Sentence
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import api, components, guide, mcp_tools
+from fillmask_ui.ui import api, components, mcp_tools
 from fillmask_ui.ui.classroom.routes import Classroom, mount
-from fillmask_ui.ui.evaluate import tab as evaluate
-from fillmask_ui.ui.explore import tab as explore
-from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.memory import share_heaps
 from fillmask_ui.ui.page_files import PageFiles
-from fillmask_ui.ui.quantize import tab as quantize
 from fillmask_ui.ui.request_guard import UPLOAD_SECONDS, middleware
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.unmask import tab as unmask
 
 TITLE = "Fill-mask explorer"
-# Name in the address, label, builder; the page opens at the first.
+# The page opens at the first.
 TABS = (
-    ("explore", "Explore", explore.build),
-    ("evaluate", "Evaluate", evaluate.build),
-    ("unmask", "Unmask", unmask.build),
-    ("quantize", "Quantize", quantize.build),
-    ("learn", "Learn", learn.build),
-    ("guide", "Guide", guide.build),
+    Tab("explore", "Explore", "fillmask_ui.ui.explore.tab:build"),
+    Tab("evaluate", "Evaluate", "fillmask_ui.ui.evaluate.tab:build"),
+    Tab("unmask", "Unmask", "fillmask_ui.ui.unmask.tab:build"),
+    # Not on a public page: it writes files and keeps the processor busy.
+    Tab("quantize", "Quantize", "fillmask_ui.ui.quantize.tab:build", private=True),
+    Tab("learn", "Learn", "fillmask_ui.ui.learn.tab:build"),
+    Tab("guide", "Guide", "fillmask_ui.ui.guide:build"),
 )
 # Of a page that has started, for a first answer; each waits some seconds at most.
 ATTEMPTS = 40
-# Not on a public page: they write files and keep the processor busy.
-PRIVATE = ("quantize",)
 
 
 def build_app(
@@ -74,13 +69,13 @@ def build_app(
         header = render("page/header.html", title=TITLE)
         components.html_block(header, js_on_load=components.static("header.js"), elem_id="header")
         with gr.Tabs(elem_id="tabs", overflow_behavior="wrap"):
-            for name, label, build in tabs_of(public):
-                with gr.Tab(label, id=name) as tab:
-                    if public and name == TABS[0][0]:
+            for row in tabs(public):
+                with gr.Tab(row.label, id=row.name) as tab:
+                    if public and row.name == TABS[0].name:
                         _name_private_tabs()
-                    build(session)
+                    load(row.target)(session)
                 # The tab that is open stands in the address, but for the first.
-                remember = f"window.fillmask.remember_tab('{name}', '{TABS[0][0]}')"
+                remember = f"window.fillmask.remember_tab('{row.name}', '{TABS[0].name}')"
                 tab.select(None, js=f"() => {{ {remember}; }}")
         components.refresh_pickers(session, "quantize-rows")
 
@@ -102,25 +97,29 @@ def _received() -> Path:
 
 def _name_private_tabs() -> None:
     """Notices for links to the tabs that a public page leaves out; a style shows the one asked."""
-    for name, label, _ in TABS:
-        if name in PRIVATE:
-            text = f"{label} is not offered on a public page. Start the page on your own machine."
-            components.html_block(
-                components.notice_html("hint", text), elem_id=f"not-offered-{name}"
-            )
+    for tab in tabs(public=False):
+        if tab.private:
+            text = f"{tab.label} is not offered on a public page. Start the page on your machine."
+            notice = components.notice_html("hint", text)
+            components.html_block(notice, elem_id=f"not-offered-{tab.name}")
 
 
-def tabs_of(public: bool) -> list[tuple[str, str, Callable[[Session], None]]]:
-    """The rows of `TABS` on a page."""
-    return [row for row in TABS if not (public and row[0] in PRIVATE)]
+def tabs(public: bool) -> list[Tab]:
+    """The tabs of a page from left to right: those of the core, and between them the features'."""
+    rows = list(TABS)
+    for feature in features():
+        for tab in feature.tabs:
+            names = [row.name for row in rows]
+            position = names.index(tab.after) + 1 if tab.after in names else len(rows)
+            rows.insert(position, tab)
+    return [row for row in rows if not (public and row.private)]
 
 
 def launch_options(
     public: bool = False, host: str | None = None, mcp: bool = False
 ) -> dict[str, Any]:
     """Arguments for `demo.launch`; without a `host` that of `GRADIO_SERVER_NAME`, or 127.0.0.1."""
-    tabs = {name: label for name, label, _ in tabs_of(public)}
-    files = Middleware(PageFiles, title=TITLE, tabs=tabs)
+    files = Middleware(PageFiles, title=TITLE, tabs=[tab.label for tab in tabs(public)])
     return {
         "server_name": host,
         "app_kwargs": {"middleware": [*middleware(host, public=public), files]},

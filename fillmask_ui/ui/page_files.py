@@ -7,7 +7,7 @@ that they can choose the tab that opens. Until Gradio has built the page, a skel
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
@@ -15,25 +15,31 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fillmask_ui.extensions import features
 from fillmask_ui.show.render import render
 
+# Folders of `ui/`, in the order in which their files are joined.
+CORE_TABS = ("explore", "evaluate", "unmask", "quantize", "learn")
 _MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
 
 
 class PageFiles:
-    """An ASGI app in front of Gradio's; `tabs` are their names, folders of `ui/`, and labels."""
+    """An ASGI app in front of Gradio's; `tabs` are their labels."""
 
-    def __init__(self, app: ASGIApp, title: str, tabs: Mapping[str, str]) -> None:
+    def __init__(self, app: ASGIApp, title: str, tabs: Sequence[str]) -> None:
         self.app = app
-        styles = "".join(sources(tabs, "css"))
+        folders = page_folders()
+        styles = "".join(sources(folders, "css"))
         # Gradio puts these styles behind its own, which they override.
-        script = f"{''.join(sources(tabs, 'js'))}window.gradio_config.css = {json.dumps(styles)};"
+        script = (
+            f"{''.join(sources(folders, 'js'))}window.gradio_config.css = {json.dumps(styles)};"
+        )
         self.files = {
             _address(text, kind): text for text, kind in ((styles, "css"), (script, "js"))
         }
         style, script = self.files
         link = f'<link rel="stylesheet" href=".{style}" id="first">'
-        skeleton = render("page/skeleton.html", title=title, tabs=tabs.values())
+        skeleton = render("page/skeleton.html", title=title, tabs=tabs)
         self._added = {
             b"</head>": f'{link}<script src=".{script}"></script></head>',
             b"<gradio-app": f"{skeleton}<gradio-app",
@@ -83,10 +89,20 @@ def _address(text: str, kind: str) -> str:
     return f"/page-{hashlib.sha256(text.encode()).hexdigest()[:16]}.{kind}"
 
 
-def sources(tabs: Iterable[str], ending: str) -> Iterator[str]:
+def page_folders() -> list[Path]:
+    """Where scripts and styles of the page lie: for all tabs, of each tab, of each feature."""
+    return [*core_folders(*CORE_TABS), *(feature.folder for feature in features())]
+
+
+def core_folders(*tabs: str) -> list[Path]:
+    """The folders of scripts and styles for all tabs, and of some tabs of the core."""
+    home = Path(__file__).parent
+    return [home / "static", *(home / name for name in tabs)]
+
+
+def sources(folders: Iterable[Path], ending: str) -> Iterator[str]:
     """The files of one kind, in the order in which they are joined: `page` and a namesake first."""
-    here = Path(__file__).parent
-    for folder in (here / "static", *(here / name for name in tabs)):
+    for folder in folders:
         first = {f"page.{ending}", f"{folder.name}.{ending}"}
         for path in sorted(
             folder.glob(f"*.{ending}"), key=lambda path: (path.name not in first, path.name)

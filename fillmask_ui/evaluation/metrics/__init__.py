@@ -1,4 +1,4 @@
-"""The metrics: a file and a row each.
+"""The metrics: a file and a row each; features bring more.
 
 The command line, the page, run.json and every table of figures read this table.
 """
@@ -15,11 +15,15 @@ from fillmask_ui.evaluation.metrics.pseudo_perplexity import PseudoPerplexity
 from fillmask_ui.evaluation.metrics.suffix import Suffix
 from fillmask_ui.evaluation.metrics.uniform import Uniform
 from fillmask_ui.evaluation.metrics.unmasking import Unmasking
+from fillmask_ui.extensions import features, load
 from fillmask_ui.options import options_of
 
 METRICS: dict[str, type[Metric]] = {
     metric.name: metric
-    for metric in (CrossEntropy, PseudoPerplexity, BitsPerByte, Uniform, Suffix, Unmasking, Pairs)
+    for metric in (
+        *(CrossEntropy, PseudoPerplexity, BitsPerByte, Uniform, Suffix, Unmasking, Pairs),
+        *(load(target) for feature in features() for target in feature.metrics),
+    )
 }
 
 

@@ -26,6 +26,7 @@ from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 from fillmask_ui.ui.explore.explore_modes import MODES
 from fillmask_ui.ui.explore.explore_state import Json, Question
 from fillmask_ui.ui.explore.prediction_view import answer, model_name
+from fillmask_ui.ui.page_files import core_folders
 from fillmask_ui.ui.page_files import sources as page_sources
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.site.scripts import HERE, NpmError, read_pack
@@ -93,7 +94,7 @@ def build(reference: str, title: str) -> dict[str, bytes]:
     plain: Json = {"text": EXAMPLES[0].text, "model": reference, "compare": "", "top_k": 10}
     plain |= {"words": "", "unit": "nats"}
     first = answer(session, Question(**plain)).to_dict() | {"text": plain["text"]}
-    files["page.css"] = "".join(page_sources(("explore", "site"), "css")).encode()
+    files["page.css"] = "".join(page_sources(core_folders("explore", "site"), "css")).encode()
     page = render(
         "page/site.html",
         title=title,

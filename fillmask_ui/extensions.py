@@ -1,0 +1,98 @@
+"""The slot: what a feature adds to the program, as rows of a few kinds.
+
+A feature is a folder `fillmask_ui/features/NAME/` whose `feature.py` has one object, `FEATURE`. A
+package from elsewhere adds one by an entry point of the group `fillmask_ui.features`. The core has
+rows of the same kinds for its own commands, tabs, metrics, modes and displays.
+
+A target is the place of a function or a class, as `module:name`. It is imported when it is used, so
+that a feature costs nothing until somebody asks for it.
+
+Source:
+    Hooks and entry points as in llm (`hookspecs.py`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module, metadata
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+GROUP = "fillmask_ui.features"
+# The features of this project, each a folder of `fillmask_ui/features/`.
+FEATURES: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of `fillmask-ui`."""
+
+    help: str  # one line, shown by `fillmask-ui --help`
+    target: str  # a function with options, or a `typer.Typer` with commands of its own
+    prints: bool = False  # whether it is done when the reader of its output leaves (`| head`)
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A tab of the page."""
+
+    name: str  # in the address, and the folder of its scripts and styles
+    label: str
+    target: str  # called with the `Session` while the page is built
+    after: str = ""  # the name of the tab to its left; blank for the end of the row
+    private: bool = False  # left out of a public page
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way to look at a sentence in Explore; one is shown at a time."""
+
+    name: str  # in the browser's state and in links; blank for the first
+    label: str
+    about: str  # a tooltip
+    masked: str = ""  # the key of `views` that is asked about a sentence with a mask
+    whole: str = ""  # the same without a mask
+    needs_mask: bool = False
+    whole_text: bool = False  # whether it looks at a text as a whole, with a mask or without
+    # Name in the browser -> a function of the session and the browser's state.
+    views: Mapping[str, str] = field(default_factory=dict)
+    template: str = ""  # of its own controls, in the folder of its feature
+
+
+@dataclass(frozen=True)
+class Feature:
+    """All that a feature adds."""
+
+    name: str  # also of its templates: `render("NAME/...")`
+    package: str  # in whose folder its scripts and styles lie, and its templates in `templates/`
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    tabs: Sequence[Tab] = ()
+    metrics: Sequence[str] = ()  # targets of subclasses of `Metric`
+    modes: Sequence[Mode] = ()
+    # Target of a kind of record -> target of the `Display` that shows it in a notebook.
+    displays: Mapping[str, str] = field(default_factory=dict)
+    engines: Mapping[str, str] = field(default_factory=dict)  # name -> target of an `Engine`
+    routes: Sequence[str] = ()  # called with the page and the session once the page is built
+
+    @property
+    def folder(self) -> Path:
+        """Where its templates, scripts and styles lie."""
+        return Path(str(files(self.package)))
+
+
+@cache
+def features() -> tuple[Feature, ...]:
+    """The features of this project in the order of `FEATURES`, then those of other packages."""
+    house = [import_module(f"fillmask_ui.features.{name}.feature").FEATURE for name in FEATURES]
+    return (*house, *(entry.load() for entry in metadata.entry_points(group=GROUP)))
+
+
+def load(target: str) -> Any:
+    """What stands at a place `module:name`.
+
+    >>> load("math:sqrt")(9)
+    3.0
+    """
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
