@@ -9,11 +9,10 @@
 Importing the package loads no heavy library; the names below are imported when first used.
 """
 
-import importlib
 import os
 from typing import Any
 
-from fillmask_ui import records
+from fillmask_ui import extensions, records
 
 # ONNX Runtime reports its use to its maker unless this is set before it is imported.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -30,20 +29,32 @@ _EXPORTS = {
     "runs": "compare_runs",
     "errors": "FillmaskError",
 }
-# Public name -> module that defines it.
-_PUBLIC = {name: f"fillmask_ui.{own}" for own, names in _EXPORTS.items() for name in names.split()}
+# Public name -> its target; those of features are looked up when they are asked for.
+_PUBLIC = {
+    name: f"fillmask_ui.{module}:{name}"
+    for module, names in _EXPORTS.items()
+    for name in names.split()
+}
 
-__all__ = [*_PUBLIC]  # noqa: PLE0604
+
+def _public() -> dict[str, str]:
+    """The public names of the core and of the features."""
+    names = dict(_PUBLIC)
+    for feature in extensions.features():
+        names |= feature.exports
+    return names
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
+    if name == "__all__":
+        return sorted(_public())
+    if name not in _PUBLIC and (name.startswith("_") or name not in _public()):
         raise AttributeError(f"module 'fillmask_ui' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PUBLIC[name]), name)
+    return extensions.load(_PUBLIC.get(name) or _public()[name])
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *_public()])
 
 
 def _display(form: str, record: object) -> Any:

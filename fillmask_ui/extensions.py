@@ -70,6 +70,7 @@ class Feature:
     tabs: Sequence[Tab] = ()
     metrics: Sequence[str] = ()  # targets of subclasses of `Metric`
     modes: Sequence[Mode] = ()
+    exports: Mapping[str, str] = field(default_factory=dict)  # name in `fillmask_ui` -> target
     # Target of a kind of record -> target of the `Display` that shows it in a notebook.
     displays: Mapping[str, str] = field(default_factory=dict)
     engines: Mapping[str, str] = field(default_factory=dict)  # name -> target of an `Engine`

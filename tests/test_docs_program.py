@@ -122,7 +122,9 @@ def test_options_are_those_of_the_program(paper):
     """In running text; of other programs those that pytest and the benchmarks have."""
     text = FENCE.sub("", paper.read_text("utf-8"))
     used = re.findall(r"(?<![\w-])--[a-z0-9-]+", "".join(code_of(text)))
-    known = {option for _, option in options()} | STANDARD | {"--randomly-seed", "--peers", "--rounds"}
+    known = (
+        {option for _, option in options()} | STANDARD | {"--randomly-seed", "--peers", "--rounds"}
+    )
     assert set(used) <= known
 
 

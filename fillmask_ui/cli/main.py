@@ -18,88 +18,91 @@ from fillmask_ui.extensions import Command, features, load
 from fillmask_ui.files import visible
 
 _HELP = {"help_option_names": ["-h", "--help"]}
-_CLI = "fillmask_ui.cli"
 COMMANDS = {
     "predict": Command(
         "Show the most probable words at each mask, with probability and NLL.",
-        f"{_CLI}.predict:predict",
+        "fillmask_ui.cli.predict:predict",
         prints=True,
     ),
     "surprise": Command(
         "Show the loss of every word, each hidden in turn, and what the model wanted.",
-        f"{_CLI}.predict:surprise",
+        "fillmask_ui.cli.predict:surprise",
         prints=True,
     ),
     "layers": Command(
         "Show what each layer would say at each mask, with the model's own head.",
-        f"{_CLI}.predict:layers",
+        "fillmask_ui.cli.predict:layers",
         prints=True,
     ),
     "differ": Command(
         "Find the sentences of texts on which two models differ most.",
-        f"{_CLI}.differ:differ",
+        "fillmask_ui.cli.differ:differ",
         prints=True,
     ),
     "unmask": Command(
         "Fill many masks step by step: which position first, and with what.",
-        f"{_CLI}.unmask:unmask",
+        "fillmask_ui.cli.unmask:unmask",
         prints=True,
     ),
     "learn": Command(
-        "Open the page at a chapter of the course on the masked-LM loss.", f"{_CLI}.serve:learn"
+        "Open the page at a chapter of the course on the masked-LM loss.",
+        "fillmask_ui.cli.serve:learn",
     ),
     "class": Command(
         "Open the wall of a class that guesses on its phones, against the model.",
-        f"{_CLI}.serve:class_",
+        "fillmask_ui.cli.serve:class_",
     ),
     "models": Command(
         "List the models at hand: the embedded ones and those in the local cache.",
-        f"{_CLI}.models:models",
+        "fillmask_ui.cli.models:models",
         prints=True,
     ),
     "eval": Command(
         "Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more.",
-        f"{_CLI}.eval:evaluate",
+        "fillmask_ui.cli.eval:evaluate",
     ),
     "sweep": Command(
         "Measure models x data sets x metrics x seeds of a file, and print one table.",
-        f"{_CLI}.sweep:sweep",
+        "fillmask_ui.cli.sweep:sweep",
     ),
     "check": Command(
         "Run an ONNX file on all providers and levels here, and compare the logits.",
-        f"{_CLI}.diagnose:check",
+        "fillmask_ui.cli.diagnose:check",
     ),
     "diagnose": Command(
-        "Find the parts of a quantized model that cost its loss.", f"{_CLI}.diagnose:diagnose"
+        "Find the parts of a quantized model that cost its loss.",
+        "fillmask_ui.cli.diagnose:diagnose",
     ),
     "report": Command(
         "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
-        f"{_CLI}.runs:report",
+        "fillmask_ui.cli.runs:report",
     ),
     "train": Command(
         "Train a masked language model on text, from weights or from scratch.",
-        f"{_CLI}.train:train",
+        "fillmask_ui.cli.train:train",
     ),
     "export": Command(
         "Write a PyTorch model as ONNX in float32, and compare it with PyTorch.",
-        f"{_CLI}.quantize:export",
+        "fillmask_ui.cli.quantize:export",
     ),
     "quantize": Command(
         "Make quantized variants of a model in full precision, and measure them.",
-        f"{_CLI}.quantize:quantize",
+        "fillmask_ui.cli.quantize:quantize",
     ),
-    "package": Command("Make a folder to ship of a trained model.", f"{_CLI}.train:package"),
+    "package": Command(
+        "Make a folder to ship of a trained model.", "fillmask_ui.cli.train:package"
+    ),
     "space": Command(
         "Write the page as a folder that a Hugging Face Space runs, ready to upload.",
-        f"{_CLI}.site:space",
+        "fillmask_ui.cli.site:space",
     ),
     "site": Command(
         "Write a page that any static host serves, with the model in the browser.",
-        f"{_CLI}.site:site",
+        "fillmask_ui.cli.site:site",
     ),
     "runs": Command(
         "Evaluation runs: list, show, compare, delete, export, push.",
-        f"{_CLI}.runs:runs",
+        "fillmask_ui.cli.runs:runs",
         prints=True,
     ),
 }
