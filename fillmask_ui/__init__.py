@@ -23,7 +23,6 @@ _EXPORTS = {
     "models": "load_model available_models",
     "filling": "fill layers score_candidates occlude surprisal",
     "comparing": "compare compare_sentence divergent_sentences pair_masks",
-    "unmasking": "unmask UnmaskingConfig",
     "scoring": "nll_nats",
     "evaluation": "EvaluationConfig evaluate pseudo_log_likelihoods summarize",
     "runs": "compare_runs",

@@ -21,7 +21,7 @@ from typing import Any
 
 GROUP = "fillmask_ui.features"
 # The features of this project, each a folder of `fillmask_ui/features/`.
-FEATURES: tuple[str, ...] = ()
+FEATURES = ("unmask",)
 
 
 @dataclass(frozen=True)

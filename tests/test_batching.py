@@ -12,8 +12,8 @@ from fillmask_ui import batching
 from fillmask_ui.batching import in_order, sharing
 from fillmask_ui.errors import ModelOutputError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate
+from fillmask_ui.features.unmask.unmask_texts import unmask
 from fillmask_ui.filling import fill
-from fillmask_ui.unmasking import unmask
 
 LENGTHS = st.lists(st.integers(1, 60), max_size=60)
 

@@ -11,7 +11,7 @@ from table_model import TableModel, sample_texts
 
 import fillmask_ui as fm
 from fillmask_ui.evaluation import Rows
-from fillmask_ui.unmasking import finish
+from fillmask_ui.features.unmask.unmask_texts import finish
 
 NOTEBOOK = Path(__file__).parent.parent / "docs" / "example.ipynb"
 A, B = TableModel(seed=3), TableModel(seed=4)

@@ -15,8 +15,8 @@ from test_layers import HEAVY, ROOMS
 from fillmask_ui.cli.main import app
 from fillmask_ui.evaluation import METRICS
 from fillmask_ui.evaluation.catalogue import SPLITS, figures_of
-from fillmask_ui.evaluation.metrics.unmasking import WrittenFigures
 from fillmask_ui.evaluation.summary import COMPARISON_FIGURES, MODEL_FIGURES
+from fillmask_ui.features.unmask.metric import WrittenFigures
 
 ROOT = Path(__file__).parent.parent
 RECORDED = ROOT / "tests" / "recorded" / "outputs" / "json"

@@ -30,7 +30,6 @@ ROOMS = [
     "evaluation",
     "extensions",
     "intervals",
-    "unmasking",
     "comparing",
     "filling",
     "batching",

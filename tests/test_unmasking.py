@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 from table_model import TableModel, log_softmax_at
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, TextError
-from fillmask_ui.unmasking import (
-    finish,
-    history_lines,
-    masked_prompt,
-    read_history,
-    unmask,
-    unmask_all,
-)
-from fillmask_ui.unmasking.unmasking_options import CONFIDENCES, ORDERS, UnmaskingConfig
+from fillmask_ui.features.unmask.decoding_history import history_lines, read_history
+from fillmask_ui.features.unmask.unmask_texts import finish, masked_prompt, unmask, unmask_all
+from fillmask_ui.features.unmask.unmasking_options import CONFIDENCES, ORDERS, UnmaskingConfig
 
 pytestmark = pytest.mark.quick
 

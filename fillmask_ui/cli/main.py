@@ -39,11 +39,6 @@ COMMANDS = {
         "fillmask_ui.cli.differ:differ",
         prints=True,
     ),
-    "unmask": Command(
-        "Fill many masks step by step: which position first, and with what.",
-        "fillmask_ui.cli.unmask:unmask",
-        prints=True,
-    ),
     "learn": Command(
         "Open the page at a chapter of the course on the masked-LM loss.",
         "fillmask_ui.cli.serve:learn",

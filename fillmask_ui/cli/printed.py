@@ -14,12 +14,11 @@ from fillmask_ui.comparing.divergence_search import Divergence, Search
 from fillmask_ui.comparing.word_contrast import SentenceComparison
 from fillmask_ui.filling.logit_lens import LogitLens
 from fillmask_ui.filling.word_surprisal import SentenceSurprisal
-from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import ROLES, Filling
 from fillmask_ui.show.numbers import in_unit, loss_form, percent
 from fillmask_ui.show.table import Column, Table
 from fillmask_ui.show.words import compared_name, first_words, mark, points, rank_change
-from fillmask_ui.unmasking import Step, Unmasked
 
 
 def _losses(unit: str) -> list[Column]:
@@ -246,32 +245,3 @@ def _cells(own: Divergence) -> tuple[Any, ...]:
         *(text[: own.start] + hidden + text[own.end :], _said(own.first), _said(own.other_first)),
         *(own.kl_nats, own.nll_nats, own.other_nll_nats),
     )
-
-
-def print_unmasked(result: Unmasked, vocabulary: Vocabulary, *, steps: bool) -> None:
-    """A text that was filled, its figures, and with `steps` the table of them."""
-    print_line(result.text, "bold")
-    if steps:
-        own = [place for place, i in enumerate(result.ids) if i not in vocabulary.special_ids]
-
-        def line(step: Step) -> str:
-            ids = (step.ids[place] for place in own)
-            return " ".join("·" if i == vocabulary.mask_id else vocabulary.token(i) for i in ids)
-
-        rows = (
-            (step.number, line(step), _written(step), step.total_log_probability_nats)
-            for step in result.steps
-        )
-        total = Column("log-probability (nats)", ".3f")
-        print_table(Table.of(("step", "text", "written", total), rows))
-    print_line(
-        f"{result.steps_taken} steps; log-probability {result.log_probability_nats:.3f} nats; "
-        f"pseudo-perplexity {result.pseudo_perplexity:,.2f}"
-    )
-    print_line(f"{result.signature}\n", "dim")
-
-
-def _written(step: Step) -> str:
-    written = [f"{token.token} {percent(token.probability)}" for token in step.filled]
-    written += [f"{token.token} hidden again" for token in step.remasked]
-    return "  ".join(written) or "nothing"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import fillmask_ui.show.words as spelling
 from fillmask_ui.comparing import Contrast, ContrastedWord
@@ -19,20 +19,17 @@ from fillmask_ui.evaluation.catalogue import figures_of
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, GroupFigures
 from fillmask_ui.filling.word_surprisal import WordSurprisal, summarize_surprisal
 from fillmask_ui.intervals import Interval, Limits
-from fillmask_ui.records import ROLES, Candidate
+from fillmask_ui.records import ROLES
 from fillmask_ui.show.bars import Axis, Cell, Column, Columns, Mark, Row, short
 from fillmask_ui.show.figures import interval_heading, models_of
 from fillmask_ui.show.numbers import Share, cell_text, in_unit, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import change_text, conclusion_text, outlook_text, story_text
-from fillmask_ui.unmasking import Unmasked
-from fillmask_ui.unmasking.decoding_history import HiddenPosition
 
 # Words with a column each; the tables have them all.
 MAX_COLUMNS = 100
 # Words with bars, and those asked about.
 MAX_ROWS = 10
-_LEAST_GROWTH = 0.01  # of a probability that a sentence tells
 
 
 def contrast_html(
@@ -204,53 +201,6 @@ def compared_column(own: ComparedWord, tint: str, unit: str) -> Column:
     side = "candidate" if value > 0 else "reference"
     text = f"{value:+.2f}".replace("-", "−")
     return Column(own.text, value, text, both, CHANGES.of(abs(own.difference_nats)), side)
-
-
-class StepCell(NamedTuple):
-    """One position at one step."""
-
-    word: str  # the token after the step, or else its best candidate
-    state: str  # `new`, `filled`, `hidden`, or `again` when remasked
-    sure: float  # the model's latest confidence, in [0, 1]
-    probability: float | None = None  # of a new token, at temperature 1
-
-
-def frames(
-    result: Unmasked, vocabulary: spelling.Spelling, sure: Callable[[HiddenPosition], float]
-) -> list[dict[int, StepCell]]:
-    """The cells of the initially hidden positions, one dict per step; `sure` is in [0, 1]."""
-    shown: list[dict[int, StepCell]] = []
-    cells: dict[int, StepCell] = {}
-    for step in result.steps:
-        filled = {token.position: token for token in step.filled}
-        again = {token.position for token in step.remasked}
-        for position, cell in cells.items():
-            cells[position] = cell._replace(state="again" if position in again else "filled")
-        for own in step.hidden:
-            token = filled.get(own.position)
-            word = spelling.named(vocabulary, (token or own.candidates[0]).token_id)
-            state_name, probability = ("new", token.probability) if token else ("hidden", None)
-            cells[own.position] = StepCell(word, state_name, sure(own), probability)
-        shown.append(dict(sorted(cells.items())))
-    return shown
-
-
-def grown(result: Unmasked, number: int) -> tuple[Candidate, float] | None:
-    """The hidden token that step `number`, from 1, made surer by most, and its probability before.
-
-    None where it is less than a percent, or was not among the candidates before.
-    """
-    if number == len(result.steps) or not result.steps[number - 1].filled:
-        return None
-    before = {
-        (own.position, one.token_id): one.probability
-        for own in result.steps[number - 1].hidden
-        for one in own.candidates
-    }
-    best = ((own.position, own.candidates[0]) for own in result.steps[number].hidden)
-    pairs = [(one, before.get((position, one.token_id), 1.0)) for position, one in best]
-    surer = [pair for pair in pairs if pair[0].probability - pair[1] >= _LEAST_GROWTH]
-    return max(surer, key=lambda own: own[0].probability - own[1], default=None)
 
 
 def summary_html(

@@ -25,15 +25,14 @@ from fillmask_ui.show.drawing import MAX_BARS, bars_of
 from fillmask_ui.show.figures import models_of, roles_of
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sweep import cells_table, notes, sections
-from fillmask_ui.show.words import ListedTokens, named
+from fillmask_ui.show.words import ListedTokens
 from fillmask_ui.sweeps import SweepTable
-from fillmask_ui.unmasking import Unmasked
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Row = Mapping[str, Any]  # of a data frame, by column
-_still: Callable[..., str] = partial(render, live=False, unit="nats", version="")
+still: Callable[..., str] = partial(render, live=False, unit="nats", version="")
 _mask_html: Callable[..., str] = partial(
     answers.contrast_html, of="models", names=ROLES, live=False
 )
@@ -97,42 +96,35 @@ def _summary_rows(summary: Summary) -> Iterator[Row]:
                 yield {"of": of, "figure": figure.key, "unit": figure.unit, "value": value, **ends}
 
 
-def _step_rows(result: Unmasked) -> Iterator[Row]:
-    for step in result.steps:
-        total = {"total_log_probability_nats": step.total_log_probability_nats}
-        for own in (*step.filled, *step.remasked):
-            more = {"hidden_again": own in step.remasked, **total}
-            yield {"step": step.number, **vars(own), **more}
-
-
 def _sweep_rows(table: SweepTable) -> Iterator[Row]:
     cells = cells_table(table)
     yield from (dict(zip(cells.headings, row, strict=True)) for row in cells.rows)
 
 
-def _listed(*records: Any) -> ListedTokens:
+def listed(*records: Any) -> ListedTokens:
+    """The vocabulary of the tokens that some records name."""
     return ListedTokens({own.token_id: own.token for own in records})
 
 
 def _filling_html(found: Filling) -> Iterator[str]:
     for number, mask in enumerate(found.masks):
         size = found.signature.vocabulary_size
-        bars = bars_of(mask, number, _listed(*mask.candidates), size)
+        bars = bars_of(mask, number, listed(*mask.candidates), size)
         values = {"filling": found, "selected": number, "mask": mask, "bars": bars, "zoom": 1}
         left_out = max(0, len(mask.candidates) - MAX_BARS)
-        yield _still("page/bars.html", **values, left_out=left_out, hidden=None)
-    yield _still("page/joint.html", filling=found, most=MAX_JOINT_MASKS)
+        yield still("page/bars.html", **values, left_out=left_out, hidden=None)
+    yield still("page/joint.html", filling=found, most=MAX_JOINT_MASKS)
 
 
 def _comparison_html(found: Comparison) -> Iterator[str]:
     names = found.first.signature.name, found.second.signature.name
     both = ([m.candidates for m in own.masks] for own in (found.first, found.second))
-    known = [_listed(*itertools.chain(*candidates)) for candidates in both]
+    known = [listed(*itertools.chain(*candidates)) for candidates in both]
     notes = [answers.sentence(note) for note in found.notes]
     for number, mask in enumerate(found.masks):
         place = number if found.masks[1:] else None
         yield _mask_html(mask, known, titles=names, number=place, notes=notes)
-    yield _still("page/explore/compare_joint.html", joint=found.joint, names=names)
+    yield still("page/explore/compare_joint.html", joint=found.joint, names=names)
 
 
 def _contrast_html(mask: Contrast) -> Iterator[str]:
@@ -144,30 +136,30 @@ def _contrast_html(mask: Contrast) -> Iterator[str]:
 
 
 def _surprisal_html(found: SentenceSurprisal) -> Iterator[str]:
-    known = _listed(*(one for own in found.words for one in own.wanted))
+    known = listed(*(one for own in found.words for one in own.wanted))
     values = answers.surprisal_values(found.words, known, "nats")
     count = len(found.words)
     values |= {"vocabulary": known, "known": count, "total": count}
-    yield _still("page/explore/surprise.html", **values)
+    yield still("page/explore/surprise.html", **values)
 
 
 def _layers_html(found: LogitLens) -> Iterator[str]:
     guesses = (guess for own in found.positions for guess in own.layers)
-    known = _listed(*itertools.chain(*(own.candidates for own in guesses)))
-    yield _still("page/explore/layers_table.html", found=found, vocabulary=known)
+    known = listed(*itertools.chain(*(own.candidates for own in guesses)))
+    yield still("page/explore/layers_table.html", found=found, vocabulary=known)
 
 
 def _words_html(found: SentenceComparison) -> Iterator[str]:
     values = answers.compared_values(found.words, found.alignment.alike, "difference", "nats")
     names, count = [own.signature.name for own in (found.first, found.second)], len(found.words)
-    yield _still("page/explore/apart.html", **values, models=names, known=count, total=count)
+    yield still("page/explore/apart.html", **values, models=names, known=count, total=count)
 
 
 def _rows_html(rows: Rows) -> Iterator[str]:
     summary = summarize(rows)
     pair = summary.most_different
     values = {"tokens": (pair or summary.worst)[:_SHOWN_TOKENS], "names": ROLES[: 1 + bool(pair)]}
-    yield _still("notebook_rows.html", summary=summary, **values)
+    yield still("notebook_rows.html", summary=summary, **values)
 
 
 def _summary_html(summary: Summary) -> Iterator[str]:
@@ -175,18 +167,8 @@ def _summary_html(summary: Summary) -> Iterator[str]:
     yield answers.summary_html(summary, labels, summary.limits, live=False)
 
 
-def _unmasked_html(result: Unmasked) -> Iterator[str]:
-    hidden = (own.candidates for step in result.steps for own in step.hidden)
-    filled = (step.filled for step in result.steps)
-    known = _listed(*itertools.chain(*hidden, *filled))
-    cells = answers.frames(result, known, lambda own: own.candidates[0].probability)
-    values = {"result": result, "frames": cells, "grown": partial(answers.grown, result)}
-    name = partial(named, known)
-    yield _still("page/unmask/side.html", **values, name=name, side="A", confident=False)
-
-
 def _sweep_html(table: SweepTable) -> Iterator[str]:
-    yield _still("sweep_sections.html", sections=sections(table), notes=notes(table))
+    yield still("sweep_sections.html", sections=sections(table), notes=notes(table))
 
 
 def _sweep_figure(table: SweepTable) -> Any:
@@ -208,7 +190,6 @@ class Display(NamedTuple):
 
 _LOSS, _CHANCE = "loss (nats)", "probability"
 _NLLS = ("reference_nll_nats", "candidate_nll_nats")
-_STEP = ("total_log_probability_nats",)
 DISPLAYS: dict[type, Display] = {
     Filling: Display(
         filling_rows,
@@ -243,12 +224,6 @@ DISPLAYS: dict[type, Display] = {
     ),
     Rows: Display(_token_rows, _rows_html, lambda own: summary_figure(summarize(own))),
     Summary: Display(_summary_rows, _summary_html, summary_figure),
-    Unmasked: Display(
-        _step_rows,
-        _unmasked_html,
-        Bars(("step", "token"), _STEP, "log-probability so far (nats)", across=False),
-        lambda own: own.text,
-    ),
     SweepTable: Display(_sweep_rows, _sweep_html, _sweep_figure),
 }
 

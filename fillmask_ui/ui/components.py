@@ -33,9 +33,12 @@ QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 Served = Callable[[Session, dict[str, Any]], dict[str, Any]]
 
 
-def static(name: str) -> str:
-    """A script that a component runs once it is on the page."""
-    return (Path(__file__).parent / "static" / "on_load" / name).read_text(encoding="utf-8")
+_STATIC = Path(__file__).parent / "static"
+
+
+def static(name: str, folder: Path = _STATIC) -> str:
+    """A script in `on_load/` of a folder, which a component runs once it is on the page."""
+    return (folder / "on_load" / name).read_text(encoding="utf-8")
 
 
 def page() -> gr.Blocks:

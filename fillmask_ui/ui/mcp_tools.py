@@ -20,6 +20,8 @@ import gradio as gr
 from fillmask_ui import comparing, evaluation, filling
 from fillmask_ui.evaluation import METRICS, EvaluationConfig, Heartbeat
 from fillmask_ui.evaluation.catalogue import SPLITS
+from fillmask_ui.features.unmask.unmask_view import decoded
+from fillmask_ui.features.unmask.unmasking_options import ORDERS, UnmaskingConfig
 from fillmask_ui.filling.prompt import encode_unmasked
 from fillmask_ui.filling.word_surprisal import WANTED, SentenceSurprisal
 from fillmask_ui.protocol import MaskedLM
@@ -32,8 +34,6 @@ from fillmask_ui.ui.evaluate import evaluate_form as form
 from fillmask_ui.ui.explore.attribution_view import measured_words
 from fillmask_ui.ui.job import Report, Unfinished, Waiting
 from fillmask_ui.ui.session import MAX_WORDS, Session, check_text
-from fillmask_ui.ui.unmask.unmask_view import decoded
-from fillmask_ui.unmasking.unmasking_options import ORDERS, UnmaskingConfig
 
 MOST_LISTED = 50  # words at a mask: their reader pays for each
 _EMBEDDED: list[str] = []

@@ -31,7 +31,6 @@ TITLE = "Fill-mask explorer"
 TABS = (
     Tab("explore", "Explore", "fillmask_ui.ui.explore.tab:build"),
     Tab("evaluate", "Evaluate", "fillmask_ui.ui.evaluate.tab:build"),
-    Tab("unmask", "Unmask", "fillmask_ui.ui.unmask.tab:build"),
     # Not on a public page: it writes files and keeps the processor busy.
     Tab("quantize", "Quantize", "fillmask_ui.ui.quantize.tab:build", private=True),
     Tab("learn", "Learn", "fillmask_ui.ui.learn.tab:build"),

@@ -7,7 +7,7 @@ import pytest
 
 from fillmask_ui import compare_sentence, layers, load_model
 from fillmask_ui.comparing import divergence_search
-from fillmask_ui.unmasking import read_history
+from fillmask_ui.features.unmask.decoding_history import read_history
 
 PARIS = "The capital of France is [MASK]."
 TEXT = "The dog [MASK] at the [MASK]."

@@ -8,6 +8,7 @@ from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.features.unmask.unmasking_options import UnmaskingOptions
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models.model_choice import ModelChoice
@@ -15,7 +16,6 @@ from fillmask_ui.runs import Plan, perform
 from fillmask_ui.runs.info import RunInfo
 from fillmask_ui.runs.perform import Pace, Progress
 from fillmask_ui.texts import TextSource
-from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
 PLANS = [
     Plan(),

@@ -8,13 +8,13 @@ from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate
 from fillmask_ui.evaluation.measure import prepare
 from fillmask_ui.evaluation.metrics.metric import replay
 from fillmask_ui.evaluation.rows import nested
+from fillmask_ui.features.unmask.unmasking_options import UnmaskingOptions
 from fillmask_ui.filling import fill_at
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models import load_model
 from fillmask_ui.records import Example
 from fillmask_ui.runs.collator_masks import CollatorMasks
 from fillmask_ui.schema import from_values
-from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
 CONFIGS = [
     *ALL_CONFIGS,

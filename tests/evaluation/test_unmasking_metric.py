@@ -16,12 +16,12 @@ from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.metrics.metric import replay
 from fillmask_ui.evaluation.rows import nested
 from fillmask_ui.evaluation.running_sums import OwnSums
+from fillmask_ui.features.unmask.unmasking_options import UnmaskingOptions
 from fillmask_ui.masking import hide_as_masks, hideable
 from fillmask_ui.options import option
 from fillmask_ui.runs import prepare_info, resume, start
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.figures import figures_table
-from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
 pytestmark = pytest.mark.quick
 

@@ -7,11 +7,12 @@ from models.conftest import transformers_output
 from tiny_models import EVERY_FAMILY, OTHERS, batch_of, quiet, reference_tokenizer, texts_for
 
 from fillmask_ui import fill, scoring
+from fillmask_ui.features.unmask.unmask_texts import finish, unmask_all
+from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.models import load_model
 from fillmask_ui.models.runtime_model import FULL_LOGITS
 from fillmask_ui.onnx_tools.asked_positions import ASKED, gather_asked
 from fillmask_ui.protocol import EncoderStates, Vocabulary
-from fillmask_ui.unmasking import UnmaskingConfig, finish, unmask_all
 
 families = pytest.mark.parametrize("family", EVERY_FAMILY)
 runtimes = pytest.mark.parametrize("runtime", ["onnx", "torch"])

@@ -5,11 +5,12 @@ import re
 import gradio as gr
 import pytest
 
+from fillmask_ui.features.unmask import tab
+from fillmask_ui.features.unmask.unmask_texts import finish
+from fillmask_ui.features.unmask.unmask_view import PLAIN, SIDES, TEXT, config_of
+from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.models import load_model
 from fillmask_ui.options import options_of
-from fillmask_ui.ui.unmask import tab
-from fillmask_ui.ui.unmask.unmask_view import PLAIN, SIDES, TEXT, config_of
-from fillmask_ui.unmasking import UnmaskingConfig, finish
 
 
 def test_each_option_of_a_decoding_has_a_control_on_both_sides(session):

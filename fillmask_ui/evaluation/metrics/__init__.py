@@ -14,14 +14,13 @@ from fillmask_ui.evaluation.metrics.pairs import Pairs
 from fillmask_ui.evaluation.metrics.pseudo_perplexity import PseudoPerplexity
 from fillmask_ui.evaluation.metrics.suffix import Suffix
 from fillmask_ui.evaluation.metrics.uniform import Uniform
-from fillmask_ui.evaluation.metrics.unmasking import Unmasking
 from fillmask_ui.extensions import features, load
 from fillmask_ui.options import options_of
 
 METRICS: dict[str, type[Metric]] = {
     metric.name: metric
     for metric in (
-        *(CrossEntropy, PseudoPerplexity, BitsPerByte, Uniform, Suffix, Unmasking, Pairs),
+        *(CrossEntropy, PseudoPerplexity, BitsPerByte, Uniform, Suffix, Pairs),
         *(load(target) for feature in features() for target in feature.metrics),
     )
 }

@@ -1,8 +1,10 @@
 """The Unmask tab: a form, and decodings that the browser plays."""
 
+from pathlib import Path
+
 import gradio as gr
 
-import fillmask_ui.ui.unmask.unmask_view as view
+import fillmask_ui.features.unmask.unmask_view as view
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
 from fillmask_ui.ui.session import Session
@@ -13,7 +15,7 @@ def build(session: Session) -> None:
     with gr.Column(elem_id="unmask"):
         model = components.model_picker(session, elem_id="unmask-model")
         page = render(
-            "page/unmask/page.html",
+            "unmask/page.html",
             sides={side: view.controls(side) for side in view.SIDES},
             orders=view.ORDER_LABELS,
             sources=view.SOURCES,
@@ -22,7 +24,7 @@ def build(session: Session) -> None:
         )
         components.html_block(
             page,
-            js_on_load=components.static("unmask_begin.js"),
+            js_on_load=components.static("begin.js", Path(__file__).parent),
             server_functions=[components.served(session, *item) for item in view.SERVED.items()],
         )
     components.linked_picker(session, model, "unmask")

@@ -8,19 +8,20 @@ from functools import partial
 from typing import Any, Literal
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.features.unmask.decoding_history import Step, Unmasked, history_lines
+from fillmask_ui.features.unmask.step_views import frames, grown
+from fillmask_ui.features.unmask.unmask_texts import finish, masked_prompt
+from fillmask_ui.features.unmask.unmasking_options import CONFIDENCES, UnmaskingConfig
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.options import Option, options_of
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.schema import from_values
-from fillmask_ui.show.answers import frames, grown
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import named
 from fillmask_ui.ui import figure
 from fillmask_ui.ui.figure import Asked, Shown
 from fillmask_ui.ui.job import Report, Unfinished, Waiting
 from fillmask_ui.ui.session import Session, check_text
-from fillmask_ui.unmasking import Step, Unmasked, finish, history_lines, masked_prompt
-from fillmask_ui.unmasking.unmasking_options import CONFIDENCES, UnmaskingConfig
 
 # Each hidden position takes a pass of the model and a column of the grid.
 MOST_HIDDEN = 100
@@ -105,7 +106,7 @@ def show(asked: Asked) -> Shown:
     for side, result in results.items():
         pieces = side_pieces(result, config_of(asked.values, side), side, model)
         drawn = {name: html + pieces[name] for name, html in drawn.items()}
-    comparison = render("page/unmask/comparison.html", results=results)
+    comparison = render("unmask/comparison.html", results=results)
     return Shown({**drawn, "comparison": comparison})
 
 
@@ -157,7 +158,7 @@ def cell(session: Session, request: Mapping[str, Any]) -> Json:
     model, result = known
     values = {"side": asked.side, "position": asked.position, "step": result.steps[asked.step - 1]}
     name = partial(named, model.vocabulary)
-    return {"html": render("page/unmask/cell.html", **values, name=name)}
+    return {"html": render("unmask/cell.html", **values, name=name)}
 
 
 def history(session: Session, request: Mapping[str, Any]) -> Json:
@@ -206,6 +207,6 @@ def side_pieces(
         "closing": _CLOSING,
     }
     return {
-        name: render(f"page/unmask/{template}.html", **values)
+        name: render(f"unmask/{template}.html", **values)
         for name, template in (("strips", "strip"), ("sides", "side"))
     }

@@ -38,14 +38,14 @@ from fillmask_ui.evaluation.rows import (
     UnmaskedScores,
 )
 from fillmask_ui.evaluation.running_sums import OwnSums, interval_of, total
+from fillmask_ui.features.unmask.decoding_history import Step
+from fillmask_ui.features.unmask.sampling import Pieces
+from fillmask_ui.features.unmask.unmask_texts import Decoding, logits_of, pseudo_perplexity
+from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig, UnmaskingOptions
 from fillmask_ui.filling.words import ROWS_PER_CALL
 from fillmask_ui.intervals import Interval, share_interval
 from fillmask_ui.options import option
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.unmasking.decoding_history import Step
-from fillmask_ui.unmasking.sampling import Pieces
-from fillmask_ui.unmasking.unmask_texts import Decoding, logits_of, pseudo_perplexity
-from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig, UnmaskingOptions
 
 
 @dataclass(frozen=True)

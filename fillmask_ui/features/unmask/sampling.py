@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from fillmask_ui.features.unmask.unmasking_options import LEFT_TO_RIGHT, NO_ORDER, UnmaskingConfig
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding
-from fillmask_ui.unmasking.unmasking_options import LEFT_TO_RIGHT, NO_ORDER, UnmaskingConfig
 
 
 @dataclass(frozen=True, eq=False)

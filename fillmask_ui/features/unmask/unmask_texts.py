@@ -22,20 +22,20 @@ import numpy as np
 from fillmask_ui import scoring
 from fillmask_ui.batching import plan_batches, windows
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.filling.candidates import candidates_of
-from fillmask_ui.filling.prompt import encode_masked, filled_text, mask_positions
-from fillmask_ui.filling.words import raw_logits_at, view_nlls
-from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.records import Encoding
-from fillmask_ui.unmasking.decoding_history import FilledToken, HiddenPosition, Step, Unmasked
-from fillmask_ui.unmasking.sampling import (
+from fillmask_ui.features.unmask.decoding_history import FilledToken, HiddenPosition, Step, Unmasked
+from fillmask_ui.features.unmask.sampling import (
     Distributions,
     Pieces,
     choose_positions,
     choose_tokens,
     confidences,
 )
-from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig
+from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
+from fillmask_ui.filling.candidates import candidates_of
+from fillmask_ui.filling.prompt import encode_masked, filled_text, mask_positions
+from fillmask_ui.filling.words import raw_logits_at, view_nlls
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import Encoding
 
 BATCH_TOKENS = 2_048  # padding counted
 BATCH_POSITIONS = 128  # M of them bring M x V logits

@@ -5,13 +5,16 @@ from functools import partial
 from pathlib import Path
 
 from fillmask_ui.cli.options import JSON, MASKED_TEXTS, TEXT_FILE, file_option, option, with_options
-from fillmask_ui.cli.printed import print_unmasked
-from fillmask_ui.cli.terminal import given_texts, load, show_each
+from fillmask_ui.cli.terminal import given_texts, load, print_line, print_table, show_each
 from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.features.unmask.decoding_history import Step, Unmasked, history_lines
+from fillmask_ui.features.unmask.unmask_texts import masked_prompt, unmask_all
+from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.files import write_text
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.unmasking import Unmasked, history_lines, masked_prompt, unmask_all
-from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.show.numbers import percent
+from fillmask_ui.show.table import Column, Table
 
 _ADVICE = ', as in: "[MASK] sat on the [MASK]."; --prefix "The cat" --new-tokens 5; or --length 8'
 _MOST = 10_000  # tokens that are written for a prompt
@@ -67,3 +70,32 @@ def unmask(
 
     show = partial(print_unmasked, vocabulary=loaded.vocabulary, steps=steps)
     show_each(kept(), show, as_json=as_json, several=several)
+
+
+def print_unmasked(result: Unmasked, vocabulary: Vocabulary, *, steps: bool) -> None:
+    """A text that was filled, its figures, and with `steps` the table of them."""
+    print_line(result.text, "bold")
+    if steps:
+        own = [place for place, i in enumerate(result.ids) if i not in vocabulary.special_ids]
+
+        def line(step: Step) -> str:
+            ids = (step.ids[place] for place in own)
+            return " ".join("·" if i == vocabulary.mask_id else vocabulary.token(i) for i in ids)
+
+        rows = (
+            (step.number, line(step), _written(step), step.total_log_probability_nats)
+            for step in result.steps
+        )
+        total = Column("log-probability (nats)", ".3f")
+        print_table(Table.of(("step", "text", "written", total), rows))
+    print_line(
+        f"{result.steps_taken} steps; log-probability {result.log_probability_nats:.3f} nats; "
+        f"pseudo-perplexity {result.pseudo_perplexity:,.2f}"
+    )
+    print_line(f"{result.signature}\n", "dim")
+
+
+def _written(step: Step) -> str:
+    written = [f"{token.token} {percent(token.probability)}" for token in step.filled]
+    written += [f"{token.token} hidden again" for token in step.remasked]
+    return "  ".join(written) or "nothing"

@@ -1,0 +1,1 @@
+"""Features: each a folder with all that it has; `extensions.FEATURES` lists them."""

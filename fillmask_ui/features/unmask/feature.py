@@ -1,0 +1,26 @@
+"""What this feature adds."""
+
+from fillmask_ui.extensions import Command, Feature, Tab
+
+FEATURE = Feature(
+    name="unmask",
+    package=__package__,
+    commands={
+        "unmask": Command(
+            "Fill many masks step by step: which position first, and with what.",
+            "fillmask_ui.features.unmask.command:unmask",
+            prints=True,
+        )
+    },
+    tabs=[Tab("unmask", "Unmask", "fillmask_ui.features.unmask.tab:build", after="evaluate")],
+    metrics=["fillmask_ui.features.unmask.metric:Unmasking"],
+    exports={
+        "unmask": "fillmask_ui.features.unmask.unmask_texts:unmask",
+        "UnmaskingConfig": "fillmask_ui.features.unmask.unmasking_options:UnmaskingConfig",
+    },
+    displays={
+        "fillmask_ui.features.unmask.decoding_history:Unmasked": (
+            "fillmask_ui.features.unmask.step_views:DISPLAY"
+        )
+    },
+)
