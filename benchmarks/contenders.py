@@ -16,7 +16,7 @@ from fillmask_ui import EvaluationConfig, evaluate, fill, load_model, summarize
 from fillmask_ui.batching import pad
 from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.evaluation.rows import Prepared
-from fillmask_ui.quantizing.timing import sentence, timed
+from fillmask_ui.features.quantize.timing import sentence, timed
 
 CROSS_ENTROPY, PSEUDO_PERPLEXITY = "cross-entropy", "pseudo-perplexity"
 TRAINER_BATCH = 8  # texts; the default of `Trainer.evaluate`

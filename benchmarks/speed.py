@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from contenders import CROSS_ENTROPY, PEERS, PSEUDO_PERPLEXITY, FillmaskModel, Timing
 
+from fillmask_ui.features.quantize.timing import timed
 from fillmask_ui.models.runtime_model import cpu_features
-from fillmask_ui.quantizing.timing import timed
 from fillmask_ui.texts import TextSource, open_texts
 
 LENGTHS = (8, 32, 128, 512)  # tokens of one sentence

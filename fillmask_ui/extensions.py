@@ -21,7 +21,7 @@ from typing import Any
 
 GROUP = "fillmask_ui.features"
 # The features of this project, each a folder of `fillmask_ui/features/`.
-FEATURES = ("unmask",)
+FEATURES = ("unmask", "quantize")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Tab:
     name: str  # in the address, and the folder of its scripts and styles
     label: str
     target: str  # called with the `Session` while the page is built
-    after: str = ""  # the name of the tab to its left; blank for the end of the row
+    after: str = ""  # the name of the tab to its left; without such a tab it stands before Guide
     private: bool = False  # left out of a public page
 
 
@@ -74,7 +74,10 @@ class Feature:
     # Target of a kind of record -> target of the `Display` that shows it in a notebook.
     displays: Mapping[str, str] = field(default_factory=dict)
     engines: Mapping[str, str] = field(default_factory=dict)  # name -> target of an `Engine`
-    routes: Sequence[str] = ()  # called with the page and the session once the page is built
+    # Called without arguments: references of more models at hand -> how menus name them.
+    models: Sequence[str] = ()
+    # Called with the `gr.Blocks` and the session once all tabs are built: adds events and routes.
+    on_page: Sequence[str] = ()
 
     @property
     def folder(self) -> Path:

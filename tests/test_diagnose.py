@@ -14,14 +14,19 @@ from quantized_forms import forms, run
 from tiny_models import SENTENCES
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.features.quantize.diagnosis import (
+    DiagnoseOptions,
+    Diagnosis,
+    activation_noise,
+    snr_db,
+)
+from fillmask_ui.features.quantize.graphs import open_pair
+from fillmask_ui.features.quantize.leave_one_out import diagnose
 from fillmask_ui.models import ModelChoice, load_choice
 from fillmask_ui.onnx_tools.constant_folding import copied
 from fillmask_ui.onnx_tools.float32_graph import dequantized
 from fillmask_ui.onnx_tools.graph_edits import with_outputs
 from fillmask_ui.onnx_tools.graph_parts import find_parts
-from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis, activation_noise, snr_db
-from fillmask_ui.quantizing.graphs import open_pair
-from fillmask_ui.quantizing.leave_one_out import diagnose
 
 __all__ = ["forms"]
 

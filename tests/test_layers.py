@@ -18,7 +18,7 @@ ROOMS = [
     "show",
     "lessons",
     "training",
-    "quantizing",
+    "publishing",
     "sweeps",
     "bridges",
     "cluster",

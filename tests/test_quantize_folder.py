@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from fillmask_ui.errors import DataError, ModelError, OptionError
+from fillmask_ui.features.quantize import graphs
+from fillmask_ui.features.quantize.make_variants import Variant, quantize
 from fillmask_ui.models import ModelChoice, load_model
-from fillmask_ui.quantizing import graphs, hub_folder
-from fillmask_ui.quantizing.make_variants import Variant, quantize
+from fillmask_ui.publishing import hub_folder
 from fillmask_ui.texts import TextSource
 
 INT8, QDQ = "onnx/model_int8.onnx", "onnx/model_qdq.onnx"
@@ -135,7 +136,7 @@ def test_a_result_that_does_not_run_gets_no_name(bert, tmp_path, monkeypatch):
     def broken(_name, _model, path, **_):
         path.write_bytes(b"no graph")
 
-    monkeypatch.setattr("fillmask_ui.quantizing.make_variants.write_variant", broken)
+    monkeypatch.setattr("fillmask_ui.features.quantize.make_variants.write_variant", broken)
     with pytest.raises(ModelError, match=r"not run and was not kept: .*cannot be read as ONNX"):
         list(quantize(bert, tmp_path / "new" / "out", ["int8"]))
     assert not (tmp_path / "new").exists()
@@ -157,7 +158,7 @@ _STALLED = """
 import sys, time
 from pathlib import Path
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.quantizing import make_variants
+from fillmask_ui.features.quantize import make_variants
 
 def stall(path, *_):
     print(path, flush=True)

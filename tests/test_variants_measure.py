@@ -8,14 +8,14 @@ from dataclasses import replace
 from table_model import TableModel, sample_texts
 
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.models import ModelChoice, load_choice, load_model
-from fillmask_ui.quantizing.measure_variants import (
+from fillmask_ui.features.quantize.measure_variants import (
     BASELINE,
     Subject,
     VariantFigures,
     frontier,
     measure_variant,
 )
+from fillmask_ui.models import ModelChoice, load_choice, load_model
 from fillmask_ui.records import Example
 from fillmask_ui.runs import Plan, RunStore, perform
 from fillmask_ui.schema import from_own_values

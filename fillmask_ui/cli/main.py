@@ -60,14 +60,6 @@ COMMANDS = {
         "Measure models x data sets x metrics x seeds of a file, and print one table.",
         "fillmask_ui.cli.sweep:sweep",
     ),
-    "check": Command(
-        "Run an ONNX file on all providers and levels here, and compare the logits.",
-        "fillmask_ui.cli.diagnose:check",
-    ),
-    "diagnose": Command(
-        "Find the parts of a quantized model that cost its loss.",
-        "fillmask_ui.cli.diagnose:diagnose",
-    ),
     "report": Command(
         "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
         "fillmask_ui.cli.runs:report",
@@ -75,14 +67,6 @@ COMMANDS = {
     "train": Command(
         "Train a masked language model on text, from weights or from scratch.",
         "fillmask_ui.cli.train:train",
-    ),
-    "export": Command(
-        "Write a PyTorch model as ONNX in float32, and compare it with PyTorch.",
-        "fillmask_ui.cli.quantize:export",
-    ),
-    "quantize": Command(
-        "Make quantized variants of a model in full precision, and measure them.",
-        "fillmask_ui.cli.quantize:quantize",
     ),
     "package": Command(
         "Make a folder to ship of a trained model.", "fillmask_ui.cli.train:package"

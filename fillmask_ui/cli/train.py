@@ -16,7 +16,7 @@ from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.terminal import progress_bar, say, tell
 from fillmask_ui.errors import ModelError
 from fillmask_ui.files import check_target
-from fillmask_ui.quantizing.hub_push import HubTarget
+from fillmask_ui.publishing.hub_push import HubTarget
 from fillmask_ui.training.training_recipe import LogRow, PackageRequest, RunRequest, TrainingRecipe
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def train(*, request: RunRequest, recipe: TrainingRecipe) -> None:
     way, saves and stops.
     """
     need_torch()
-    from fillmask_ui.show.charts.run_charts import loss_figure
+    from fillmask_ui.training.loss_chart import loss_figure
     from fillmask_ui.training.training_run import CHECKPOINT, prepare, read_log
 
     run = prepare(request, recipe)

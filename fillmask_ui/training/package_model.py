@@ -37,8 +37,8 @@ from fillmask_ui.onnx_tools.onnx_export import export_onnx
 from fillmask_ui.onnx_tools.schemes import write_variant
 from fillmask_ui.options import options_of
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing import hub_folder
-from fillmask_ui.quantizing.hub_folder import CARD, INT8, SHARED
+from fillmask_ui.publishing import hub_folder
+from fillmask_ui.publishing.hub_folder import CARD, INT8, SHARED
 from fillmask_ui.schema import from_json
 from fillmask_ui.texts.files import file_bytes
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize

@@ -14,9 +14,8 @@ from gradio.context import Context
 from gradio.events import Dependency
 
 from fillmask_ui.errors import FillmaskError, explain
-from fillmask_ui.files import user_folder
+from fillmask_ui.extensions import features, load
 from fillmask_ui.models import available_models
-from fillmask_ui.quantizing.variant_store import VariantStore, parts_text
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.answers import sentence
 from fillmask_ui.show.charts import Chart
@@ -139,10 +138,9 @@ def model_choices(session: Session) -> list[tuple[str, str]]:
         for model in available_models()
     }
     if not session.public:  # its visitors must not see this machine's files
-        for home in VariantStore(user_folder("variants")).homes():
-            for own in home.variants():
-                without = f", without {parts_text(own.exclude)}" if own.exclude else ""
-                labels[str(own.path)] = f"{own.scheme} of {home.reference} · made here{without}"
+        for feature in features():
+            for target in feature.models:
+                labels |= load(target)()
     first = {session.default_model: labels.get(session.default_model, session.default_model)}
     return [(label, reference) for reference, label in (first | labels).items()]
 
@@ -161,7 +159,7 @@ def model_picker(session: Session, **options: Any) -> gr.Dropdown:
 
 
 def refresh_pickers(session: Session, elem_id: str) -> None:
-    """Offer new variants in all model menus once the HTML that lists them, `elem_id`, changes."""
+    """Offer new models in all model menus once the HTML that lists them, `elem_id`, changes."""
     blocks = [*page().blocks.values()]
     menus = [
         block

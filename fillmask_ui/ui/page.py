@@ -31,8 +31,6 @@ TITLE = "Fill-mask explorer"
 TABS = (
     Tab("explore", "Explore", "fillmask_ui.ui.explore.tab:build"),
     Tab("evaluate", "Evaluate", "fillmask_ui.ui.evaluate.tab:build"),
-    # Not on a public page: it writes files and keeps the processor busy.
-    Tab("quantize", "Quantize", "fillmask_ui.ui.quantize.tab:build", private=True),
     Tab("learn", "Learn", "fillmask_ui.ui.learn.tab:build"),
     Tab("guide", "Guide", "fillmask_ui.ui.guide:build"),
 )
@@ -76,7 +74,9 @@ def build_app(
                 # The tab that is open stands in the address, but for the first.
                 remember = f"window.fillmask.remember_tab('{row.name}', '{TABS[0].name}')"
                 tab.select(None, js=f"() => {{ {remember}; }}")
-        components.refresh_pickers(session, "quantize-rows")
+        for feature in features():
+            for target in feature.on_page:
+                load(target)(demo, session)
 
     demo.extra_startup_events.append(mount(demo, Classroom(session, sentences)))
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
@@ -109,7 +109,7 @@ def tabs(public: bool) -> list[Tab]:
     for feature in features():
         for tab in feature.tabs:
             names = [row.name for row in rows]
-            position = names.index(tab.after) + 1 if tab.after in names else len(rows)
+            position = names.index(tab.after) + 1 if tab.after in names else len(rows) - 1
             rows.insert(position, tab)
     return [row for row in rows if not (public and row.private)]
 

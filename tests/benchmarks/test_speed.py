@@ -12,8 +12,8 @@ from torch.nn.functional import cross_entropy
 
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.measure import prepared
+from fillmask_ui.features.quantize.timing import sentence
 from fillmask_ui.models import load_model
-from fillmask_ui.quantizing.timing import sentence
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 TEXTS = [*SENTENCES[:12], " ".join(SENTENCES[:3])]

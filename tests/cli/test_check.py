@@ -14,11 +14,11 @@ from quantized_forms import whole
 from tiny_models import SENTENCES
 
 from fillmask_ui.evaluation import EvaluatedText, evaluate, summarize
+from fillmask_ui.features.quantize.file_check import LEVELS
+from fillmask_ui.features.quantize.leave_one_out import LeaveOneOut
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.graph_parts import find_parts
-from fillmask_ui.quantizing.file_check import LEVELS
-from fillmask_ui.quantizing.leave_one_out import LeaveOneOut
 from fillmask_ui.ui.site.scripts import HERE
 
 TEXTS = SENTENCES[:8]

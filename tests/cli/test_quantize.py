@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from fillmask_ui.cli import quantize as command
+from fillmask_ui.features.quantize import quantize_command as command
+from fillmask_ui.features.quantize.make_variants import Variant
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.quantizing.make_variants import Variant
 
 CAT = "The cat sat on the [MASK]."
 

@@ -183,7 +183,7 @@ _ATTEMPTS = """
 import json, os, sys
 from pathlib import Path
 from fillmask_ui.errors import NetworkError
-from fillmask_ui.quantizing.hub_push import HubTarget
+from fillmask_ui.publishing.hub_push import HubTarget
 folder, attempts = json.load(sys.stdin)
 for repository, os.environ["HF_TOKEN"] in attempts:
     try:

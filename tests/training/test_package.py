@@ -13,7 +13,7 @@ from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate
 from fillmask_ui.models import load_model
 from fillmask_ui.models.torch_model import check_parity
-from fillmask_ui.quantizing.hub_folder import SHARED
+from fillmask_ui.publishing.hub_folder import SHARED
 from fillmask_ui.records import SkippedText
 from fillmask_ui.training.package_model import (
     PackageRequest,

@@ -16,9 +16,10 @@ from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_voca
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.features.quantize import diagnosis_view
+from fillmask_ui.features.quantize.diagnosis import Diagnosis, PartNoise, Restored
 from fillmask_ui.filling import score_candidate_at
 from fillmask_ui.filling.guesses import parse_guesses
-from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise, Restored
 from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
 from fillmask_ui.show.render import render
@@ -30,7 +31,6 @@ from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.guess_view import guess
 from fillmask_ui.ui.explore.prediction_view import answer
 from fillmask_ui.ui.explore.sentence_strip import Draft
-from fillmask_ui.ui.quantize import diagnosis_view
 from fillmask_ui.ui.run_tokens import compared_readings, reading_values, replayed
 
 TEXT = "the old cat walked on the red mat, and ran."
@@ -138,7 +138,7 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     together = joint(session, Question(question.text))["html"]
     both = contrast_models(session, Question(question.text, compare="table"))["html"]
     nothing = {name: [] for name in ("lines", "stamps", "alarms", "recipes")}
-    variants = render("page/quantize/rows.html", texts=0, **nothing)
+    variants = render("quantize/rows.html", texts=0, **nothing)
     restored = Restored(0.1, None, 1)
     part = PartNoise("query", "product", 0, (4, 4), "int8", 1, 4, 9.0, 9.0, restored=restored)
     known = Diagnosis("small", "large", (part,))

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from fillmask_ui.features.quantize import quantize_job, variant_view
+from fillmask_ui.features.quantize.measure_variants import BASELINE
+from fillmask_ui.features.quantize.quantize_job import CALIBRATION_TEXTS, perform, read_order
+from fillmask_ui.features.quantize.tab import QuantizeRuns
+from fillmask_ui.features.quantize.variant_store import Recipe, VariantStore
 from fillmask_ui.models import ModelStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.quantizing.measure_variants import BASELINE
-from fillmask_ui.quantizing.variant_store import Recipe, VariantStore
 from fillmask_ui.ui import components
-from fillmask_ui.ui.quantize import quantize_job, variant_view
-from fillmask_ui.ui.quantize.quantize_job import CALIBRATION_TEXTS, perform, read_order
-from fillmask_ui.ui.quantize.tab import QuantizeRuns
 from fillmask_ui.ui.session import Session
 
 VALUES = {

@@ -13,12 +13,12 @@ from planted import plant
 from playwright.sync_api import expect
 from serving import serving
 
+from fillmask_ui.features.quantize import diagnosis_view
 from fillmask_ui.features.unmask.decoding_history import read_history
 from fillmask_ui.features.unmask.unmask_texts import finish
 from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.models import load_model
 from fillmask_ui.records import Progress
-from fillmask_ui.ui.quantize import diagnosis_view
 
 
 def test_a_text_is_unmasked_step_by_step(visit, served, tmp_path):

@@ -24,12 +24,12 @@ from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import prepared, same_tokenizer
 from fillmask_ui.evaluation.running_summary import chance_alarms
+from fillmask_ui.features.quantize.diagnosis import powers, snr_db
+from fillmask_ui.features.quantize.web_logits import web_logits
 from fillmask_ui.intervals import Limits, judge, ratio_interval, share_interval
 from fillmask_ui.masking import HiddenTokens
 from fillmask_ui.models.onnx_file import CPU, Logits, OnnxFile
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.diagnosis import powers, snr_db
-from fillmask_ui.quantizing.web_logits import web_logits
 from fillmask_ui.records import Example, Progress, finite
 from fillmask_ui.scoring import nll_nats
 

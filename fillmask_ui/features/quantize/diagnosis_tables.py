@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from fillmask_ui.quantizing.diagnosis import Diagnosis
-from fillmask_ui.quantizing.measure_variants import Stamp
+from fillmask_ui.features.quantize.diagnosis import Diagnosis
+from fillmask_ui.features.quantize.measure_variants import Stamp
 from fillmask_ui.show.numbers import Share, interval_text, percent, signed_percent
 from fillmask_ui.show.sentences import difference_text
 from fillmask_ui.show.table import Column, Table
 
 if TYPE_CHECKING:  # it loads ONNX Runtime
-    from fillmask_ui.quantizing.file_check import Check, Row
+    from fillmask_ui.features.quantize.file_check import Check, Row
 
 
 def snr_text(snr_db: float | None) -> str:

@@ -24,7 +24,7 @@ from fillmask_ui.onnx_tools.float32_graph import make_whole
 from fillmask_ui.onnx_tools.graph_edits import Matching, in_full_precision, match_parts
 from fillmask_ui.onnx_tools.graph_parts import MATRICES, choose_parts, find_parts
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.hub_folder import FULL, copy_beside
+from fillmask_ui.publishing.hub_folder import FULL, copy_beside
 from fillmask_ui.records import Example, ModelSignature
 
 Loader = Callable[[ModelChoice], MaskedLM]

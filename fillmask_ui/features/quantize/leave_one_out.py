@@ -20,6 +20,16 @@ from onnx import TensorProto
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.measure import check_models
+from fillmask_ui.features.quantize import diagnosis
+from fillmask_ui.features.quantize.diagnosis import (
+    Diagnosis,
+    Greedy,
+    GreedyStep,
+    PartNoise,
+    Restored,
+)
+from fillmask_ui.features.quantize.graphs import GraphPair, Loader, open_pair
+from fillmask_ui.features.quantize.measure_variants import Stamp, alarms_of
 from fillmask_ui.intervals import ratio_interval
 from fillmask_ui.masking import KINDS
 from fillmask_ui.models.load import load_choice
@@ -28,10 +38,6 @@ from fillmask_ui.onnx_tools.constant_folding import Constants
 from fillmask_ui.onnx_tools.float32_graph import dequantized
 from fillmask_ui.onnx_tools.graph_edits import Pair, stored_bytes, with_outputs
 from fillmask_ui.onnx_tools.graph_parts import Part
-from fillmask_ui.quantizing import diagnosis
-from fillmask_ui.quantizing.diagnosis import Diagnosis, Greedy, GreedyStep, PartNoise, Restored
-from fillmask_ui.quantizing.graphs import GraphPair, Loader, open_pair
-from fillmask_ui.quantizing.measure_variants import Stamp, alarms_of
 from fillmask_ui.records import Example, Progress
 
 # Texts whose activations are compared: sums over 300 tokens hold to a tenth of a dB.

@@ -20,9 +20,9 @@ import numpy as np
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.catalogue import interval_list
+from fillmask_ui.features.quantize.measure_variants import Stamp
 from fillmask_ui.intervals import Interval
 from fillmask_ui.options import check_options, option
-from fillmask_ui.quantizing.measure_variants import Stamp
 from fillmask_ui.records import finite
 
 # A part that lies so far below what its kind of storage usually gives sticks out: a quantizer's

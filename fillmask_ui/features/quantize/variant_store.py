@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import DataError, FillmaskError
-from fillmask_ui.files import write_text, writing
+from fillmask_ui.features.quantize.measure_variants import VariantFigures
+from fillmask_ui.files import user_folder, write_text, writing
 from fillmask_ui.models.weights import weights_sha256
-from fillmask_ui.quantizing.hub_folder import RECORD, draft, read_record
-from fillmask_ui.quantizing.measure_variants import VariantFigures
+from fillmask_ui.publishing.hub_folder import RECORD, draft, read_record
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs.store import slug
 from fillmask_ui.schema import from_own_values
 
 if TYPE_CHECKING:
-    from fillmask_ui.quantizing.graphs import GraphPair
+    from fillmask_ui.features.quantize.graphs import GraphPair
 
 FORMAT = 1
 _SOURCE_FILE = "source.json"
@@ -201,3 +201,13 @@ def _figures(values: Mapping[str, Any]) -> VariantFigures | None:
     with contextlib.suppress(DataError):
         return from_own_values(VariantFigures, values.get("figures"))
     return None
+
+
+def variants_at_hand() -> dict[str, str]:
+    """References of the variants made on this machine, and how menus name them."""
+    labels = {}
+    for home in VariantStore(user_folder("variants")).homes():
+        for variant in home.variants():
+            without = f", without {parts_text(variant.exclude)}" if variant.exclude else ""
+            labels[str(variant.path)] = f"{variant.scheme} of {home.reference} · made here{without}"
+    return labels

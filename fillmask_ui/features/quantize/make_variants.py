@@ -7,19 +7,19 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import fillmask_ui.quantizing.graphs as graphs
+import fillmask_ui.features.quantize.graphs as graphs
 from fillmask_ui import __version__
 from fillmask_ui.errors import DataError, FillmaskError, ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.features.quantize.measure_variants import Stamp, alarms_of, texts_sha256
 from fillmask_ui.models import ModelChoice, load_choice
 from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.onnx_tools.graph_parts import choose_parts, find_parts, nodes_of
 from fillmask_ui.onnx_tools.schemes import DEFAULT_SCHEME, SCHEMES, find_scheme, write_variant
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing import hub_folder
-from fillmask_ui.quantizing.hub_folder import FULL, Draft
-from fillmask_ui.quantizing.measure_variants import Stamp, alarms_of, texts_sha256
+from fillmask_ui.publishing import hub_folder
+from fillmask_ui.publishing.hub_folder import FULL, Draft
 from fillmask_ui.records import Example, Progress
 from fillmask_ui.texts import TextSource, open_texts
 

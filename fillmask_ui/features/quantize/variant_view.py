@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fillmask_ui.features.quantize.diagnosis_tables import stamp_line
+from fillmask_ui.features.quantize.measure_variants import BASELINE, VariantFigures, frontier
+from fillmask_ui.features.quantize.quantize_job import Failed, Known, name_of
+from fillmask_ui.features.quantize.variant_charts import variants_chart
+from fillmask_ui.features.quantize.variant_store import Home, VariantStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
-from fillmask_ui.quantizing.variant_store import Home, VariantStore
 from fillmask_ui.show.answers import sentence
-from fillmask_ui.show.charts.run_charts import variants_chart
-from fillmask_ui.show.diagnosis import stamp_line
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Page, Waiting
-from fillmask_ui.ui.quantize.quantize_job import Failed, Known, name_of
 
 # Less than this is the same size, or within the noise of a clock.
 _SMALLER, _FASTER = 0.99, 1.05
@@ -25,7 +25,7 @@ EIGHT_BITS = ("int8", "int8-channel", "int8-tensor", "qdq")
 # What changes, by name: HTML of the `notice`, the `rows` of the table and the `story` to take from
 # them, and the `charts`.
 Update = dict[str, Any]
-WELCOME = "page/quantize/welcome.html"  # in the place of a result
+WELCOME = "quantize/welcome.html"  # in the place of a result
 STOPPED = "Stopped. What was made and measured until then is kept."
 
 
@@ -119,7 +119,7 @@ def shown(lines: Sequence[Line]) -> Update:
     )
     measured = [(line.name, line.figures) for line in lines if line.figures]
     rows = render(
-        "page/quantize/rows.html",
+        "quantize/rows.html",
         lines=lines,
         recipes=_recipes(lines),
         stamps=list(dict.fromkeys(stamp_line(own.stamp) for _, own in measured)),
@@ -142,7 +142,7 @@ def _story(lines: Sequence[Line]) -> str:
     small = min(passing, key=lambda own: own[1].size_bytes, default=None)
     fast = max(passing, key=lambda own: own[1].speedup, default=None)
     return render(
-        "page/quantize/story.html",
+        "quantize/story.html",
         made=bool(made),
         small=small if small and small[1].ratio < _SMALLER else None,
         fast=fast if fast and fast[1].speedup > _FASTER else None,

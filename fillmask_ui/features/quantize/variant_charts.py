@@ -1,13 +1,12 @@
-"""Charts of variants of a model and of a training run."""
+"""Charts and the table of the variants of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING
 
+from fillmask_ui.features.quantize.measure_variants import BASELINE, VariantFigures, frontier
 from fillmask_ui.intervals import Interval
-from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
 from fillmask_ui.show.charts.chart import (
     CANDIDATE,
     MUTED,
@@ -20,11 +19,6 @@ from fillmask_ui.show.charts.chart import (
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.figures import INTERVAL
 from fillmask_ui.show.table import Table
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from fillmask_ui.training.training_recipe import LogRow
 
 _LABEL_CHARACTERS = 28
 _HEIGHT = 290
@@ -175,28 +169,3 @@ def variants_table(rows: Variants) -> Table:
         for name, own in rows.items()
     )
     return Table.of(columns, cells)
-
-
-def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
-    """The loss of a training run over the tokens seen: training as a line, validation as points."""
-    last = f"{rows[-1].train_nll_nats:.3f}" if rows else "unknown"
-    figure = new_figure(
-        f"Loss of a training run over {rows[-1].tokens if rows else 0:,} tokens; last {last}.",
-        "tokens seen",
-        "loss (nats per hidden token)",
-        legend=True,
-        height=420,
-    )
-    for name, attribute, mode, colour, width in (
-        ("training, at the training share", "train_nll_nats", "lines", MUTED, 1),
-        ("validation, 15 % hidden", "validation_nll_nats", "lines+markers", REFERENCE, 3),
-    ):
-        known = [row for row in rows if getattr(row, attribute) is not None]
-        figure.add_scatter(
-            x=[row.tokens for row in known],
-            y=[getattr(row, attribute) for row in known],
-            mode=mode,
-            name=name,
-            line={"color": colour, "width": width},
-        )
-    return figure

@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.models.load import load_choice
-from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.hub_folder import note_figures
-from fillmask_ui.quantizing.make_variants import quantize
-from fillmask_ui.quantizing.measure_variants import Subject, measure_variant
-from fillmask_ui.quantizing.variant_store import (
+from fillmask_ui.features.quantize.make_variants import quantize
+from fillmask_ui.features.quantize.measure_variants import Subject, measure_variant
+from fillmask_ui.features.quantize.variant_store import (
     Home,
     Recipe,
     StoredVariant,
     VariantStore,
     parts_text,
 )
+from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.onnx_tools.schemes import SCHEMES
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.publishing.hub_folder import note_figures
 from fillmask_ui.records import Example, Progress
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.ui.evaluate.evaluate_form import EMBEDDED, UPLOAD

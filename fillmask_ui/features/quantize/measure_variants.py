@@ -23,11 +23,11 @@ from fillmask_ui.evaluation.catalogue import interval_list
 from fillmask_ui.evaluation.measure import Heartbeat, check_models, evaluate
 from fillmask_ui.evaluation.rows import TokenExample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
+from fillmask_ui.features.quantize.timing import sentence, timed
 from fillmask_ui.filling import fill
 from fillmask_ui.intervals import Interval
 from fillmask_ui.models.runtimes import RUNTIMES
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.timing import sentence, timed
 from fillmask_ui.records import Example, InJson, ModelSignature, Progress, finite
 
 BASELINE = "baseline"  # the scheme of the row that is the model itself

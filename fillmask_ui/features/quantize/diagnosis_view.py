@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.features.quantize import diagnosis_tables as shown
+from fillmask_ui.features.quantize.diagnosis import DiagnoseOptions, Diagnosis
+from fillmask_ui.features.quantize.graphs import open_pair
+from fillmask_ui.features.quantize.leave_one_out import diagnose
+from fillmask_ui.features.quantize.variant_store import Home, StoredVariant
 from fillmask_ui.files import user_folder
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis
-from fillmask_ui.quantizing.graphs import open_pair
-from fillmask_ui.quantizing.leave_one_out import diagnose
-from fillmask_ui.quantizing.variant_store import Home, StoredVariant
 from fillmask_ui.schema import from_values
-from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import macros
 from fillmask_ui.texts import TextSource, open_texts
@@ -120,7 +120,7 @@ def pieces(
         values["size"] = shown.bytes_text(variant.size_bytes)
         values["explore"] = link_to("explore", model=baseline, compare=path)
         values["evaluate"] = link_to("evaluate", evaluate_model=path, evaluate_baseline=baseline)
-    parts = macros("page/quantize/diagnosis.html", **values)
+    parts = macros("quantize/diagnosis.html", **values)
     return {piece: str(own()) for piece, own in parts.items()}
 
 

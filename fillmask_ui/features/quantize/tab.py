@@ -8,15 +8,15 @@ from typing import Any
 
 import gradio as gr
 
+from fillmask_ui.features.quantize import diagnosis_view, variant_view
+from fillmask_ui.features.quantize import quantize_job as choices
+from fillmask_ui.features.quantize.variant_store import VariantStore
 from fillmask_ui.files import user_folder
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.quantizing.variant_store import VariantStore
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components, job
 from fillmask_ui.ui.components import QUIET, Parts, notice_html
 from fillmask_ui.ui.evaluate.evaluate_form import EMBEDDED, FILES, PLACES, UPLOAD
-from fillmask_ui.ui.quantize import diagnosis_view, variant_view
-from fillmask_ui.ui.quantize import quantize_job as choices
 from fillmask_ui.ui.session import Session
 
 CHARTS = ("size", "speed")
@@ -61,8 +61,8 @@ def build(session: Session) -> None:
                 parts |= components.chart_place(name, f"quantize-{name}", table=False)
         parts["rows"] = components.html_block(elem_id="quantize-rows")
         place = components.html_block(
-            render("page/quantize/diagnose.html"),
-            js_on_load=components.static("quantize_begin.js"),
+            render("quantize/diagnose.html"),
+            js_on_load=components.static("begin.js", Path(__file__).parent),
             server_functions=[
                 components.served(session, *item) for item in diagnosis_view.SERVED.items()
             ],
@@ -163,3 +163,8 @@ def drawn(update: Parts) -> Parts:
             noted = chart and (chart if place == CHARTS[0] else replace(chart, note=""))
             values |= components.chart_in(place, noted, ["head"])
     return values
+
+
+def refresh_menus(_: gr.Blocks, session: Session) -> None:
+    """Offer new variants in all menus of models."""
+    components.refresh_pickers(session, "quantize-rows")

@@ -9,12 +9,12 @@ from typing import Annotated
 from fillmask_ui.cli.options import FOLDER, FORCE, JSON, SOURCE, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
 from fillmask_ui.errors import OptionError
+from fillmask_ui.features.quantize import make_variants, measure_variants
+from fillmask_ui.features.quantize.make_variants import MEASURED, Variant
+from fillmask_ui.features.quantize.measure_variants import Subject, VariantFigures
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.quantizing import make_variants, measure_variants
-from fillmask_ui.quantizing.hub_folder import note_figures
-from fillmask_ui.quantizing.hub_push import HubTarget
-from fillmask_ui.quantizing.make_variants import MEASURED, Variant
-from fillmask_ui.quantizing.measure_variants import Subject, VariantFigures
+from fillmask_ui.publishing.hub_folder import note_figures
+from fillmask_ui.publishing.hub_push import HubTarget
 from fillmask_ui.records import Example, Progress
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent
 from fillmask_ui.show.table import Column, Table

@@ -19,16 +19,16 @@ from fillmask_ui.cli.options import (
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.features.quantize import diagnosis_tables as shown
+from fillmask_ui.features.quantize.diagnosis import DiagnoseOptions, Diagnosis
+from fillmask_ui.features.quantize.file_check import WEB, Check
+from fillmask_ui.features.quantize.file_check import check as checks
+from fillmask_ui.features.quantize.graphs import open_pair
+from fillmask_ui.features.quantize.leave_one_out import diagnose as diagnoses
 from fillmask_ui.files import check_target
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.onnx_file import OnnxFile, providers
 from fillmask_ui.models.onnx_model import find_provider
-from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis
-from fillmask_ui.quantizing.file_check import WEB, Check
-from fillmask_ui.quantizing.file_check import check as checks
-from fillmask_ui.quantizing.graphs import open_pair
-from fillmask_ui.quantizing.leave_one_out import diagnose as diagnoses
-from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.texts import TextChoice, open_texts
 
 SAMPLES, CHECKED_SAMPLES = 60, 100  # where --samples is not given
