@@ -33,7 +33,7 @@ class Scripts(BuildHookInterface):
         """Make them unless they are there; without npm the wheel goes without them."""
         if version == "editable":
             return
-        scripts = runpy.run_path(f"{self.root}/fillmask_ui/ui/site/scripts.py")
+        scripts = runpy.run_path(f"{self.root}/fillmask_ui/features/site/scripts.py")
         try:
             scripts["ensure_packed"]()
         except scripts["NpmError"] as error:

@@ -21,7 +21,18 @@ from typing import Any
 
 GROUP = "fillmask_ui.features"
 # The features of this project, each a folder of `fillmask_ui/features/`.
-FEATURES = ("unmask", "quantize")
+FEATURES = (
+    "unmask",
+    "quantize",
+    "course",
+    "classroom",
+    "train",
+    "sweep",
+    "ray",
+    "site",
+    "mcp",
+    "bridges",
+)
 
 
 @dataclass(frozen=True)
@@ -61,11 +72,20 @@ class Mode:
 
 
 @dataclass(frozen=True)
+class EngineRow:
+    """A way to measure an evaluation elsewhere than in this process."""
+
+    target: str  # a context manager that gives an `Engine` for an `EngineChoice`
+    package: str  # the library that it needs, whose name is that of the extra, too
+
+
+@dataclass(frozen=True)
 class Feature:
     """All that a feature adds."""
 
     name: str  # also of its templates: `render("NAME/...")`
     package: str  # in whose folder its scripts and styles lie, and its templates in `templates/`
+    # By name; `runs push` stands in the group `runs`.
     commands: Mapping[str, Command] = field(default_factory=dict)
     tabs: Sequence[Tab] = ()
     metrics: Sequence[str] = ()  # targets of subclasses of `Metric`
@@ -73,9 +93,15 @@ class Feature:
     exports: Mapping[str, str] = field(default_factory=dict)  # name in `fillmask_ui` -> target
     # Target of a kind of record -> target of the `Display` that shows it in a notebook.
     displays: Mapping[str, str] = field(default_factory=dict)
-    engines: Mapping[str, str] = field(default_factory=dict)  # name -> target of an `Engine`
+    engines: Mapping[str, EngineRow] = field(default_factory=dict)  # by name
     # Called without arguments: references of more models at hand -> how menus name them.
     models: Sequence[str] = ()
+    # Name of a place in a template of the core -> template that is included there.
+    inserts: Mapping[str, str] = field(default_factory=dict)
+    # Stores of runs of other kinds than evaluations: each is made of the folder of all runs.
+    stores: Sequence[str] = ()
+    # Functions of the session and of values of JSON, for language models and other programs.
+    tools: Sequence[str] = ()
     # Called with the `gr.Blocks` and the session once all tabs are built: adds events and routes.
     on_page: Sequence[str] = ()
 

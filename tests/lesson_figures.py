@@ -5,11 +5,11 @@ from contextlib import suppress
 from html.parser import HTMLParser
 from typing import Any
 
-from fillmask_ui.lessons.exercises.exercise import Choice, Exercise, Numeric
+from fillmask_ui.features.course.exercises.exercise import Choice, Exercise, Numeric
+from fillmask_ui.features.course.learn_figures import FIGURES
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.figure import Asked, Shown
 from fillmask_ui.ui.job import Unfinished
-from fillmask_ui.ui.learn.learn_figures import FIGURES
 from fillmask_ui.ui.session import Session
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from fillmask_ui.training.package_model import Package, PackageRequest, card_text, history_of
-from fillmask_ui.training.training_recipe import TrainingRecipe
-from fillmask_ui.training.training_run import RunRequest, prepare, read_request
+from fillmask_ui.features.train.package_model import Package, PackageRequest, card_text, history_of
+from fillmask_ui.features.train.training_recipe import TrainingRecipe
+from fillmask_ui.features.train.training_run import RunRequest, prepare, read_request
 
 STEPS = 30  # of the run that is made once
 

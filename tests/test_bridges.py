@@ -12,7 +12,7 @@ from fillmask_ui import EvaluationConfig, evaluate, load_model, nll_nats, pseudo
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.evaluation import summarize
 
-harness = pytest.importorskip("fillmask_ui.bridges.harness")
+harness = pytest.importorskip("fillmask_ui.features.bridges.harness")
 TEXTS = ["The cat sat on the mat.", "", "Rain fell.", "It is unbelievably cold.", "We like tea."]
 TASK = {
     "task": "tiny",
@@ -32,7 +32,7 @@ SCRIPT = """
 import json, sys
 import evaluate, lm_eval
 from lm_eval.tasks import TaskManager
-from fillmask_ui.bridges import PSEUDO_PERPLEXITY, lm_eval as bridge
+from fillmask_ui.features.bridges import PSEUDO_PERPLEXITY, lm_eval as bridge
 folder, texts = json.load(sys.stdin)
 metric = evaluate.load(PSEUDO_PERPLEXITY).compute(predictions=texts, within_word=True)
 bridge.register()

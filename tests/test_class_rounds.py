@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, TextError
-from fillmask_ui.filling.guesses import Guess, parse_guesses
-from fillmask_ui.lessons.class_rounds import (
+from fillmask_ui.features.classroom.class_rounds import (
     parse_sentence,
     pool,
     read_sentences,
@@ -17,7 +16,7 @@ from fillmask_ui.lessons.class_rounds import (
     split_of,
     standing,
 )
-from fillmask_ui.runs.class_run import (
+from fillmask_ui.features.classroom.class_run import (
     ClassRound,
     ClassRun,
     ClassStore,
@@ -25,6 +24,7 @@ from fillmask_ui.runs.class_run import (
     WordShare,
     write_csv,
 )
+from fillmask_ui.filling.guesses import Guess, parse_guesses
 
 pytestmark = pytest.mark.quick
 V = 1000

@@ -20,8 +20,8 @@ from test_docs import (
 
 import fillmask_ui
 from fillmask_ui.evaluation import METRICS
-from fillmask_ui.lessons import chapters
-from fillmask_ui.lessons.exercises import COURSE_SEED, EXERCISES, exercises_of
+from fillmask_ui.features.course.chapter import chapters
+from fillmask_ui.features.course.exercises import COURSE_SEED, EXERCISES, exercises_of
 from fillmask_ui.onnx_tools import schemes
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS
 from fillmask_ui.ui.page import tabs

@@ -8,9 +8,9 @@ import pytest
 import torch
 from scipy.stats import entropy
 
-from fillmask_ui.lessons import chapters
-from fillmask_ui.lessons.distributions import compare
-from fillmask_ui.lessons.softmax import softmax_of
+from fillmask_ui.features.course.chapter import chapters
+from fillmask_ui.features.course.distributions import compare
+from fillmask_ui.features.course.softmax import softmax_of
 from fillmask_ui.scoring import nll_nats
 
 pytestmark = pytest.mark.quick

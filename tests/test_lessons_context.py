@@ -6,9 +6,9 @@ import pytest
 
 from fillmask_ui import load_model
 from fillmask_ui.errors import TextError
+from fillmask_ui.features.course.context_figures import ALL_WORDS, EXAMPLES
+from fillmask_ui.features.course.context_sides import MOST_GRID_WORDS, Sides, attention, side_losses
 from fillmask_ui.filling import score_candidate_at, surprisal
-from fillmask_ui.lessons.context_sides import MOST_GRID_WORDS, Sides, attention, side_losses
-from fillmask_ui.ui.learn.context_figures import ALL_WORDS, EXAMPLES
 
 TEXT = "The [MASK] barked, at the old postman."
 

@@ -17,10 +17,17 @@ from scipy.spatial.distance import cosine
 from scipy.stats import entropy, zscore
 from torch.nn.functional import binary_cross_entropy, cross_entropy
 
-from fillmask_ui.lessons import chapters
-from fillmask_ui.lessons.exercises import EXERCISES, exercises_of
-from fillmask_ui.lessons.exercises.exercise import Choice, Item, Numeric, Option, Ordering, Slip
-from fillmask_ui.lessons.exercises.generator import ask, read_tasks
+from fillmask_ui.features.course.chapter import chapters
+from fillmask_ui.features.course.exercises import EXERCISES, exercises_of
+from fillmask_ui.features.course.exercises.exercise import (
+    Choice,
+    Item,
+    Numeric,
+    Option,
+    Ordering,
+    Slip,
+)
+from fillmask_ui.features.course.exercises.generator import ask, read_tasks
 
 SEEDS = range(1, 101)
 drawn_once = cache(exercises_of)

@@ -10,10 +10,10 @@ from torch.nn.functional import cross_entropy
 
 from fillmask_ui import load_model
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
-from fillmask_ui.lessons.masked_text import encoded, mask_text, shares
-from fillmask_ui.lessons.token_losses import mixed_mean_nats, over_seeds, token_losses
+from fillmask_ui.features.course.masked_text import encoded, mask_text, shares
+from fillmask_ui.features.course.masking_figures import SEED, TEXT
+from fillmask_ui.features.course.token_losses import mixed_mean_nats, over_seeds, token_losses
 from fillmask_ui.masking import KINDS, MaskRecipe
-from fillmask_ui.ui.learn.masking_figures import SEED, TEXT
 
 DOG = "the old dog ran to the river and the cat sat on the mat"
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.spatial import distance
 
-from fillmask_ui.lessons.word_vectors import (
+from fillmask_ui.features.course.word_vectors import (
     TWO_SENSES,
     Background,
     Sentence,

@@ -9,15 +9,14 @@ from table_model import TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
-from fillmask_ui.intervals import Limits
-from fillmask_ui.lessons.accuracy_and_loss import (
+from fillmask_ui.features.course.accuracy_and_loss import (
     TEMPERATURES,
     Tempered,
     loss_histogram,
     nearest,
     temperature_losses,
 )
-from fillmask_ui.lessons.mean_uncertainty import (
+from fillmask_ui.features.course.mean_uncertainty import (
     PUBLISHED,
     Change,
     compare_paired,
@@ -25,6 +24,7 @@ from fillmask_ui.lessons.mean_uncertainty import (
     means_over_seeds,
     text_losses,
 )
+from fillmask_ui.intervals import Limits
 from fillmask_ui.models import load_model
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextSource, open_texts

@@ -24,8 +24,8 @@ from typer.testing import CliRunner
 
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import OptionError
+from fillmask_ui.features.sweep.sweep_file import tomllib
 from fillmask_ui.files import asset
-from fillmask_ui.sweeps.sweep_file import tomllib
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

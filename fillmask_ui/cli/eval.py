@@ -12,7 +12,6 @@ import typer
 from fillmask_ui.cli import options
 from fillmask_ui.cli.runs import print_figures, run_values, store
 from fillmask_ui.cli.terminal import count_bar, load, print_line, tell, wide_console
-from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.files import write_text
@@ -20,6 +19,7 @@ from fillmask_ui.intervals import Limits
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import options_of
 from fillmask_ui.runs import Plan, Progress, RunInfo, perform, perform_rest
+from fillmask_ui.runs.engines import LOCAL, EngineChoice, open_engine
 from fillmask_ui.runs.info import DONE
 from fillmask_ui.runs.perform import Pace
 from fillmask_ui.show.numbers import duration

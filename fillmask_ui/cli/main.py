@@ -39,14 +39,6 @@ COMMANDS = {
         "fillmask_ui.cli.differ:differ",
         prints=True,
     ),
-    "learn": Command(
-        "Open the page at a chapter of the course on the masked-LM loss.",
-        "fillmask_ui.cli.serve:learn",
-    ),
-    "class": Command(
-        "Open the wall of a class that guesses on its phones, against the model.",
-        "fillmask_ui.cli.serve:class_",
-    ),
     "models": Command(
         "List the models at hand: the embedded ones and those in the local cache.",
         "fillmask_ui.cli.models:models",
@@ -56,28 +48,9 @@ COMMANDS = {
         "Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more.",
         "fillmask_ui.cli.eval:evaluate",
     ),
-    "sweep": Command(
-        "Measure models x data sets x metrics x seeds of a file, and print one table.",
-        "fillmask_ui.cli.sweep:sweep",
-    ),
     "report": Command(
         "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
         "fillmask_ui.cli.runs:report",
-    ),
-    "train": Command(
-        "Train a masked language model on text, from weights or from scratch.",
-        "fillmask_ui.cli.train:train",
-    ),
-    "package": Command(
-        "Make a folder to ship of a trained model.", "fillmask_ui.cli.train:package"
-    ),
-    "space": Command(
-        "Write the page as a folder that a Hugging Face Space runs, ready to upload.",
-        "fillmask_ui.cli.site:space",
-    ),
-    "site": Command(
-        "Write a page that any static host serves, with the model in the browser.",
-        "fillmask_ui.cli.site:site",
     ),
     "runs": Command(
         "Evaluation runs: list, show, compare, delete, export, push.",
@@ -109,6 +82,10 @@ def _click_command(name: str) -> Any:
         return None
     target = load(row.target)
     if isinstance(target, typer.Typer):
+        for path, row in commands().items():
+            group, _, inner = path.partition(" ")
+            if inner and group == name:
+                target.command(inner)(load(row.target))
         return typer.main.get_group(target)
     command = typer.Typer(add_completion=False, rich_markup_mode=None)
     command.command(name)(target)
@@ -119,14 +96,16 @@ class _Commands(TyperGroup):
     """The commands by their table: one is imported when it is called or its options are read."""
 
     def list_commands(self, context: Any) -> list[str]:  # noqa: ARG002
-        return list(commands())
+        return [name for name in commands() if " " not in name]
 
     def get_command(self, context: Any, cmd_name: str) -> Any:  # noqa: ARG002
         return _click_command(cmd_name)
 
-    def format_commands(self, context: Any, formatter: Any) -> None:  # noqa: ARG002
+    def format_commands(self, context: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, row.help) for name, row in commands().items()])
+            formatter.write_dl(
+                [(name, commands()[name].help) for name in self.list_commands(context)]
+            )
 
 
 app = typer.Typer(

@@ -13,13 +13,11 @@ from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, t
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.catalogue import SPLITS
+from fillmask_ui.extensions import features, load
 from fillmask_ui.files import text_file, user_folder, visible
-from fillmask_ui.lessons.class_rounds import standing
 from fillmask_ui.records import ROLES
 from fillmask_ui.runs import RunInfo, RunStore, tokens
 from fillmask_ui.runs import compare as compare_runs
-from fillmask_ui.runs.class_run import ClassStore, write_csv
-from fillmask_ui.runs.push import push as push_run
 from fillmask_ui.show.figures import comparison_table, figures_table, groups_table, own_groups
 from fillmask_ui.show.sentences import comparison_lines, engine_names, engines_text
 from fillmask_ui.show.table import Table
@@ -36,15 +34,23 @@ def store() -> RunStore:
     return RunStore(user_folder("runs"))
 
 
-def classes() -> ClassStore:
-    """The classes among them."""
-    return ClassStore(user_folder("runs"))
+def feature_stores() -> list[Any]:
+    """The stores of features, of runs of other kinds that lie beside the evaluations."""
+    targets = [target for feature in features() for target in feature.stores]
+    return [load(target)(user_folder("runs")) for target in targets]
 
 
-def class_named(run: str) -> str | None:
-    """The class of a name or the beginning of one, unless another run begins so."""
-    found = [own for own in (*classes().names(), *store().names()) if run and own.startswith(run)]
-    return found[0] if len(found) == 1 and found[0] in classes().names() else None
+def feature_run(run: str) -> tuple[Any, str] | None:
+    """The store and the name of a feature's run, by its name or the beginning of one.
+
+    None if there is none, or another run begins so.
+    """
+    if not run:
+        return None
+    matches = [(None, name) for name in store().names() if name.startswith(run)]
+    for other in feature_stores():
+        matches += [(other, name) for name in other.names() if name.startswith(run)]
+    return matches[0] if len(matches) == 1 and matches[0][0] is not None else None
 
 
 def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
@@ -91,9 +97,10 @@ def list_runs(as_json: bool = JSON) -> None:
 
 
 def _entries() -> Iterator[dict[str, Any]]:
-    """Runs and classes for the list; one that cannot be read is told, and hides no other."""
+    """All runs for the list; one that cannot be read is told, and hides no other."""
     readers = dict.fromkeys(store().names(), _run_entry)
-    readers |= dict.fromkeys(classes().names(), _class_entry)
+    for other in feature_stores():
+        readers |= dict.fromkeys(other.names(), other.entry)
     for name in sorted(readers):
         try:
             yield readers[name](name)
@@ -116,15 +123,6 @@ def _run_entry(name: str) -> dict[str, Any]:
         "rows": run.row_count,
         **_engines(info),
     }
-
-
-def _class_entry(name: str) -> dict[str, Any]:
-    """A class for the list: the mean loss of the class over the sentences that have both."""
-    run = classes().read(name)
-    found = standing(run.rounds)
-    own = {"run": name, "created": run.created, "state": "done", "model": run.model["name"]}
-    own |= {"baseline": None, "metric": run.kind, "value": found.people_nats if found else None}
-    return own | {"verdict": None, "rows": len(run.rounds)}
 
 
 def _engines(info: RunInfo) -> dict[str, Any]:
@@ -172,14 +170,16 @@ def delete(
     """Delete runs."""
     found = store()
     # One run may be named twice, by its name and as `latest`.
-    names = dict.fromkeys(class_named(name) or found.folder(name).name for name in runs)
+    homes = {}
+    for run in runs:
+        other, name = feature_run(run) or (found, found.folder(run).name)
+        homes[name] = other
     if not yes:
         if not sys.stdin.isatty():
             raise OptionError("this is not a terminal, so there is no question: confirm with --yes")
-        typer.confirm(f"delete {', '.join(names)}?", abort=True)
-    for name in names:
-        deleted = (classes() if class_named(name) else found).delete(name)
-        say(f"deleted {visible(deleted)}")
+        typer.confirm(f"delete {', '.join(homes)}?", abort=True)
+    for name, home in homes.items():
+        say(f"deleted {visible(home.delete(name))}")
 
 
 @runs.command()
@@ -195,10 +195,10 @@ def export(
     ),
 ) -> None:
     """Export the rows of a run."""
-    if name := class_named(run):
-        rounds = classes().read(name).rounds
+    if match := feature_run(run):
+        other, name = match
         with text_file(output) if output else nullcontext(sys.stdout) as file:
-            write_csv(rounds, file)
+            other.write_csv(name, file)
         return
     opened = store().open(run)
     if output is not None:
@@ -209,22 +209,6 @@ def export(
     if chosen == "parquet" or chosen not in tokens.FORMATS:
         raise OptionError(f"format {chosen!r} needs a file: give one with --output FILE")
     tokens.write_text(opened, sys.stdout, chosen)
-
-
-@runs.command()
-def push(
-    run: str = RUN_NAME,
-    to: str = option(..., "The tracker: trackio, wandb or mlflow.", metavar="TRACKER"),
-    project: str = option(
-        "fillmask-ui", "Project (mlflow: experiment) of the tracker.", metavar="NAME"
-    ),
-) -> None:
-    """Write a run to an experiment tracker: figures, intervals, signature, a row per text."""
-    pushed = push_run(store().open(run), to, project)
-    say(
-        f"run {pushed.name} is in {to}, project {project}: {len(pushed.figures):,} figures, "
-        f"{len(pushed.rows):,} rows"
-    )
 
 
 @with_options

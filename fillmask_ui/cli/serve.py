@@ -1,13 +1,11 @@
-"""`fillmask-ui` without a command, and `learn`: the page."""
+"""`fillmask-ui` without a command: the page."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,9 +14,7 @@ from fillmask_ui.cli import options
 from fillmask_ui.errors import OptionError, first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fillmask_ui.lessons.class_rounds import Sentence
+    from collections.abc import Mapping
 
 
 def serve(
@@ -27,7 +23,6 @@ def serve(
     port: int | None = options.PORT,
     model: str = options.PICKED_MODEL,
     public: bool = options.PUBLIC,
-    mcp: bool = options.option(False, "With tools for language models (MCP).", "--mcp"),
     open_browser: bool = options.option(False, "Open the page in the browser.", "--open"),
     version: bool = options.option(False, "Print the version.", "--version"),
     traceback: bool = options.option(  # noqa: ARG001 - `cli.main.run` heeds it, behind any command
@@ -46,7 +41,7 @@ def serve(
             )
         return
     link = "" if open_browser else None
-    start_page(model, host=host, port=port, public=public, mcp=mcp, link=link)
+    start_page(model, host=host, port=port, public=public, link=link)
 
 
 def start_page(
@@ -55,17 +50,15 @@ def start_page(
     host: str | None = None,
     port: int | None = None,
     public: bool = False,
-    mcp: bool = False,
     link: str | None = None,
-    sentences: Sequence[Sentence] = (),
+    settings: Mapping[str, Any] | None = None,
 ) -> None:
     """Serve the page until it is interrupted; an `OptionError` if it cannot listen there.
 
-    The browser opens the page with the query string `link`; None opens no browser.
+    The browser opens the page with the query string `link`; None opens no browser. Features read
+    their `settings` from the session.
     """
     check_address(host)
-    if mcp and find_spec("mcp") is None:
-        raise OptionError("--mcp needs the package mcp: pip install 'fillmask-ui[mcp]'")
     import webbrowser
 
     from fillmask_ui.cli.terminal import download_progress
@@ -75,12 +68,13 @@ def start_page(
     store = ModelStore()
     with download_progress() as update:  # a failure is told here, not to the first visitor
         store.get(model, on_progress=update)
-    demo = build_app(store, model, public=public, mcp=mcp, sentences=sentences)
+    demo = build_app(store, model, public=public, settings=settings)
     _pass_proxies_by(host)
     # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        url = launch(demo, server_port=port, **launch_options(public, host, mcp))
+        more = (settings or {}).get("launch", {})
+        url = launch(demo, server_port=port, **(launch_options(public, host) | more))
         if link is not None:
             webbrowser.open(f"{url}?{link}" if link else url)
         while demo.is_running:
@@ -125,49 +119,3 @@ def _pass_proxies_by(host: str | None) -> None:
         return
     direct = dict.fromkeys([named.get("no", ""), "localhost", "127.0.0.1", host or ""])
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = ",".join(filter(None, direct))
-
-
-def learn(
-    chapter: str = options.argument(
-        "1", None, "Name or number of a chapter; the first if not given."
-    ),
-    host: str | None = options.HOST,
-    port: int | None = options.PORT,
-    model: str = options.PICKED_MODEL,
-    open_browser: bool = options.option(True, "Open the page in the browser.", "--open/--no-open"),
-) -> None:
-    """Open the page at a chapter of the course on the masked-LM loss."""
-    from urllib.parse import urlencode
-
-    from fillmask_ui.lessons import chapters
-
-    asked, course = chapter.strip().lower(), chapters()
-    name = next((own.name for own in course if asked in (own.name, str(own.number))), None)
-    if name is None:
-        known = ", ".join(f"{own.number} {own.name}" for own in course)
-        raise OptionError(f"there is no chapter {chapter!r}; there are: {known}")
-    link = urlencode({"tab": "learn", "chapter": name})
-    if not open_browser:
-        typer.echo(f"The chapter is at /?{link} of the page.")
-    start_page(model, host=host, port=port, link=link if open_browser else None)
-
-
-def class_(
-    sentences: Path | None = options.argument(
-        None, "FILE", "A sentence a line, its hidden word in brackets; the examples if not given."
-    ),
-    host: str | None = options.HOST,
-    port: int | None = options.PORT,
-    model: str = options.PICKED_MODEL,
-    public: bool = options.PUBLIC,
-    open_browser: bool = options.option(True, "Open the wall in the browser.", "--open/--no-open"),
-) -> None:
-    """Open the wall of a class that guesses on its phones, against the model."""
-    from fillmask_ui.lessons.class_rounds import read_sentences
-
-    read = read_sentences(sentences) if sentences is not None else ()
-    link = "present=1&class=1"
-    if not open_browser:
-        typer.echo(f"The wall is at /?{link} of the page.")
-    opened = link if open_browser else None
-    start_page(model, host=host, port=port, public=public, link=opened, sentences=read)

@@ -24,9 +24,7 @@ from fillmask_ui.show.charts.record_charts import Bars, bars_figure, summary_fig
 from fillmask_ui.show.drawing import MAX_BARS, bars_of
 from fillmask_ui.show.figures import models_of, roles_of
 from fillmask_ui.show.render import render
-from fillmask_ui.show.sweep import cells_table, notes, sections
 from fillmask_ui.show.words import ListedTokens
-from fillmask_ui.sweeps import SweepTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,11 +94,6 @@ def _summary_rows(summary: Summary) -> Iterator[Row]:
                 yield {"of": of, "figure": figure.key, "unit": figure.unit, "value": value, **ends}
 
 
-def _sweep_rows(table: SweepTable) -> Iterator[Row]:
-    cells = cells_table(table)
-    yield from (dict(zip(cells.headings, row, strict=True)) for row in cells.rows)
-
-
 def listed(*records: Any) -> ListedTokens:
     """The vocabulary of the tokens that some records name."""
     return ListedTokens({own.token_id: own.token for own in records})
@@ -167,18 +160,6 @@ def _summary_html(summary: Summary) -> Iterator[str]:
     yield answers.summary_html(summary, labels, summary.limits, live=False)
 
 
-def _sweep_html(table: SweepTable) -> Iterator[str]:
-    yield still("sweep_sections.html", sections=sections(table), notes=notes(table))
-
-
-def _sweep_figure(table: SweepTable) -> Any:
-    column, form = "value (in unit)", ""
-    if table.sweep.baseline is not None:
-        column, form = "relative change (share of the baseline)", "+.2%"
-    drawn = Bars(("data", "metric", "seed", "model"), (column,), column, form)
-    return bars_figure([*_sweep_rows(table)], drawn)
-
-
 class Display(NamedTuple):
     """How a kind of record is shown."""
 
@@ -224,7 +205,6 @@ DISPLAYS: dict[type, Display] = {
     ),
     Rows: Display(_token_rows, _rows_html, lambda own: summary_figure(summarize(own))),
     Summary: Display(_summary_rows, _summary_html, summary_figure),
-    SweepTable: Display(_sweep_rows, _sweep_html, _sweep_figure),
 }
 
 

@@ -16,6 +16,13 @@ from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.sentences import as_unsure
 
 _TEMPLATES = Path(__file__).parent / "templates"
+
+
+def inserts(place: str) -> list[str]:
+    """The templates that features add at a place of a template of this room."""
+    return [own.inserts[place] for own in features() if place in own.inserts]
+
+
 # Those of features by the feature's name, then those of this room.
 _LOADER = ChoiceLoader(
     [
@@ -41,7 +48,13 @@ _ENVIRONMENT.filters |= {"factors": words.factors, "guesses": words.guesses}
 _ENVIRONMENT.filters |= {"names": words.candidate_names}
 _ENVIRONMENT.filters |= {"cell": numbers.cell_text, "cosine": numbers.cosine_text}
 _ENVIRONMENT.filters |= {"loss": numbers.loss_text, "as_unsure": as_unsure, "exp": math.exp}
-_ENVIRONMENT.globals |= {"Scale": Scale, "infinite": math.inf, "ln": math.log, "log2": math.log2}
+_ENVIRONMENT.globals |= {
+    "inserts": inserts,
+    "Scale": Scale,
+    "infinite": math.inf,
+    "ln": math.log,
+    "log2": math.log2,
+}
 # `live`: whether what is shown can be clicked, as on the page; else there are no buttons.
 _STILL = _ENVIRONMENT.overlay(cache_size=100)
 _STILL.globals = {**_ENVIRONMENT.globals, "live": False}
@@ -49,10 +62,10 @@ _ENVIRONMENT.globals["live"] = True
 
 # What the templates of figures are made of, by the names under which they use it.
 _PARTS = {
-    "axes": "page/learn/axes.html",
+    "axes": "page/axes.html",
     "controls": "page/controls.html",
     "facts": "page/facts.html",
-    "parts": "page/learn/parts.html",
+    "parts": "page/parts.html",
     "tables": "page/table.html",
 }
 

@@ -132,7 +132,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the course: controls, a function, and a template whose macros are its pieces."""
+    """A figure: controls, a function, and a template whose macros are its pieces."""
 
     name: str
     title: str  # for screen readers
@@ -160,17 +160,7 @@ class Figure:
         placed = [name for name, own in self.controls.items() if own.kind == "piece"]
         pieces = [name for name, own in known.items() if not own.arguments and name not in placed]
         values = {"figure": self, "layout": known.get("form"), "pieces": pieces}
-        return render("page/learn/figure.html", **values)
-
-
-def figure(
-    name: str, title: str, *form: Control, needs_model: bool = True, template: str = ""
-) -> Callable[[Callable[[Asked], Any]], Figure]:
-    """Make a figure of a function; its controls stand in one row if they are not all boxes."""
-    boxed = all(own.kind == "box" for own in form)
-    rows = form if boxed else (around("box", "fm-controls", *form),)
-    path = f"page/learn/{template or name}.html"
-    return lambda values: Figure(name, title, rows, values, path, needs_model)
+        return render("page/figure.html", **values)
 
 
 def answer(

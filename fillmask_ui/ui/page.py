@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,9 @@ from starlette.middleware import Middleware
 
 from fillmask_ui.errors import NetworkError
 from fillmask_ui.extensions import Tab, features, load
-from fillmask_ui.lessons.class_rounds import Sentence
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import api, components, mcp_tools
-from fillmask_ui.ui.classroom.routes import Classroom, mount
+from fillmask_ui.ui import components
 from fillmask_ui.ui.memory import share_heaps
 from fillmask_ui.ui.page_files import PageFiles
 from fillmask_ui.ui.request_guard import UPLOAD_SECONDS, middleware
@@ -31,7 +29,6 @@ TITLE = "Fill-mask explorer"
 TABS = (
     Tab("explore", "Explore", "fillmask_ui.ui.explore.tab:build"),
     Tab("evaluate", "Evaluate", "fillmask_ui.ui.evaluate.tab:build"),
-    Tab("learn", "Learn", "fillmask_ui.ui.learn.tab:build"),
     Tab("guide", "Guide", "fillmask_ui.ui.guide:build"),
 )
 # Of a page that has started, for a first answer; each waits some seconds at most.
@@ -43,26 +40,26 @@ def build_app(
     default_model: str = "embedded",
     *,
     public: bool = False,
-    mcp: bool = False,
-    sentences: Sequence[Sentence] = (),
+    settings: Mapping[str, Any] | None = None,
 ) -> gr.Blocks:
     """The page, ready to launch with `launch_options`.
 
     A visitor finds `default_model` picked; a `public` page offers only the models at hand and keeps
-    the queue short; `mcp` adds tools for language models; a class goes through the `sentences`.
+    the queue short. Features read their `settings` from the session.
     """
     # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
     os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1000")
     os.environ["GRADIO_TEMP_DIR"] = str(_received())
     share_heaps()
-    session = Session(store or ModelStore(), default_model, public=public)
+    session = Session(store or ModelStore(), default_model, public=public, settings=settings)
 
     kept = (60, UPLOAD_SECONDS) if public else (3600, 3600)
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False
     ) as demo:
-        (mcp_tools if mcp else api).build(session)  # first, so that no event takes its names
+        # First, so that no event takes their names.
+        load(session.settings.get("endpoints", "fillmask_ui.ui.api:build"))(session)
         header = render("page/header.html", title=TITLE)
         components.html_block(header, js_on_load=components.static("header.js"), elem_id="header")
         with gr.Tabs(elem_id="tabs", overflow_behavior="wrap"):
@@ -78,7 +75,6 @@ def build_app(
             for target in feature.on_page:
                 load(target)(demo, session)
 
-    demo.extra_startup_events.append(mount(demo, Classroom(session, sentences)))
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
 
@@ -114,9 +110,7 @@ def tabs(public: bool) -> list[Tab]:
     return [row for row in rows if not (public and row.private)]
 
 
-def launch_options(
-    public: bool = False, host: str | None = None, mcp: bool = False
-) -> dict[str, Any]:
+def launch_options(public: bool = False, host: str | None = None) -> dict[str, Any]:
     """Arguments for `demo.launch`; without a `host` that of `GRADIO_SERVER_NAME`, or 127.0.0.1."""
     files = Middleware(PageFiles, title=TITLE, tabs=[tab.label for tab in tabs(public)])
     return {
@@ -125,7 +119,7 @@ def launch_options(
         "theme": theme(),
         "run_history": False,
         "ssr_mode": False,
-        "mcp_server": mcp,  # whatever `GRADIO_MCP_SERVER` says: it would serve other functions
+        "mcp_server": False,  # whatever `GRADIO_MCP_SERVER` says: it would serve other functions
         "enable_monitoring": False,
         "footer_links": ["api", "gradio", "settings"],
         "max_file_size": "20mb" if public else "4gb",

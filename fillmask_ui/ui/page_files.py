@@ -19,7 +19,7 @@ from fillmask_ui.extensions import features
 from fillmask_ui.show.render import render
 
 # Folders of `ui/`, in the order in which their files are joined.
-CORE_TABS = ("explore", "evaluate", "learn")
+CORE_TABS = ("explore", "evaluate")
 _MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
 
 

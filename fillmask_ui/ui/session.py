@@ -8,7 +8,7 @@ import inspect
 import pickle
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -36,14 +36,21 @@ class Session:
         default_model: reference of the model that a new visitor sees.
         public: offer only the models at hand, so that strangers can neither fill the disk with
             downloads nor probe for files.
+        settings: what the command that starts the page hands to features, by name.
     """
 
     def __init__(
-        self, store: ModelStore, default_model: str = "embedded", *, public: bool = False
+        self,
+        store: ModelStore,
+        default_model: str = "embedded",
+        *,
+        public: bool = False,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.store = store
         self.default_model = default_model
         self.public = public
+        self.settings = dict(settings or {})
         # Visitor's id -> the runs they may see; set by the Evaluate tab.
         self.stored_runs: Callable[[str], RunStore] | None = None
         self._answers = Answers()

@@ -16,10 +16,10 @@ from tiny_models import SENTENCES
 from fillmask_ui.evaluation import EvaluatedText, evaluate, summarize
 from fillmask_ui.features.quantize.file_check import LEVELS
 from fillmask_ui.features.quantize.leave_one_out import LeaveOneOut
+from fillmask_ui.features.site.scripts import HERE
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.graph_parts import find_parts
-from fillmask_ui.ui.site.scripts import HERE
 
 TEXTS = SENTENCES[:8]
 NODE_PATH = str(HERE / "node_modules")  # npm ci --ignore-scripts --prefix fillmask_ui/ui/site

@@ -8,7 +8,7 @@ from block_engine import BlockEngine
 
 from fillmask_ui.cli import eval as command
 from fillmask_ui.cli import terminal
-from fillmask_ui.cluster import EngineChoice
+from fillmask_ui.runs.engines import EngineChoice
 
 FAST = ("--metric", "suffix", "--samples", "20", "--max-tokens", "24", "--batch-tokens", "64")
 TWO = ("--engine", "ray", "--workers", "2")
@@ -52,7 +52,7 @@ def test_ctrl_c_closes_the_engine_and_says_how_to_go_on(fillmask, engine, tmp_pa
 
 
 def test_without_ray_the_extra_is_named(fillmask, monkeypatch, tmp_path):
-    monkeypatch.setattr("fillmask_ui.cluster.ray_installed", lambda: False)
+    monkeypatch.setattr("fillmask_ui.runs.engines.find_spec", lambda _: None)
     refused = fillmask("eval", *FAST, *TWO)
     assert refused.returncode == 2
     assert 'pip install "fillmask-ui[ray]"' in refused.stderr

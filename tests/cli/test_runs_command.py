@@ -11,8 +11,15 @@ from recorded.program import ran
 from table_model import TableModel
 
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.runs import RunStore, prepare_info, push, start
-from fillmask_ui.runs.class_run import ClassRound, ClassRun, ClassStore, RoundLosses, WordShare
+from fillmask_ui.features.bridges import push
+from fillmask_ui.features.classroom.class_run import (
+    ClassRound,
+    ClassRun,
+    ClassStore,
+    RoundLosses,
+    WordShare,
+)
+from fillmask_ui.runs import RunStore, prepare_info, start
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "runs"
 NOISY = "20260105-131500-noisy-cross-entropy"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from fillmask_ui.cli.main import app
 from fillmask_ui.cli.serve import _pass_proxies_by
-from fillmask_ui.ui.site import scripts
+from fillmask_ui.features.site import scripts
 
 
 @pytest.mark.parametrize("named", ["http_proxy", "HTTPS_PROXY", "all_proxy"])

@@ -4,8 +4,8 @@ from contextlib import closing
 
 import pytest
 
-from fillmask_ui.cli import sweep as command
-from fillmask_ui.sweeps import perform_sweep
+from fillmask_ui.features.sweep import command
+from fillmask_ui.features.sweep.sweep_perform import perform_sweep
 
 SWEEP = """
 baseline = "embedded"

@@ -8,10 +8,10 @@ import pytest
 
 from fillmask_ui import load_model
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.features.train.package_model import measure_cloze, read_cloze
 from fillmask_ui.files import asset
 from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.training.package_model import measure_cloze, read_cloze
 
 ITEMS = read_cloze(Path(__file__).with_name("cloze.jsonl"))
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.models import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Plan, Progress, Run, RunStore, perform
+from fillmask_ui.runs.engines import EngineChoice, open_engine
 from fillmask_ui.texts import TextSource
 
 SENTENCE = "the old man saw a red house by the river and walked on in the cold rain of spring"

@@ -14,12 +14,12 @@ import pytest
 from cluster.conftest import assert_same, measured, rows_of, write_texts
 from recorded.program import ran
 
-from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Cell, Plan, perform, perform_cells, perform_rest
+from fillmask_ui.runs.engines import EngineChoice, open_engine
 from fillmask_ui.texts import TextSource
 
 
@@ -160,7 +160,7 @@ def test_what_is_refused_before_a_run(engine, store, tiny_models, tmp_path):
 
 
 SCRIPT = """
-from fillmask_ui.cluster import EngineChoice, open_engine
+from fillmask_ui.runs.engines import EngineChoice, open_engine
 from fillmask_ui.errors import FillmaskError
 for options in (("here",), ("ray://127.0.0.1:10001",), ("127.0.0.1:9",), (None, 10000, 2)):
     try:

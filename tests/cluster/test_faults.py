@@ -21,8 +21,8 @@ from cluster.conftest import (
     workers_of_this_process,
 )
 
-from fillmask_ui.cluster.ray_worker import Worker
 from fillmask_ui.errors import DataError
+from fillmask_ui.features.ray.ray_worker import Worker
 from fillmask_ui.models import load_choice
 from fillmask_ui.runs import perform, perform_rest
 
@@ -69,7 +69,7 @@ def ending(step):
 @pytest.mark.parametrize("step", ["exit", "memory"])
 def test_a_block_that_ends_its_workers_is_named(engine, store, plan, monkeypatch, step):
     whole = measured(plan, store)
-    monkeypatch.setattr("fillmask_ui.cluster.ray_pipeline.Worker", ending(step))
+    monkeypatch.setattr("fillmask_ui.features.ray.ray_pipeline.Worker", ending(step))
     with pytest.raises(DataError, match=r"block 1, texts 512 to 1,023 .* go on with --resume"):
         measured(plan, store, engine)
     monkeypatch.undo()
@@ -81,7 +81,7 @@ def test_a_block_that_ends_its_workers_is_named(engine, store, plan, monkeypatch
 
 
 def test_a_model_that_ends_every_worker(engine, store, plan, monkeypatch):
-    monkeypatch.setattr("fillmask_ui.cluster.ray_pipeline.Worker", ending("load"))
+    monkeypatch.setattr("fillmask_ui.features.ray.ray_pipeline.Worker", ending("load"))
     with pytest.raises(DataError, match=r"block 0, .* is there memory for the model"):
         measured(plan, store, engine)
     assert store.open("latest").state == "failed"

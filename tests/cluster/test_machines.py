@@ -8,12 +8,12 @@ import pytest
 from cluster.conftest import assert_same, measured
 from ray.cluster_utils import Cluster as RayCluster
 
-from fillmask_ui.cluster import EngineChoice, open_engine
-from fillmask_ui.cluster.ray_machines import describe
 from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.features.ray.ray_machines import describe
 from fillmask_ui.models import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import perform
+from fillmask_ui.runs.engines import EngineChoice, open_engine
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def blind(monkeypatch, to):
         seen = {path: None if to in path else size for path, size in own.seen.items()}
         return [own, replace(own, host="other", seen=seen)]
 
-    monkeypatch.setattr("fillmask_ui.cluster.ray_pipeline.machines", described)
+    monkeypatch.setattr("fillmask_ui.features.ray.ray_pipeline.machines", described)
 
 
 def test_a_model_that_others_cannot_see_is_sent(machines, store, plan, monkeypatch, tmp_path):
@@ -65,7 +65,7 @@ def test_a_model_that_others_cannot_see_is_sent(machines, store, plan, monkeypat
 def test_what_machines_lack_is_said_before_a_run(machines, store, plan, monkeypatch):
     with joined(machines, workers=1) as engine:
         with monkeypatch.context() as patched:
-            patched.setattr("fillmask_ui.cluster.ray_machines.MOST_SHIPPED_BYTES", 10)
+            patched.setattr("fillmask_ui.features.ray.ray_machines.MOST_SHIPPED_BYTES", 10)
             blind(patched, to=Path(plan.model.reference).name)
             with pytest.raises(DataError, match=r"the machine other cannot read .* put it where"):
                 measured(plan, store, engine)
@@ -74,7 +74,7 @@ def test_what_machines_lack_is_said_before_a_run(machines, store, plan, monkeypa
             own = describe(paths)
             return replace(own, versions={**own.versions, "numpy": "1.0"})
 
-        monkeypatch.setattr("fillmask_ui.cluster.ray_pipeline.describe", described)
+        monkeypatch.setattr("fillmask_ui.features.ray.ray_pipeline.describe", described)
         with pytest.raises(DataError, match=r"and this one has 1\.0: install the same versions"):
             measured(plan, store, engine)
     with pytest.raises(OptionError, match="4 workers of 1 thread need 4 cores, and the cluster"):

@@ -7,8 +7,8 @@ from lesson_figures import show_figure
 from tiny_models import quiet, reference_model, reference_tokenizer
 
 from fillmask_ui.errors import ModelError
-from fillmask_ui.lessons.masked_text import hide
-from fillmask_ui.lessons.next_sentence import (
+from fillmask_ui.features.course.masked_text import hide
+from fillmask_ui.features.course.next_sentence import (
     FOLLOWS,
     RANDOM,
     next_probability,

@@ -11,13 +11,13 @@ from typing import Any
 
 from explore_page import sent
 
+from fillmask_ui.features.course.learn_figures import SERVED as LEARN
 from fillmask_ui.features.quantize.diagnosis_view import SERVED as QUANTIZE
 from fillmask_ui.features.unmask.unmask_view import SERVED as UNMASK
 from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import RunStore
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.explore.explore_modes import SERVED as EXPLORE
-from fillmask_ui.ui.learn.learn_figures import SERVED as LEARN
 from fillmask_ui.ui.session import Session
 
 TABS = {"explore": EXPLORE, "learn": LEARN, "quantize": QUANTIZE, "unmask": UNMASK}

@@ -6,8 +6,10 @@ import pytest
 from table_model import TableModel, sample_texts
 
 from fillmask_ui.errors import ModelError
+from fillmask_ui.features.sweep.sweep_file import sweep_of
+from fillmask_ui.features.sweep.sweep_perform import perform_sweep
+from fillmask_ui.features.sweep.sweep_table import sweep_table
 from fillmask_ui.runs import RunStore
-from fillmask_ui.sweeps import perform_sweep, sweep_of, sweep_table
 
 
 @dataclass

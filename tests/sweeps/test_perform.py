@@ -8,8 +8,8 @@ import pytest
 from table_model import TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
+from fillmask_ui.features.sweep.sweep_perform import perform_sweep
 from fillmask_ui.runs import perform, perform_cells
-from fillmask_ui.sweeps import perform_sweep
 
 
 def states(steps):

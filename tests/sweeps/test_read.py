@@ -6,10 +6,10 @@ import pytest
 
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.features.sweep.sweep_file import read_sweep, sweep_of
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.options import own_options
-from fillmask_ui.sweeps import read_sweep, sweep_of
 from fillmask_ui.texts import TextChoice, TextSource
 
 LEAST = {"models": ["embedded"], "data": ["embedded"], "metrics": ["cross-entropy"]}

@@ -6,8 +6,8 @@ import re
 import numpy as np
 from table_model import TableModel, letter_vocabulary
 
-from fillmask_ui.show.sweep import notes, page, sections
-from fillmask_ui.sweeps import perform_sweep
+from fillmask_ui.features.sweep.sweep_perform import perform_sweep
+from fillmask_ui.features.sweep.sweep_sections import notes, page, sections
 
 
 def test_mean_and_spread_over_seeds(bench):

@@ -57,7 +57,7 @@ def text_file(once, sentences):
 @pytest.fixture(scope="session")
 def tokenizer(once, sentences):
     """Trained once, as two trainings may differ in rare tokens."""
-    from fillmask_ui.training.torch_weights import load_tokenizer, train_tokenizer
+    from fillmask_ui.features.train.torch_weights import load_tokenizer, train_tokenizer
 
     def make(folder):
         train_tokenizer(sentences, 200).save_pretrained(folder)

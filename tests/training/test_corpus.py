@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fillmask_ui.training.corpus import (
+from fillmask_ui.features.train.corpus import (
     CorpusPart,
     Paragraphs,
     best_fit,

@@ -5,8 +5,8 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from fillmask_ui.training.hidden_position_loss import HiddenPositionModel, Hiding, SegmentForm
-from fillmask_ui.training.torch_weights import new_model
+from fillmask_ui.features.train.hidden_position_loss import HiddenPositionModel, Hiding, SegmentForm
+from fillmask_ui.features.train.torch_weights import new_model
 
 
 def wordpiece(tokens):

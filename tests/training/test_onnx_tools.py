@@ -14,13 +14,13 @@ from safetensors.torch import load_file
 from tiny_models import reference_model
 
 from fillmask_ui.errors import ModelError
+from fillmask_ui.features.train.torch_weights import new_model
 from fillmask_ui.models.weights import read_header
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.external_weights import share_weights
 from fillmask_ui.onnx_tools.float32_graph import make_whole
 from fillmask_ui.onnx_tools.graph_parts import find_parts
 from fillmask_ui.onnx_tools.onnx_export import export_onnx, probe_inputs
-from fillmask_ui.training.torch_weights import new_model
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 
 from fillmask_ui.features.quantize.graphs import open_pair
 from fillmask_ui.features.quantize.make_variants import export, quantize
+from fillmask_ui.features.site.scripts import HERE
 from fillmask_ui.files import asset
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.ui.site.scripts import HERE
 
 OPEN_CJS = Path(__file__).parent / "open.cjs"
 NODE_PATH = str(HERE / "node_modules")  # npm ci --ignore-scripts --prefix fillmask_ui/ui/site

@@ -8,22 +8,22 @@ import pytest
 import torch
 from small_training import card, small
 
-from fillmask_ui.cli.train import describe
 from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate
-from fillmask_ui.models import load_model
-from fillmask_ui.models.torch_model import check_parity
-from fillmask_ui.publishing.hub_folder import SHARED
-from fillmask_ui.records import SkippedText
-from fillmask_ui.training.package_model import (
+from fillmask_ui.features.train.command import describe
+from fillmask_ui.features.train.package_model import (
     PackageRequest,
     measure_cloze,
     measure_text,
     package,
     read_cloze,
 )
-from fillmask_ui.training.torch_weights import load_weights, write_weights
-from fillmask_ui.training.training_run import RunRequest, prepare, read_request
+from fillmask_ui.features.train.torch_weights import load_weights, write_weights
+from fillmask_ui.features.train.training_run import RunRequest, prepare, read_request
+from fillmask_ui.models import load_model
+from fillmask_ui.models.torch_model import check_parity
+from fillmask_ui.publishing.hub_folder import SHARED
+from fillmask_ui.records import SkippedText
 
 
 def test_the_folder_holds_what_is_needed_and_its_runtimes_agree(packaged):

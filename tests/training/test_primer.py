@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
+from fillmask_ui.features.train.corpus import CorpusPart, read_paragraphs
 from fillmask_ui.files import asset
-from fillmask_ui.training.corpus import CorpusPart, read_paragraphs
 
 CLOZE = Path(__file__).parents[1] / "cloze" / "cloze.jsonl"
 RUN = 6  # words

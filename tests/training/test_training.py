@@ -12,11 +12,11 @@ import torch
 from small_training import STEPS, card, run, small
 from typer.testing import CliRunner
 
-from fillmask_ui.cli import train as train_command
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
-from fillmask_ui.training.torch_weights import load_weights
-from fillmask_ui.training.training_run import SHARES, RunRequest, prepare, read_log
+from fillmask_ui.features.train import command as train_command
+from fillmask_ui.features.train.torch_weights import load_weights
+from fillmask_ui.features.train.training_run import SHARES, RunRequest, prepare, read_log
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.training.torch_weights import (
+from fillmask_ui.features.train.torch_weights import (
     choose_tokens,
     load_weights,
     new_model,

@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fillmask_ui.errors import FillmaskError
+from fillmask_ui.features.course import learn_figures as learn
+from fillmask_ui.features.course.learn_figures import FIGURES
 from fillmask_ui.filling import fill
 from fillmask_ui.filling.prompt import encode_masked, mask_positions, normalise_masks, split_words
 from fillmask_ui.models import load_model
@@ -15,8 +17,6 @@ from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.evaluate.tab import linked_runs
 from fillmask_ui.ui.explore.explore_modes import SERVED
-from fillmask_ui.ui.learn import learn_figures as learn
-from fillmask_ui.ui.learn.learn_figures import FIGURES
 
 some = settings(
     max_examples=15,

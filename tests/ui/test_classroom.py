@@ -9,11 +9,11 @@ from starlette.testclient import TestClient
 from table_model import TableModel
 
 from fillmask_ui.errors import DataError
+from fillmask_ui.features.classroom import room as rooms
+from fillmask_ui.features.classroom.class_run import ClassRun, ClassStore
+from fillmask_ui.features.classroom.room import Room, Rooms, Throttle
+from fillmask_ui.features.classroom.routes import Classroom
 from fillmask_ui.filling import score_candidate_at
-from fillmask_ui.runs.class_run import ClassRun, ClassStore
-from fillmask_ui.ui.classroom import room as rooms
-from fillmask_ui.ui.classroom.room import Room, Rooms, Throttle
-from fillmask_ui.ui.classroom.routes import Classroom
 
 TEXT = "the [MASK] sat on the mat."
 
@@ -249,7 +249,7 @@ def test_a_public_page_stores_nothing(tmp_path, monkeypatch):
 
 
 def test_the_address_that_phones_can_reach(tmp_path, monkeypatch):
-    from fillmask_ui.ui.classroom import routes
+    from fillmask_ui.features.classroom import routes
 
     monkeypatch.setattr(routes, "lan_address", lambda: "192.168.7.5")
     hall = Hall(ClassStore(tmp_path))

@@ -154,7 +154,7 @@ def built(*, public=False):
 def test_the_choice_is_offered_where_ray_is_and_not_to_strangers(monkeypatch):
     assert built() >= NAMES
     assert not built(public=True) & NAMES
-    monkeypatch.setattr(evaluate_form, "ray_installed", lambda: False)
+    monkeypatch.setattr(evaluate_form, "installed_engines", list)
     assert not built() & NAMES
 
 

@@ -13,14 +13,14 @@ from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui import fill, load_model
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.lessons import chapters
-from fillmask_ui.lessons.exercises import EXERCISES, exercises_of
-from fillmask_ui.lessons.exercises.exercise import Choice, Numeric
-from fillmask_ui.lessons.masked_text import mask_text
+from fillmask_ui.features.course import guess_figures, uncertainty_figures
+from fillmask_ui.features.course.chapter import chapters
+from fillmask_ui.features.course.exercises import EXERCISES, exercises_of
+from fillmask_ui.features.course.exercises.exercise import Choice, Numeric
+from fillmask_ui.features.course.learn_figures import exercises, figure
+from fillmask_ui.features.course.masked_text import mask_text
 from fillmask_ui.show.render import render_part
 from fillmask_ui.ui.components import answered
-from fillmask_ui.ui.learn import guess_figures, uncertainty_figures
-from fillmask_ui.ui.learn.learn_figures import exercises, figure
 from tests.ui.test_examples import holds
 
 TEXT = "the [MASK] sat on the mat."
@@ -247,5 +247,5 @@ def test_forms_hold_no_answer(session, chapter):
         for exercise in found:
             assert not [line for line in exercise.explanation.split("\n") if line in html]
         other = [with_another_answer(one) for one in found]
-        forms = render_part("page/learn/exercises.html", "forms", chapter=chapter, exercises=other)
+        forms = render_part("course/exercises.html", "forms", chapter=chapter, exercises=other)
         assert forms == html, "another answer, the same forms"

@@ -8,7 +8,6 @@ from typing import Any
 
 import gradio as gr
 
-from fillmask_ui.cluster import LOCAL, RAY, EngineChoice, ray_installed
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import METRICS, EvaluationConfig
 from fillmask_ui.files import printable
@@ -17,6 +16,7 @@ from fillmask_ui.masking import DEFAULT_SHARES
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import Option, configured, options_of, own_options
 from fillmask_ui.runs import Plan, RunInfo
+from fillmask_ui.runs.engines import LOCAL, EngineChoice, installed_engines
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextChoice, TextSource
 from fillmask_ui.texts.reading import files_of
@@ -92,7 +92,7 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
         with gr.Row():
             own = _metric_controls()
         controls |= own
-        if ray_installed() and not session.public:
+        if installed_engines() and not session.public:
             controls |= _engine_controls()
     controls["metric"].change(
         lambda metric: [
@@ -157,7 +157,7 @@ def _engine_controls() -> Controls:
     """Where to measure; the options of Ray are hidden until it is chosen."""
     found: Controls = {
         "engine": gr.Radio(
-            [("This process", LOCAL), ("Ray", RAY)],
+            [("This process", LOCAL), *((name.title(), name) for name in installed_engines())],
             value=LOCAL,
             label="Engine",
             info="Ray: several processes, on one machine or many; the same digits.",
@@ -173,7 +173,7 @@ def _engine_controls() -> Controls:
             found["workers"] = own("workers", info="0 for all cores", min_width=120)
             found["threads_per_worker"] = own("threads_per_worker", info="0 for one", min_width=120)
     found["engine"].change(
-        lambda engine: gr.update(visible=engine == RAY), found["engine"], of_ray, **QUIET
+        lambda engine: gr.update(visible=engine != LOCAL), found["engine"], of_ray, **QUIET
     )
     return found
 

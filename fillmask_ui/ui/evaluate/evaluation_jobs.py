@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import fillmask_ui.runs as evaluations
-from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.files import user_folder
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs.compare import compared_info, paired
+from fillmask_ui.runs.engines import LOCAL, EngineChoice, open_engine
 from fillmask_ui.runs.info import model_choice
 from fillmask_ui.runs.perform import Load, Pace
 from fillmask_ui.show.numbers import duration

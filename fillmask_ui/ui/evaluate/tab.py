@@ -6,9 +6,9 @@ from typing import Any
 
 import gradio as gr
 
-from fillmask_ui.cluster import EngineChoice
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.options import options_of
+from fillmask_ui.runs.engines import EngineChoice
 from fillmask_ui.runs.tokens import measured_tokens
 from fillmask_ui.show.charts import CHARTS
 from fillmask_ui.show.render import render

@@ -9,8 +9,8 @@ from journey import Visitor
 from lesson_figures import right_response
 from playwright.sync_api import expect
 
-from fillmask_ui.lessons import chapters
-from fillmask_ui.lessons.exercises import EXERCISES, exercises_of
+from fillmask_ui.features.course.chapter import chapters
+from fillmask_ui.features.course.exercises import EXERCISES, exercises_of
 
 COURSE = chapters()
 ALL = sum(len(exercises_of(chapter, 1)) for chapter in EXERCISES)

@@ -16,10 +16,10 @@ from tiny_models import EVERY_FAMILY, texts_for
 
 from fillmask_ui import load_model
 from fillmask_ui.errors import ModelError
+from fillmask_ui.features.site.build import build, freeze
 from fillmask_ui.files import asset
 from fillmask_ui.filling import fill, surprisal
 from fillmask_ui.ui.explore.examples import EXAMPLES
-from fillmask_ui.ui.site.build import build, freeze
 
 READY = "#stage[aria-busy=false]"
 PREDICT = """texts => Promise.all(texts.map(

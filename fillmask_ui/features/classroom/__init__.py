@@ -1,0 +1,1 @@
+"""A class that guesses on its phones, against the model."""

@@ -1,0 +1,170 @@
+"""A class guesses a hidden word: what each student says, the class's distribution, and its losses.
+
+The loss is -ln s(w), s(w) = 0.99 (p(w) + u / V) + 0.01 / V, with the share p(w) of a word, the part
+u that is not placed and V tokens in the model's vocabulary; `docs/class.md` says why. An infinite
+loss for a word that nobody named would end the game at the first surprise.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fillmask_ui.errors import OptionError, TextError, opening
+from fillmask_ui.features.classroom.class_run import ClassRound, RoundLosses
+from fillmask_ui.filling.guesses import Guess, Guesses, key
+from fillmask_ui.filling.prompt import normalise_masks
+from fillmask_ui.intervals import Interval, ratio_interval
+
+MIXED = 0.01  # weight of the even distribution over the vocabulary
+MOST_WORDS = 3  # of a student
+MOST_CHARACTERS = 40  # of a word
+MOST_SENTENCES = 500
+MOST_SENTENCE_CHARACTERS = 1000
+_MARKED = re.compile(r"\[([^\[\]]+)\]")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence with a gap."""
+
+    text: str  # with one mask
+    truth: str = ""  # the hidden word; blank if it is unknown
+    question: str = ""  # to the class
+
+
+def parse_sentence(line: str) -> Sentence:
+    """A sentence whose hidden word stands in square brackets, or `[MASK]` if it is unknown.
+
+    A question to the class may follow after a tab. A `TextError` if no word or several are hidden,
+    or the word or the sentence is too long.
+
+    >>> parse_sentence("The opposite of hot is [cold].")
+    Sentence(text='The opposite of hot is [MASK].', truth='cold', question='')
+    >>> parse_sentence("Bees make [MASK].").truth
+    ''
+    """
+    text, _, question = (part.strip() for part in line.partition("\t"))
+    if len(line) > MOST_SENTENCE_CHARACTERS:
+        raise TextError(
+            f"the sentence has {len(line):,} characters and a wall shows at most "
+            f"{MOST_SENTENCE_CHARACTERS:,}: shorten it"
+        )
+    marked = [own for own in _MARKED.finditer(text) if own[1].strip().lower() != "mask"]
+    if not marked and normalise_masks(text, "") == text:
+        raise TextError(
+            "no word is hidden; write the hidden word in square brackets, as in: The opposite of "
+            "hot is [cold]."
+        )
+    if not marked:
+        return Sentence(text, "", question)
+    if len(marked) > 1:
+        raise TextError(
+            f"{len(marked)} words stand in brackets in {text[:60]!r}, and a round hides one"
+        )
+    start, end = marked[0].span()
+    return Sentence(f"{text[:start]}[MASK]{text[end:]}", checked_word(marked[0][1]), question)
+
+
+def read_sentences(path: Path) -> tuple[Sentence, ...]:
+    """The sentences of a UTF-8 file, one a line; a `TextError` names the line that is none."""
+    with opening("sentences", path):
+        lines = path.read_text("utf-8-sig").splitlines()
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            found.append(parse_sentence(line))
+        except (TextError, OptionError) as error:
+            raise TextError(f"{path}, line {number}: {error}") from error
+    if not 0 < len(found) <= MOST_SENTENCES:
+        raise TextError(f"{path} has {len(found):,} sentences; wanted are 1 to {MOST_SENTENCES}")
+    return tuple(found)
+
+
+def checked_word(word: str) -> str:
+    """A word in one spelling of its characters and blanks; an `OptionError` if blank or too long.
+
+    >>> checked_word("  ice   cream ")
+    'ice cream'
+    """
+    words = unicodedata.normalize("NFC", word).split()
+    word = "".join(own for own in " ".join(words) if unicodedata.category(own) != "Cc")
+    if not 0 < len(word) <= MOST_CHARACTERS:
+        raise OptionError(
+            f"a word has 1 to {MOST_CHARACTERS} characters; it was {word[:60]!r} with {len(word)}"
+        )
+    return word
+
+
+def split_of(guesses: Sequence[Guess]) -> Guesses:
+    """What a student says: at most three words with percents; the same word twice adds up.
+
+    An `OptionError` for a bad word, too many, or percents below 0 or above 100 in all.
+
+    >>> split_of([Guess("Tea", 50), Guess(" tea", 20), Guess("milk", 0)]).guesses
+    (Guess(word='Tea', amount=70),)
+    """
+    percents = [own.amount for own in guesses]
+    if len(guesses) > MOST_WORDS:
+        raise OptionError(f"there were {len(guesses)} words; give at most {MOST_WORDS}")
+    if not all(own >= 0 for own in percents) or sum(percents) > 100 + 1e-6:
+        raise OptionError(f"percents are 0 or more, and 100 in all at most; were {percents}")
+    said: dict[str, Guess] = {}
+    for own in guesses:
+        if own.amount > 0:
+            before = said.get(key(own.word), Guess(checked_word(own.word), 0))
+            said[key(own.word)] = Guess(before.word, before.amount + own.amount)
+    return Guesses(tuple(said.values()), percent=True)
+
+
+def smoothed_nll(split: Guesses, truth: str, vocabulary_size: int) -> float:
+    """The loss of a student or of the class on the hidden word, -ln s, in nats."""
+    share = split.share(truth) + split.no_guess / vocabulary_size
+    return -math.log((1 - MIXED) * share + MIXED / vocabulary_size)
+
+
+def pool(splits: Sequence[Guesses]) -> Guesses:
+    """The class's distribution, the mean of one split or more; the largest share first.
+
+    Each word as most typed it.
+
+    >>> pool([split_of([Guess("Tea", 100)]), split_of([Guess("tea", 40)])]).guesses
+    (Guess(word='Tea', amount=70.0),)
+    """
+    percents, spelled = defaultdict[str, list[float]](list), defaultdict[str, Counter](Counter)
+    for own in (own for split in splits for own in split.guesses):
+        percents[key(own.word)].append(own.amount)
+        spelled[key(own.word)][own.word] += 1
+    means = {name: math.fsum(each) / len(splits) for name, each in percents.items()}
+    order = sorted(means, key=lambda name: (-means[name], name))
+    words = (Guess(spelled[name].most_common(1)[0][0], means[name]) for name in order)
+    return Guesses(tuple(words), percent=True)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Class against model over the sentences that have both losses."""
+
+    losses: tuple[RoundLosses, ...]  # of each
+    people_nats: float  # mean loss
+    student_nats: float
+    model_nats: float
+    interval: Interval | None  # of the class's mean less the model's; None below two sentences
+
+
+def standing(rounds: Iterable[ClassRound]) -> Standing | None:
+    """Who is better so far; None before a sentence with both losses."""
+    losses = [own.losses for own in rounds if own.losses and own.losses.model is not None]
+    if not losses:
+        return None
+    table = np.array([(own.people, own.student, own.model) for own in losses], np.float64)  # [N, 3]
+    people, student, model = (math.fsum(column) / len(losses) for column in table.T.tolist())
+    interval = ratio_interval(table[:, 0] - table[:, 2], np.ones(len(losses)))
+    return Standing(tuple(losses), people, student, model, interval)

@@ -1,0 +1,114 @@
+"""A round put to the model, and what the wall shows of it: HTML from templates."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from fillmask_ui.errors import OptionError
+from fillmask_ui.features.classroom.class_rounds import Standing, pool, smoothed_nll, standing
+from fillmask_ui.features.classroom.class_run import ClassRound, RoundLosses, WordShare
+from fillmask_ui.features.classroom.room import Room, Round
+from fillmask_ui.filling.guesses import Guesses
+from fillmask_ui.filling.prompt import normalise_masks
+from fillmask_ui.show.bars import Axis, Row
+from fillmask_ui.show.numbers import loss_number
+from fillmask_ui.show.render import render
+from fillmask_ui.ui.explore.guess_view import compare
+from fillmask_ui.ui.session import Session
+
+PUT_TO_MODEL = 12  # words of the class, the most frequent ones
+ROWS = 8  # on the wall
+
+
+async def reveal(session: Session, room: Room) -> None:
+    """Close the round that is on, and finish it beside the model, asked in a thread."""
+    room.close()
+    now, splits = room.round, room.splits()
+    if now is None or now.phase != "closed":
+        raise OptionError("no round is on: ask a sentence first")
+    if not splits:
+        raise OptionError("nobody has answered: open the sentence again, or go on to another")
+    sentence, pooled = now.sentence, pool(splits)
+    said = replace(pooled, guesses=pooled.guesses[:PUT_TO_MODEL])
+    model = await run_in_threadpool(session.model, room.model)
+    asked = (session, model, sentence.text, said, sentence.truth)
+    found = await run_in_threadpool(compare, *asked)
+    *words, others = (
+        WordShare(own.word, pooled.share(own.word), own.other_probability) for own in found.words
+    )
+    rest = WordShare("", max(0.0, 1.0 - math.fsum(own.people for own in words)), others.model)
+    losses, size = None, model.signature.vocabulary_size
+    if found.losses is not None:
+        people, *each = (smoothed_nll(own, sentence.truth, size) for own in (pooled, *splits))
+        losses = RoundLosses(people, math.fsum(each) / len(each), found.losses.model)
+    known = (sentence.text, sentence.question, sentence.truth, len(splits))
+    room.reveal(now.number, ClassRound(*known, tuple(words), rest, losses), size)
+
+
+# ---- What the wall shows
+
+
+def wall(room: Room) -> dict[str, Any]:
+    """What the wall shows, as JSON; its `html` by the places where it goes."""
+    # The version first: what changes meanwhile is shown at the next look.
+    told: dict[str, Any] = {"version": room.version, "phase": room.phase}
+    now, splits, found = room.round, room.splits(), standing(room.run.rounds)
+    told |= {"joined": len(room.students), "answered": len(splits)}
+    told["text"] = now.sentence.text if now else ""
+    finished = now.finished if now and told["phase"] == "revealed" else None
+    losses = finished.losses if finished else None
+    shown = {
+        **told,
+        "sentence": now.sentence if now else None,
+        "gapped": normalise_masks(told["text"], "____"),
+        "finished": finished,
+        "rows": _rows(now, splits) if now and (finished or splits) else [],
+        "axis": Axis.shares(),
+        "standing": found,
+        "rounds": room.run.rounds,
+        "verdict": verdict(found) if found else "",
+    }
+    pieces = ("sentence", "said", "main", "side")
+    html = {name: render(f"classroom/{name}.html", **shown) for name in pieces}
+    return told | {"html": html, "losses": asdict(losses) if losses else None}
+
+
+def _rows(now: Round, splits: Sequence[Guesses]) -> list[Row]:
+    axis, found = Axis.shares(), now.finished
+    if found is None:
+        pooled = pool(splits)
+        words = tuple(WordShare(own.word, own.amount / 100, None) for own in pooled.guesses)
+        found = ClassRound("", "", "", 0, words, WordShare("", pooled.no_guess, None))
+        found = found.without(now.struck)
+    shown, rest = found.longest(ROWS)
+    *marks, others = (
+        axis.pair((own.people, own.model), ("candidate", "reference")) for own in (*shown, rest)
+    )
+    title = "the key x takes it from the wall"
+    rows = [
+        Row(own.word, mark, key=own.word, title=title, truth=bool(found.truth) and own is shown[0])
+        for own, mark in zip(shown, marks, strict=True)
+    ]
+    notes = (f"{len(now.struck)} struck",) if now.struck else ()
+    return [*rows, Row("other words, or none", others, notes=notes)]
+
+
+def verdict(found: Standing) -> str:
+    """Who was better and by how much, in a sentence."""
+    count, gap = len(found.losses), found.people_nats - found.model_nats
+    of = f"over {count} sentences" if count > 1 else "on the first sentence"
+    if loss_number(found.people_nats, "nats") == loss_number(found.model_nats, "nats"):
+        return f"Class and model are level {of}."
+    by = f"the {'class' if gap < 0 else 'model'} by {abs(gap):.2f} nats a sentence {of}"
+    if found.interval is None:
+        return f"Ahead: {by}."
+    low, high = found.interval.low, found.interval.high
+    if gap < 0:
+        low, high = -high, -low
+    between = f"95% interval {low:+.2f} to {high:+.2f}".replace("-", "−")
+    if low > 0:
+        return f"Better: {by} ({between})."
+    return f"Ahead: {by}, which is not settled ({between} holds zero)."

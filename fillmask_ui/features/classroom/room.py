@@ -1,0 +1,216 @@
+"""A room: students with what they sent, the round that is on, and the finished ones.
+
+Everything a stranger can fill has a bound. Methods are quick and called by the server's event loop
+alone; what takes a model is computed in a thread (`judge.py`) and handed to `reveal`.
+"""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.features.classroom.class_rounds import Sentence, checked_word, smoothed_nll
+from fillmask_ui.features.classroom.class_run import ClassRound, ClassRun
+from fillmask_ui.filling.guesses import Guesses, key
+
+MOST_STUDENTS = 1000
+MOST_ROUNDS = 100
+MOST_ROOMS = 50
+STALE_SECONDS = 120  # a room whose wall has not asked for so long makes room for another
+ROOM_SECONDS = 6 * 3600  # the age at which a room whose wall is gone is closed
+LETTERS = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"  # none is taken for another
+CODE_LETTERS = 4
+
+Phase = Literal["waiting", "open", "closed", "revealed", "ended"]
+
+
+class Throttle:
+    """Token buckets by key: `burst` at once, then `rate` a second; the oldest key is forgotten."""
+
+    def __init__(self, rate: float, burst: float, most: int = 5000) -> None:
+        self.rate, self.burst, self.most = rate, burst, most
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # left, when
+
+    def admit(self, name: str, now: float) -> bool:
+        left, then = self._buckets.pop(name, (self.burst, now))
+        left = min(self.burst, left + (now - then) * self.rate)
+        self._buckets[name] = (left - 1 if left >= 1 else left), now
+        while len(self._buckets) > self.most:
+            self._buckets.popitem(last=False)
+        return left >= 1
+
+
+@dataclass
+class Student:
+    """One phone, by the random id that it keeps."""
+
+    split: Guesses | None = None  # in the round that is on
+    losses: dict[str, float] = field(default_factory=dict)  # of finished sentences, in nats
+
+
+@dataclass
+class Round:
+    """The round that is on."""
+
+    number: int  # counts the sentences shown, so that no answer goes to another sentence
+    sentence: Sentence
+    phase: Phase = "open"
+    struck: set[str] = field(default_factory=set)  # keys of words taken from the wall
+    finished: ClassRound | None = None
+
+
+class Room:
+    """One class against the model of a reference; `run` is what was finished so far."""
+
+    def __init__(self, model: str, run: ClassRun) -> None:
+        self.model, self.run = model, run
+        self.seen = 0.0  # when the wall asked last, by the clock of the rooms
+        self.version = 0  # of what the wall shows
+        self.phase_version = secrets.randbelow(2**31)  # of what phones show; new in a new process
+        self.round: Round | None = None
+        self.ended = False
+        self.students: dict[str, Student] = {}
+        self._asked = 0  # sentences
+
+    def join(self, student: str) -> None:
+        """A phone comes in, or comes back; a `DataError` if the room is full."""
+        if student in self.students:
+            return
+        if len(self.students) >= MOST_STUDENTS:
+            raise DataError(f"the room is full: it holds {MOST_STUDENTS:,}")
+        self.students[student] = Student()
+        self.version += 1
+
+    def answer(self, student: str, number: int, split: Guesses) -> bool:
+        """Take what a student says in place of what he said before; False if it comes too late."""
+        own, now = self.students[student], self.round
+        if now is None or now.number != number or now.phase != "open":
+            return False
+        own.split = split if split.guesses else None  # none at all is taken back
+        self.version += 1
+        return True
+
+    def for_phone(self, student: str) -> dict[str, Any]:
+        """What a phone shows, as JSON."""
+        own, now = self.students[student], self.round
+        told: dict[str, Any] = {"version": self.phase_version, "phase": self.phase}
+        if now is None:
+            return told
+        told |= {"round": now.number, **vars(now.sentence), "truth": ""}
+        if own.split:
+            told["sent"] = [(said.word, said.amount) for said in own.split.guesses]
+        if now.finished is not None and now.phase == "revealed":
+            told["truth"], losses = now.finished.truth, now.finished.losses
+            told["own"] = own.losses.get(now.sentence.text)
+            if losses is not None:
+                told |= {"people": losses.people, "model": losses.model}
+        if own.losses:
+            told["mean"] = sum(own.losses.values()) / len(own.losses)
+            told["rounds"] = len(own.losses)
+        return told
+
+    @property
+    def phase(self) -> Phase:
+        return "ended" if self.ended else self.round.phase if self.round else "waiting"
+
+    def is_lecturer(self, secret: str) -> bool:
+        return hmac.compare_digest(hashed(secret), self.run.secret_sha256)
+
+    def ask(self, sentence: Sentence) -> None:
+        """Show a sentence: its round if it is the one on, its result if it was finished."""
+        self.ended = False
+        if self.round is None or self.round.sentence.text != sentence.text:
+            done = next((own for own in self.run.rounds if own.text == sentence.text), None)
+            if done is None and len(self.run.rounds) >= MOST_ROUNDS:
+                raise OptionError(f"a class has at most {MOST_ROUNDS} rounds: begin another")
+            for student in self.students.values():
+                student.split = None
+            self._asked += 1
+            phase: Phase = "revealed" if done else "open"
+            self.round = Round(self._asked, sentence, phase, finished=done)
+        elif self.round.phase == "closed":
+            self.round.phase = "open"
+        self._changed()
+
+    def close(self) -> None:
+        if self.round and self.round.phase == "open":
+            self.round.phase = "closed"
+            self._changed()
+
+    def tell(self, truth: str) -> None:
+        """Name the hidden word of a round that is not yet revealed."""
+        if (now := self.round) and now.finished is None:
+            now.sentence = replace(now.sentence, truth=checked_word(truth))
+            self.version += 1
+
+    def strike(self, word: str) -> None:
+        """Take a word from the wall and from what is kept; losses do not change."""
+        now = self.round
+        if now is None:
+            return
+        now.struck |= {key(word)}
+        if (old := now.finished) is not None:
+            now.finished = old.without(now.struck)
+            rounds = (now.finished if own is old else own for own in self.run.rounds)
+            self.run = replace(self.run, rounds=tuple(rounds))
+        self.version += 1
+
+    def splits(self) -> list[Guesses]:
+        return [own.split for own in self.students.values() if own.split]
+
+    def reveal(self, number: int, finished: ClassRound, vocabulary_size: int) -> None:
+        """Finish the closed round of this number, unless another one is on by now."""
+        now = self.round
+        if now is None or now.number != number or now.phase != "closed":
+            return
+        finished = finished.without(now.struck)
+        now.phase, now.finished = "revealed", finished
+        self.run = replace(self.run, rounds=(*self.run.rounds, finished))
+        for own in self.students.values():
+            if own.split and (truth := finished.truth):
+                own.losses[finished.text] = smoothed_nll(own.split, truth, vocabulary_size)
+        self._changed()
+
+    def end(self) -> None:
+        """Show who was better; a sentence asked later goes on."""
+        self.ended = True
+        self._changed()
+
+    def _changed(self) -> None:
+        self.version += 1
+        self.phase_version += 1
+
+
+def hashed(secret: str) -> str:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class Rooms:
+    """All rooms of a page, bounded in number and age."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._rooms: dict[str, Room] = {}
+
+    def get(self, code: str) -> Room | None:
+        return self._rooms.get(code.upper())
+
+    def add(self, room: Room) -> None:
+        """Open a room under a free code, or its own; a `DataError` if the page takes no more."""
+        room.seen = now = self._clock()
+        kept = [own for own in self._rooms.values() if now - own.seen <= ROOM_SECONDS]
+        if len(kept) >= MOST_ROOMS:
+            kept.remove(oldest := min(kept, key=lambda own: own.seen))
+            if now - oldest.seen < STALE_SECONDS:
+                raise DataError(f"all {MOST_ROOMS} classes of this page are on: try again later")
+        self._rooms = {own.run.code: own for own in kept}
+        while not room.run.code or room.run.code in self._rooms:
+            code = "".join(secrets.choice(LETTERS) for _ in range(CODE_LETTERS))
+            room.run = replace(room.run, code=code)
+        self._rooms[room.run.code] = room

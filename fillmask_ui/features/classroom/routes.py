@@ -1,0 +1,314 @@
+"""The routes of classes, beside Gradio's: a small page for phones, and JSON for wall and phones.
+
+A phone names itself in the header `x-student`, the lecturer's browser has `x-class-secret`. Both
+ask with `?v=` the version that they show, and get 204 while there is no other.
+"""
+
+import io
+import re
+import secrets
+import socket
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import gradio as gr
+import segno
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import URL
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+
+from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.features.classroom.class_rounds import (
+    MOST_CHARACTERS,
+    Sentence,
+    parse_sentence,
+    split_of,
+)
+from fillmask_ui.features.classroom.class_run import ClassRun, ClassStore, write_csv
+from fillmask_ui.features.classroom.judge import reveal, wall
+from fillmask_ui.features.classroom.room import Room, Rooms, Throttle, hashed
+from fillmask_ui.files import user_folder
+from fillmask_ui.filling.guesses import Guess
+from fillmask_ui.filling.masked_position import find_masked_position
+from fillmask_ui.schema import from_json
+from fillmask_ui.show.render import render
+from fillmask_ui.ui.components import error_message
+from fillmask_ui.ui.session import Session
+
+MOST_BODY = 8192  # bytes of a request: the longest sentence and its question
+_STUDENT = re.compile(r"[0-9a-f]{32}")
+# Requests of one phone, of one wall, of one address, behind which a whole hall can be, and rooms
+# opened from it: rate a second, burst.
+PHONE_RATE, WALL_RATE, ADDRESS_RATE = (2.0, 20.0), (8.0, 40.0), (500.0, 3000.0)
+OPEN_RATE = (0.2, 20.0)
+_LOCAL = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # noqa: S104 - addresses no phone reaches
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What walls and phones send; each names what it needs."""
+
+    # To open a room, or to come back to one:
+    base: str = ""  # address of these routes, as the wall's browser sees it
+    model: str = ""
+    code: str = ""
+    secret: str = ""
+    # What the lecturer does:
+    do: Literal["", "ask", "close", "reveal", "strike", "truth", "end"] = ""
+    text: str = ""  # a sentence, or a word
+    truth: str = ""
+    question: str = ""
+    # What a student says:
+    round: int = 0
+    guesses: tuple[Guess, ...] = ()
+
+
+class Classroom:
+    """The classes of one page; `listens` gives the address that its server is bound to.
+
+    The wall goes through the `sentences`, or without any those of its browser. Finished rounds go
+    to the `store`, by default where runs are kept; a public page has none.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        sentences: Sequence[Sentence] = (),
+        *,
+        store: ClassStore | None = None,
+        listens: Callable[[], str] = lambda: "127.0.0.1",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.session, self.sentences, self.listens = session, tuple(sentences), listens
+        self.store = store
+        if store is None and not session.public:
+            self.store = ClassStore(user_folder("runs"))
+        self.rooms = Rooms(clock)
+        self._clock = clock
+        self._phones, self._walls = Throttle(*PHONE_RATE), Throttle(*WALL_RATE)
+        self._addresses, self._openings = Throttle(*ADDRESS_RATE), Throttle(*OPEN_RATE)
+
+    def app(self) -> Starlette:
+        """The routes, to be mounted at `/class`."""
+        answered = self._answered
+        return Starlette(
+            routes=[
+                Route("/", answered(self._page)),
+                Route("/{code}", answered(self._page)),
+                Route("/", answered(self._open), methods=["POST"]),
+                Route("/{code}/phone", answered(self._phone), methods=["GET", "POST"]),
+                Route("/{code}/answer", answered(self._answer), methods=["POST"]),
+                Route("/{code}/wall", answered(self._wall)),
+                Route("/{code}/lead", answered(self._lead), methods=["POST"]),
+                Route("/{code}/rounds.csv", answered(self._csv)),
+            ]
+        )
+
+    # ---- What all requests share
+
+    def _answered(self, handler: Handler) -> Handler:
+        """A handler within the limits, whose errors become JSON."""
+
+        async def handle(request: Request) -> Response:
+            try:
+                self._limit(self._addresses, _host(request), "too many requests from this address")
+                answer = await handler(request)
+            except FillmaskError as error:
+                answer = JSONResponse({"error": error_message(error)}, 400)
+            except HTTPException as error:
+                answer = JSONResponse({"error": error.detail}, error.status_code, error.headers)
+            answer.headers["cache-control"] = "no-store"
+            return answer
+
+        return handle
+
+    def _limit(self, throttle: Throttle, name: str, what: str) -> None:
+        if not throttle.admit(name, self._clock()):
+            raise HTTPException(429, f"{what}: wait a little", {"retry-after": "3"})
+
+    def _room(self, request: Request) -> Room:
+        room = self.rooms.get(request.path_params["code"])
+        if room is None:
+            raise HTTPException(404, "there is no such class: look at the address on the wall")
+        return room
+
+    def _student(self, request: Request) -> tuple[Room, str]:
+        """The room and the id of a phone, within its limit."""
+        room = self._room(request)
+        student = request.headers.get("x-student", "")
+        if not _STUDENT.fullmatch(student):
+            raise HTTPException(400, "a phone names itself by 32 hexadecimal digits")
+        self._limit(self._phones, f"{room.run.code} {student}", "too many requests")
+        return room, student
+
+    def _lecturer(self, request: Request) -> Room:
+        room = self._room(request)
+        if not room.is_lecturer(request.headers.get("x-class-secret", "")):
+            raise HTTPException(403, "only the browser that opened this class leads it")
+        self._limit(self._walls, room.run.code, "too many requests of this wall")
+        return room
+
+    # ---- Phones
+
+    async def _page(self, request: Request) -> Response:
+        code = request.path_params.get("code", "")
+        found = self.rooms.get(code)
+        values = {"code": found.run.code if found else "", "asked": code, "most": MOST_CHARACTERS}
+        status = 404 if code and not found else 200
+        return HTMLResponse(render("classroom/phone.html", **values), status)
+
+    async def _phone(self, request: Request) -> Response:
+        room, student = self._student(request)
+        if request.method == "POST":
+            room.join(student)
+        elif student not in room.students:
+            raise HTTPException(404, "join first")
+        elif request.query_params.get("v") == str(room.phase_version):
+            return Response(status_code=204)
+        return JSONResponse(room.for_phone(student))
+
+    async def _answer(self, request: Request) -> Response:
+        room, student = self._student(request)
+        sent = await _sent(request)
+        split = split_of(sent.guesses)
+        room.join(student)
+        if not room.answer(student, sent.round, split):
+            raise HTTPException(409, "this round is closed: look at the wall")
+        return JSONResponse(room.for_phone(student))
+
+    # ---- The wall
+
+    async def _open(self, request: Request) -> Response:
+        """The room of a lecturer's browser, on or stored, else a new one."""
+        sent = await _sent(request)
+        self._address(sent.base, "")  # before a room is opened
+        room, secret = self.rooms.get(sent.code), sent.secret
+        if room is None or not room.is_lecturer(secret):
+            self._limit(self._openings, _host(request), "many classes were opened just now")
+            model = await run_in_threadpool(self.session.model, sent.model)
+            run = await run_in_threadpool(self._stored, sent)
+            if run is None:
+                secret = secrets.token_urlsafe(24)
+                run = ClassRun(model.signature.to_dict(), "", hashed(secret))
+            room = Room(sent.model, run)
+            self.rooms.add(room)
+        where = self._address(sent.base, room.run.code)
+        told = {name: render(f"classroom/{name}.html", **where) for name in ("join", "about")}
+        slides = [asdict(own) for own in self.sentences]
+        return JSONResponse({"code": room.run.code, "secret": secret, "slides": slides, **told})
+
+    def _stored(self, sent: Sent) -> ClassRun | None:
+        """The class that a lecturer's browser had before this process began."""
+        if self.store is None or self.rooms.get(sent.code):
+            return None
+        for name in reversed(self.store.names()):
+            if name.endswith(f"-{sent.code}-class"):
+                with suppress(DataError):
+                    run = self.store.read(name)
+                    if run.secret_sha256 == hashed(sent.secret):
+                        return run
+        return None
+
+    def _address(self, base: str, code: str) -> dict[str, Any]:
+        """The address for phones and whether they can reach it, as the wall says it."""
+        try:
+            own, reached = URL(base), True
+            if own.hostname in _LOCAL or str(own.hostname).startswith("127."):
+                bound_to_all = self.listens() in ("0.0.0.0", "::")  # noqa: S104
+                lan = lan_address() if bound_to_all else None
+                own, reached = own.replace(hostname=lan), lan is not None
+            path = f"{own.path.rstrip('/')}/{code}"
+            address = str(own.replace(username=None, path=path, query="", fragment=""))
+            qr = [*segno.make(address, micro=False, error="m").matrix_iter(border=2)]
+        except ValueError as error:  # not of a browser; or too long for a code
+            raise HTTPException(400, f"this is no address: {base[:60]}") from error
+        opens = reached and not self.session.public
+        return {"address": address, "reached": reached, "qr": qr, "opens": opens}
+
+    async def _wall(self, request: Request) -> Response:
+        room = self._lecturer(request)
+        room.seen = self._clock()
+        if request.query_params.get("v") == str(room.version):
+            return Response(status_code=204)
+        return JSONResponse(wall(room))
+
+    async def _lead(self, request: Request) -> Response:
+        """What the lecturer does, and what it changes of the finished rounds stored."""
+        room, sent = self._lecturer(request), await _sent(request)
+        before = room.run
+        match sent.do:
+            case "ask":
+                sentence = parse_sentence(sent.text)
+                truth = sent.truth[:MOST_CHARACTERS] or sentence.truth
+                question = sent.question or sentence.question
+                model = await run_in_threadpool(self.session.model, room.model)
+                await run_in_threadpool(find_masked_position, model, sentence.text)
+                room.ask(Sentence(sentence.text, truth, question))
+            case "close":
+                room.close()
+            case "reveal":
+                await reveal(self.session, room)
+            case "strike":
+                room.strike(sent.text)
+            case "truth":
+                room.tell(sent.text)
+            case "end":
+                room.end()
+        if self.store and room.run is not before:
+            saved = await run_in_threadpool(self.store.save, room.run)
+            room.run = replace(room.run, name=saved.name, created=saved.created)
+        return JSONResponse(wall(room))
+
+    async def _csv(self, request: Request) -> Response:
+        room, target = self._lecturer(request), io.StringIO()
+        write_csv(room.run.rounds, target)
+        return Response(target.getvalue(), media_type="text/csv; charset=utf-8")
+
+
+def _host(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+async def _sent(request: Request) -> Sent:
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > MOST_BODY:
+            raise HTTPException(413, "the request is too long")
+    return from_json(Sent, bytes(content))
+
+
+def lan_address() -> str | None:
+    """This machine's address in its network; None without one. Nothing is sent."""
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # of no machine, RFC 5737; it only asks for the route
+        return str(probe.getsockname()[0])
+    return None
+
+
+def join_page(demo: gr.Blocks, session: Session) -> None:
+    """Serve the classes of a page; they go through the `sentences` of the session's settings."""
+    classroom = Classroom(session, session.settings.get("sentences", ()))
+    demo.extra_startup_events.append(mount(demo, classroom))
+
+
+def mount(demo: Any, classroom: Classroom) -> Callable[[], Awaitable[None]]:
+    """What puts the routes before Gradio's once the page has started."""
+
+    async def start() -> None:
+        classroom.listens = lambda: str(demo.server_name)
+        demo.app.router.routes[:0] = [
+            Route("/class", lambda _: RedirectResponse("class/")),
+            Mount("/class", classroom.app()),
+        ]
+
+    return start

@@ -1,0 +1,1 @@
+"""The course on the masked-LM loss: its chapters, its exercises, and what both compute."""

@@ -1,0 +1,31 @@
+"""`fillmask-ui learn`: the page at a chapter."""
+
+from urllib.parse import urlencode
+
+import typer
+
+from fillmask_ui.cli import options
+from fillmask_ui.cli.serve import start_page
+from fillmask_ui.errors import OptionError
+from fillmask_ui.features.course.chapter import chapters
+
+
+def learn(
+    chapter: str = options.argument(
+        "1", None, "Name or number of a chapter; the first if not given."
+    ),
+    host: str | None = options.HOST,
+    port: int | None = options.PORT,
+    model: str = options.PICKED_MODEL,
+    open_browser: bool = options.option(True, "Open the page in the browser.", "--open/--no-open"),
+) -> None:
+    """Open the page at a chapter of the course on the masked-LM loss."""
+    asked, course = chapter.strip().lower(), chapters()
+    name = next((own.name for own in course if asked in (own.name, str(own.number))), None)
+    if name is None:
+        known = ", ".join(f"{own.number} {own.name}" for own in course)
+        raise OptionError(f"there is no chapter {chapter!r}; there are: {known}")
+    link = urlencode({"tab": "learn", "chapter": name})
+    if not open_browser:
+        typer.echo(f"The chapter is at /?{link} of the page.")
+    start_page(model, host=host, port=port, link=link if open_browser else None)

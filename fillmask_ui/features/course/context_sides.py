@@ -1,0 +1,187 @@
+"""One masked word seen from the left, from the right and from both sides; who may look at whom.
+
+A side is cut off, so that what remains is a text of its own to the model, or hidden by one mask per
+token: then the model still knows how long it is.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fillmask_ui.errors import OptionError, TextError
+from fillmask_ui.filling import score_candidate_at
+from fillmask_ui.filling.masked_position import MaskedPosition, find_masked_position
+from fillmask_ui.filling.words import TextWord, text_words
+from fillmask_ui.protocol import MaskedLM
+
+MASK = "[MASK]"
+_CLOSING = re.compile(r"[^\w\s]+\s*$")  # signs that end a sentence
+MOST_GRID_WORDS = 16  # that can still be read
+MOST_MEASURED_WORDS = 20
+
+
+@dataclass(frozen=True)
+class View:
+    """What a model is given of a sentence with a mask."""
+
+    text: str
+    mask: int = 0  # number of the mask that is asked about among those of the text
+
+    @property
+    def pieces(self) -> tuple[str, str]:
+        """The text to the left and to the right of the mask."""
+        pieces = self.text.split(MASK)
+        return MASK.join(pieces[: self.mask + 1]), MASK.join(pieces[self.mask + 1 :])
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A sentence with one mask, to be cut or hidden on either side of it."""
+
+    masked: MaskedPosition
+    words: tuple[TextWord, ...]  # all others, signs too
+
+    @classmethod
+    def of(cls, model: MaskedLM, text: str) -> "Sides":
+        """The sides of a sentence; a `TextError` unless it has exactly one mask."""
+        masked = find_masked_position(model, text)
+        return cls(masked, text_words(masked.encoding, model.vocabulary))
+
+    @property
+    def sign(self) -> str:
+        """What ends the sentence, such as a full stop; blank where nothing does."""
+        found = _CLOSING.search(self.masked.after)
+        return found.group().rstrip() if found else ""
+
+    def both(self) -> View:
+        return View(f"{self.masked.before}{MASK}{self.masked.after}")
+
+    def left(self) -> View:
+        """Without the right side, but for the sign at the end."""
+        return View(f"{self.masked.before}{MASK}{self.sign}")
+
+    def bare(self) -> View:
+        """Without anything behind the mask."""
+        return View(f"{self.masked.before}{MASK}")
+
+    def right(self) -> View:
+        """Without the left side."""
+        return View(f"{MASK}{self.masked.after}")
+
+    def hidden(self, side: str) -> View:
+        """With a mask for every token of one side, `left` or `right`, but for the closing sign."""
+        if side == "left":
+            masks = self._tokens(0, len(self.masked.before))
+            return View(" ".join([MASK] * (masks + 1)) + self.masked.after, masks)
+        text = self.masked.encoding.text
+        masks = self._tokens(
+            len(text) - len(self.masked.after), len(text.rstrip()) - len(self.sign)
+        )
+        return View(self.masked.before + " ".join([MASK] * (masks + 1)) + self.sign)
+
+    def _tokens(self, start: int, end: int) -> int:
+        """Tokens of the words between two characters of the text."""
+        return sum(len(own.tokens) for own in self.words if start <= own.start and own.end <= end)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Which words a model may look at while it reads each word of a sentence."""
+
+    words: tuple[str, ...]  # in the order of the text
+    mask: int  # its index among them
+    causal: bool  # each word sees itself and those before it; else each sees all
+
+    def sees(self, reader: int, read: int) -> bool:
+        """Whether the first word may look at the second, both as indices."""
+        return not self.causal or read <= reader
+
+    @property
+    def guesser(self) -> int | None:
+        """The word at which the masked one is guessed.
+
+        A causal model predicts the next word, so it guesses at the word before; None without one.
+        """
+        if not self.causal:
+            return self.mask
+        return self.mask - 1 if self.mask else None
+
+    @property
+    def clues(self) -> int:
+        return self.mask if self.causal else len(self.words) - 1
+
+
+def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
+    """A causal and a bidirectional model before a sentence with one mask.
+
+    A `TextError` if it has no mask, several, or more words than a grid can show.
+    """
+    sides = Sides.of(model, text)
+    words = _spoken(sides.words)
+    mask = sum(word.end <= len(sides.masked.before) for word in words)
+    shown = (*(own.text for own in words[:mask]), MASK, *(own.text for own in words[mask:]))
+    if len(shown) > MOST_GRID_WORDS:
+        raise TextError(
+            f"the sentence has {len(shown)} words and the grids have room for {MOST_GRID_WORDS}: "
+            "shorten it"
+        )
+    return Attention(shown, mask, True), Attention(shown, mask, False)
+
+
+def _spoken(words: Sequence[TextWord]) -> list[TextWord]:
+    """Words of letters or digits, signs left out."""
+    return [word for word in words if any(c.isalnum() for c in word.text)]
+
+
+@dataclass(frozen=True)
+class SidedWord:
+    """The loss of one word by what the model may read, -ln P(word) in nats."""
+
+    word: str
+    left: float  # the sign at the end of the text stays
+    right: float
+    both: float
+
+
+@dataclass(frozen=True)
+class SidedText:
+    """The words of one text, from left to right."""
+
+    words: tuple[SidedWord, ...]  # at least one
+    left_out: tuple[str, ...]  # words that the model cannot spell
+
+    def mean(self, side: str) -> float:
+        """Mean loss per word in nats, of `left`, `right` or `both`."""
+        return math.fsum(getattr(word, side) for word in self.words) / len(self.words)
+
+
+def side_losses(model: MaskedLM, text: str, report: Callable[[int, int], None]) -> SidedText:
+    """Three losses of every word of a text, each hidden in turn, whole.
+
+    `report` is called with the numbers of words done and of all. A `TextError` if the text has no
+    word that the model can spell, too many words or a mask.
+    """
+    encoding = model.vocabulary.encode(text)
+    if model.vocabulary.mask_id in encoding.ids or MASK in text:
+        raise TextError(f"the sentence has a gap: write a word for {MASK}, each is hidden in turn")
+    words = _spoken(text_words(encoding, model.vocabulary))
+    if len(words) > MOST_MEASURED_WORDS:
+        raise TextError(
+            f"the sentence has {len(words)} words and here at most {MOST_MEASURED_WORDS} "
+            "are measured: shorten it"
+        )
+    whole, measured, left_out = encoding.text, [], []
+    for number, word in enumerate(words, 1):
+        sides = Sides.of(model, f"{whole[: word.start]}{MASK}{whole[word.end :]}")
+        views = (sides.left(), sides.right(), sides.both())
+        try:
+            scored = [score_candidate_at(model, view.text, word.text, view.mask) for view in views]
+        except OptionError:  # it cannot be spelled
+            left_out.append(word.text)
+        else:
+            measured.append(SidedWord(word.text, *(one.nll_nats for one in scored)))
+        report(number, len(words))
+    if not measured:
+        raise TextError("the text has no word that this model can spell: write a sentence")
+    return SidedText(tuple(measured), tuple(left_out))

@@ -1,0 +1,93 @@
+"""What the browser calls: figures of all chapters, and exercises, which also go on paper."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.features.course import (
+    context_figures,
+    guess_figures,
+    loss_figures,
+    masking_figures,
+    sense_figures,
+    uncertainty_figures,
+)
+from fillmask_ui.features.course.chapter import chapters
+from fillmask_ui.features.course.exercises import COURSE_SEED, exercises_of
+from fillmask_ui.schema import from_values
+from fillmask_ui.show.render import render, render_part
+from fillmask_ui.ui.figure import Figure, Request, answer
+from fillmask_ui.ui.session import Session
+
+_ROOMS = (
+    *(guess_figures, loss_figures, context_figures),
+    *(masking_figures, uncertainty_figures, sense_figures),
+)
+FIGURES = {
+    own.name: own for room in _ROOMS for own in vars(room).values() if isinstance(own, Figure)
+}
+
+
+def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The pieces of the figure called `name`, as `ui/figure.py: answer` gives them."""
+    asked = from_values(Request, request)
+    if asked.name not in FIGURES:
+        raise OptionError(unknown("figure", asked.name, FIGURES))
+    own = FIGURES[asked.name]
+    return answer(session, own.show, asked, own.needs_model)
+
+
+# ---- Exercises: what the browser gets before it asks to check a response has no answer in it.
+
+_MOST_CHARACTERS = 200  # of a response
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What the browser asks about the exercises of a chapter, or of all."""
+
+    chapter: str = ""
+    seed: int = COURSE_SEED
+    number: int = 0  # of the exercise that is answered, from 1
+    response: str = ""
+    solutions: bool = False  # whether the sheet has them
+
+
+def exercises(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The forms of a `chapter` for a `seed`, as `html`."""
+    asked = from_values(_Request, request)
+    found = exercises_of(asked.chapter, asked.seed)
+    values = {"chapter": asked.chapter, "exercises": found}
+    return {"html": render_part("course/exercises.html", "forms", **values)}
+
+
+def check(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a `response` to exercise `number`, from 1, of a `chapter` for a `seed`.
+
+    The answer has `right`, which is null for a response that cannot be read, and `html`.
+    """
+    asked = from_values(_Request, request)
+    found = exercises_of(asked.chapter, asked.seed)
+    if not 1 <= asked.number <= len(found):
+        raise OptionError(f"there is no exercise {asked.number}: there are {len(found)}")
+    exercise = found[asked.number - 1]
+    feedback = exercise.check(asked.response[:_MOST_CHARACTERS])
+    html = render_part("course/exercises.html", "feedback", said=feedback, exercise=exercise)
+    return {"right": feedback.right, "html": html}
+
+
+def sheet(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
+    """All exercises for a `seed` as one page to print, `html`, and the `name` of its file.
+
+    With `solutions` each is followed by its answer and how it is found.
+    """
+    asked = from_values(_Request, request)
+    values = {"seed": asked.seed, "solutions": asked.solutions}
+    parts = [(chapter, exercises_of(chapter.name, asked.seed)) for chapter in chapters()]
+    name = f"exercises-{asked.seed}{'-solutions' if asked.solutions else ''}.html"
+    return {"name": name, "html": render("course/sheet.html", chapters=parts, **values)}
+
+
+# By the name under which the browser calls them; each takes the session and JSON values.
+SERVED = {"figure": figure, "exercises": exercises, "check": check, "sheet": sheet}

@@ -1,0 +1,171 @@
+"""Figures of the chapter on words with two meanings."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import fillmask_ui.features.course.word_vectors as space
+from fillmask_ui.features.course.lesson_figure import figure
+from fillmask_ui.filling import layers
+from fillmask_ui.show.drawing import Scale
+from fillmask_ui.show.layer_grid import LayerGrid
+from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.ui.figure import Asked, Control, around, control
+from fillmask_ui.ui.job import Report, Waiting
+
+# Of the embedded texts, beside the reader's own: some thousand tokens in less than a second.
+_BACKGROUND_TEXTS = 40
+_WIDTH, _HEIGHT, _MARGIN = 460, 300, 26
+
+
+def _background(asked: Asked) -> space.Background:
+    def work(report: Report) -> space.Background:
+        with open_texts(TextSource(samples=_BACKGROUND_TEXTS)) as texts:
+            said = "Reading some texts to compare with…"
+            return space.background(
+                asked.model, (own.text for own in texts), lambda part: report(Waiting(said, part))
+            )
+
+    return asked.slowly(("token vectors",), work)
+
+
+_FRESH = space.TWO_SENSES[0].fresh[1]
+
+
+def _controls(*beside: Control, fresh: bool = False) -> Sequence[Control]:
+    """A word of two senses and its sentences; what is given stands beside them."""
+    words = (control("button", f"take_{one.word}", one.word) for one in space.TWO_SENSES)
+    first, hint = space.TWO_SENSES[0], "one a line; a blank line between the senses"
+    own = (
+        control("text", "word", "Word", first.word, carried=True, short=True),
+        control("text", "sentences", "Sentences", first.lines, 7, hint, carried=True),
+    )
+    carried = () if fresh else (control("hidden", "fresh", value=_FRESH, carried=True),)
+    parts = (around("group", "Words to try", *words), *beside, around("fold", "Your own", *own))
+    return *parts, *carried
+
+
+def _asked(asked: Asked) -> tuple[str, Sequence[space.Sentence], str, Mapping[str, str]]:
+    """The word, its sentences, the new one, and what controls hold where an example is taken."""
+    for example in space.TWO_SENSES:
+        if asked.pressed(f"take_{example.word}"):
+            taken = {"word": example.word, "sentences": example.lines, "fresh": example.fresh[1]}
+            return example.word, space.read_sentences(example.lines), taken["fresh"], taken
+    fresh = asked["fresh"][:500].strip()
+    return asked["word"][:50].strip(), space.read_sentences(asked["sentences"]), fresh, {}
+
+
+@figure("word_cosines", "One word in several sentences", *_controls())
+def _show_cosines(asked: Asked) -> Any:
+    word, sentences, _, taken = _asked(asked)
+    vectors = space.word_vectors(asked.model, sentences, word)
+    return {"vectors": vectors, "word": word, **_cosines(vectors.vectors, vectors.senses)}, taken
+
+
+def _cosines(vectors: np.ndarray, senses: np.ndarray) -> dict[str, Any]:
+    """Of all pairs [N, N]; the means for one sense and for different ones, None without any."""
+    found, alike = space.cosines(vectors, vectors), senses[:, None] == senses
+    pairs = {"same": found[np.triu(alike, 1)], "other": found[np.triu(~alike, 1)]}
+    means = {name: float(own.mean()) if own.size else None for name, own in pairs.items()}
+    return {"similarity": found.tolist(), **means}
+
+
+_PUSH = control("slider", "push", "Push the first by", 0, 3, 0.1, 0, " × the length")
+
+
+@figure("rogue_dimensions", "What makes cosines large", *_controls(_PUSH))
+def _show_rogue(asked: Asked) -> Any:
+    """Which dimensions the mean cosine comes from, and all cosines after z-scoring.
+
+    The reader may push one dimension of all vectors: raw cosines rise, z-scored ones stay.
+    """
+    known, (word, sentences, _, taken) = _background(asked), _asked(asked)
+    found = space.word_vectors(asked.model, sentences, word, known)
+    texts = found.background.vectors
+    pushed, index = asked["push"], int(space.cosine_parts(texts).argmax())
+    push = np.zeros(texts.shape[1], dtype=np.float32)
+    push[index] = pushed * float(np.linalg.norm(texts, axis=1).mean())
+    background = space.Background(texts + push, found.background.texts)
+    vectors = space.WordVectors(found.uses, found.vectors + push, background)
+    parts = space.cosine_parts(background.vectors)
+    most = np.argsort(-parts)[:3]
+    largest = background.vectors[:, most[0]]
+    return {
+        # Of the mean cosine, by dimension.
+        "shares": {int(i): float(parts[i] / parts.sum()) for i in most},
+        "mean": float(largest.mean()),
+        "deviation": float(largest.std()),
+        "background": background,
+        "pushed": pushed,
+        "index": index,
+        "senses": vectors.senses.tolist(),
+        "contrasts": [
+            {
+                "tokens": float(space.cosine_parts(scale(background.vectors)).sum()),
+                **_cosines(scale(vectors.vectors), vectors.senses),
+            }
+            for scale in (np.asarray, vectors.z_scored)
+        ],
+    }, taken
+
+
+@figure("sense_map", "A map of the vectors", *_controls())
+def _show_map(asked: Asked) -> Any:
+    known, (word, sentences, _, taken) = _background(asked), _asked(asked)
+    vectors = space.word_vectors(asked.model, sentences, word, known)
+    return _map(vectors, word) | {"uses": vectors.uses}, taken
+
+
+def _map(vectors: space.WordVectors, word: str, fresh: np.ndarray | None = None) -> dict[str, Any]:
+    found = space.plane(vectors.z_scored(vectors.vectors), fresh)
+    across, up = _axes(found.points)
+    return {
+        "places": found.points.tolist(),
+        "senses": [*vectors.senses.tolist(), -1],  # -1: the sense is asked for
+        "across": across,
+        "up": up,
+        "shares": found.shares,
+        "word": word,
+    }
+
+
+def _axes(places: np.ndarray) -> tuple[Scale, Scale]:
+    """Scales of a map on which distances are the same in both directions."""
+    low, high = places.min(axis=0), places.max(axis=0)
+    room = np.array([_WIDTH, _HEIGHT]) - 2 * _MARGIN
+    half = room * max(float(((high - low) / room).max()), 1e-9) / 2
+    (left, bottom), (right, top) = (low + high) / 2 - half, (low + high) / 2 + half
+    return (
+        Scale(float(left), float(right), _MARGIN, _WIDTH - _MARGIN),
+        Scale(float(bottom), float(top), _HEIGHT - _MARGIN, _MARGIN),
+    )
+
+
+_NEW = control("text", "fresh", "A new sentence", _FRESH, carried=True)
+
+
+@figure("nearest_sense", "The nearest sense", *_controls(_NEW, fresh=True))
+def _show_nearest(asked: Asked) -> Any:
+    known, (word, sentences, text, taken) = _background(asked), _asked(asked)
+    vectors = space.word_vectors(asked.model, sentences, word, known)
+    # Its own tokens are not of the background, so that nothing else changes while one types.
+    use = space.find_word(asked.model, space.Sentence(text, -1), word)
+    own = space.word_vectors(asked.model, [use.sentence], word, known).vectors
+    fresh = vectors.z_scored(own)  # [1, H]
+    found = space.nearest_senses(fresh[0], vectors.z_scored(vectors.vectors), vectors.senses)
+    return _map(vectors, word, fresh) | {"found": found, "use": use}, taken
+
+
+@figure(
+    "layer_lens",
+    "What each layer would say",
+    control("text", "masked", "A sentence with a mask", "He went to the [MASK] to borrow money."),
+    control("text", "hidden", "Hidden word", "bank", short=True),
+)
+def _show_layers(asked: Asked) -> Any:
+    text, word = asked["masked"].strip(), asked["hidden"][:50].strip()
+    found = asked.slowly(
+        ("layers", text, word), lambda _: layers(asked.model, text, mask=0, word=word)
+    )
+    return {"grid": LayerGrid.of(found, asked.model.vocabulary)}

@@ -1,0 +1,1 @@
+"""Evaluations on the processes of Ray, on this machine or many."""

@@ -1,0 +1,147 @@
+"""`fillmask-ui site` and `space`: the page as a folder, for any static host or as a Space."""
+
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+from fillmask_ui.cli.options import FORCE, argument, option
+from fillmask_ui.cli.terminal import folder_to_write, given_texts, print_line
+from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.files import asset, expanded, writing
+
+DIRECTORY = argument(..., "DIR", "Folder to write.")
+
+# Shipped folders that the page reads, which lie beside the package there as in a clone.
+_ASSETS = ("model", "texts")
+# What is compiled, or for browsers; the assets of a wheel are copied as such.
+_LEFT_OUT = {"_assets", "__pycache__", "node_modules", "packed.tar.xz"}
+# The hub takes larger files by Git LFS alone, which .gitattributes asks for by their endings.
+_LARGE_BYTES = 10 * 1024**2
+_APP = '''"""The page, as a Space runs it; a Space is public."""
+
+from fillmask_ui.ui.page import build_app, launch, launch_options
+
+demo = build_app(public=True)
+
+if __name__ == "__main__":
+    launch(demo, **launch_options(public=True))
+    demo.block_thread()
+'''
+_TEXT = """
+# Fill-mask explorer
+
+A masked language model guesses hidden words. This page shows what it guesses, how sure it is, and
+what that costs in the loss that it was trained with. The model and the texts lie in `assets/`, each
+with its card; nothing is fetched.
+"""
+
+
+def site(
+    directory: str = DIRECTORY,
+    model: str = option(
+        "embedded:int8", "Model in the browser; one that runs on ONNX Runtime.", "--model", "-m"
+    ),
+    title: str = option("Fill-mask explorer", "Title of the page.", "--title"),
+    frozen: str | None = option(
+        None, "Bake in the answers for its sentences, one per line.", "--frozen", metavar="F|-"
+    ),
+    force: bool = FORCE,
+) -> None:
+    """Write a page that any static host serves, with the model in the browser.
+
+    Nothing is fetched from elsewhere. With --frozen one page without a model or scripts.
+    """
+    from fillmask_ui.features.site.build import build, freeze
+
+    target = folder_to_write(directory, force=force)
+    if frozen is None:
+        files = build(model, title)
+    else:
+        files = freeze(model, title, [*given_texts(None, frozen, "")[0]])
+    _write(files, target)
+    size = sum(map(len, files.values()))
+    shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
+    print_line(f"{directory}: {len(files)} files, {shown}")
+    if frozen is None:
+        print_line(f"See it: python -m http.server -d {directory}, then http://localhost:8000")
+
+
+def space(directory: str = DIRECTORY, force: bool = FORCE) -> None:
+    """Write the page as a folder that a Hugging Face Space runs, ready to upload.
+
+    It holds the package, the embedded model and texts, and what the Space reads first.
+    """
+    package, within = Path(__file__).parent.parent, expanded(directory).resolve()
+    sources = {package.name: package} | {f"assets/{name}": asset(name) for name in _ASSETS}
+    inside = within == package.parent or not {within, *within.parents}.isdisjoint(sources.values())
+    if inside and directory.strip():
+        raise OptionError(f"{directory} is part of this installation: name another folder")
+    target = folder_to_write(directory, force=force)
+    copied = {
+        f"{name}/{path.relative_to(source).as_posix()}": path
+        for name, source in sources.items()
+        for path in sorted(source.rglob("*"))
+        if path.is_file() and not _is_left_out(path.relative_to(source))
+    }
+    large = sorted({path.suffix for path in copied.values() if path.stat().st_size > _LARGE_BYTES})
+    texts = {
+        "README.md": _card(),
+        "app.py": _APP,
+        "requirements.txt": _requirements(),
+        ".gitattributes": "".join(f"*{own} filter=lfs diff=lfs merge=lfs -text\n" for own in large),
+    }
+    _write(copied | {name: text.encode() for name, text in texts.items()}, target)
+    size = sum(path.stat().st_size for path in copied.values())
+    print_line(f"{directory}: {len(copied) + len(texts)} files, {size / 1e6:,.1f} MB")
+
+
+def _write(files: Mapping[str, bytes | Path], target: Path) -> None:
+    """Write files by their names below a folder; a path is that of a file to copy."""
+    with writing(target):
+        for name, content in files.items():
+            path = target / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, Path):
+                shutil.copyfile(content, path)
+            else:
+                path.write_bytes(content)
+
+
+def _is_left_out(path: Path) -> bool:
+    return any(part in _LEFT_OUT or part.startswith(".") for part in path.parts)
+
+
+def _card() -> str:
+    """README.md: what the Space is to run, and a word to its visitors."""
+    from huggingface_hub import SpaceCardData
+
+    header = SpaceCardData(
+        title="Fill-mask explorer",
+        emoji="🔎",
+        colorFrom="indigo",
+        colorTo="gray",
+        sdk="gradio",
+        sdk_version=metadata.version("gradio"),
+        python_version=f"{sys.version_info.major}.{sys.version_info.minor}",
+        app_file="app.py",
+        license="apache-2.0",
+        short_description="Look inside masked language models, offline",
+    )
+    return f"---\n{header.to_yaml()}\n---\n{_TEXT}"
+
+
+def _requirements() -> str:
+    """The dependencies of the package; the package itself, which lies in the tree, is none.
+
+    A Space installs them before it has the tree.
+    """
+    try:
+        declared = metadata.requires("fillmask-ui") or []
+    except metadata.PackageNotFoundError as error:
+        raise DataError(
+            "fillmask-ui is not installed here, so that its dependencies are not known: install it "
+            "(pip install -e . in a clone)"
+        ) from error
+    return "".join(f"{own}\n" for own in declared if "extra ==" not in own)

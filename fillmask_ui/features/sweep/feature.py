@@ -1,0 +1,19 @@
+"""What this feature adds."""
+
+from fillmask_ui.extensions import Command, Feature
+
+FEATURE = Feature(
+    name="sweep",
+    package=__package__,
+    commands={
+        "sweep": Command(
+            "Measure models x data sets x metrics x seeds of a file, and print one table.",
+            "fillmask_ui.features.sweep.command:sweep",
+        )
+    },
+    displays={
+        "fillmask_ui.features.sweep.sweep_table:SweepTable": (
+            "fillmask_ui.features.sweep.sweep_sections:DISPLAY"
+        )
+    },
+)

@@ -1,0 +1,1 @@
+"""Trains a masked language model and packages it with a model card."""

@@ -1,0 +1,153 @@
+"""`fillmask-ui train` and `package`: train a masked language model on text, and ship it."""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import typer
+
+from fillmask_ui.cli.options import option, with_options
+from fillmask_ui.cli.terminal import progress_bar, say, tell
+from fillmask_ui.errors import ModelError
+from fillmask_ui.features.train.training_recipe import (
+    LogRow,
+    PackageRequest,
+    RunRequest,
+    TrainingRecipe,
+)
+from fillmask_ui.files import check_target
+from fillmask_ui.publishing.hub_push import HubTarget
+
+if TYPE_CHECKING:
+    from fillmask_ui.features.train.training_run import TrainingRun
+
+
+def need_torch() -> None:
+    """Stop with what to install if PyTorch is missing."""
+    if importlib.util.find_spec("torch") is None:
+        raise ModelError(
+            "this command needs PyTorch, which is not installed: pip install 'fillmask-ui[torch]'"
+        )
+
+
+@with_options
+def train(*, request: RunRequest, recipe: TrainingRecipe) -> None:
+    """Train a masked language model on text, from weights or from scratch.
+
+    The folder of the run holds the log, a plot of the loss, a checkpoint and, at the end, the
+    model. The same command goes on where an interrupted run stopped; Ctrl-C ends the step under
+    way, saves and stops.
+    """
+    need_torch()
+    from fillmask_ui.features.train.loss_chart import loss_figure
+    from fillmask_ui.features.train.training_run import CHECKPOINT, prepare, read_log
+
+    run = prepare(request, recipe)
+    output = request.output
+    plot = output / "loss.html"
+    check_target(plot)
+    say(describe(run))
+    bar = progress_bar("{task.fields[figures]}", total=1.0, figures="")
+    with bar as show, interruption() as stop:
+        for row in run.rows(stop=stop):
+            text = row_text(row)
+            show(text, completed=row.progress, figures=text)
+    if not run.trainer.finished:
+        kept = f"step {run.trainer.state.step:,} is in {output / CHECKPOINT}"
+        tell(f"stopped; {kept}: the same command goes on from there")
+        raise typer.Exit(130)
+    loss_figure(read_log(run.log)).write_html(plot, include_plotlyjs=True)
+    say(f"done: model, log and loss.html in {output}")
+
+
+def describe(run: TrainingRun) -> str:
+    """One paragraph on what will happen."""
+    from fillmask_ui.features.train.training_run import missing_note
+
+    trainer = run.trainer
+    segments, config = trainer.segments, trainer.model.config
+    parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
+    form = "each on its own" if trainer.network.form.separate else "together"
+    went = f"resumed at step {trainer.state.step:,}; " if run.resumed else ""
+    if run.missing:
+        went += f"{missing_note(run.missing)}; "
+    return (
+        f"{went}{len(segments.ids):,} tokens of text in {len(segments):,} segments, read {form}; "
+        f"{config.model_type} with {parameters:,} weights, {config.vocab_size:,} tokens"
+    )
+
+
+def row_text(row: LogRow) -> str:
+    """A row of the log for reading."""
+    speed = row.tokens / max(row.elapsed_seconds, 1e-9)
+    validation = ""
+    minutes = row.elapsed_seconds * (1 - row.progress) / row.progress / 60
+    if row.validation_nll_nats is not None:
+        validation = f", at 15 % {row.validation_nll_nats:.3f} ({row.validation_top1:.1%} right)"
+    return (
+        f"step {row.step:,} ({row.progress:.0%}, {minutes:.0f} min left): "
+        f"loss {row.train_nll_nats:.3f}{validation}, {row.tokens:,} tokens, {speed:,.0f}/s"
+    )
+
+
+@contextmanager
+def interruption() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed; a second one interrupts at once, as everywhere."""
+    asked = threading.Event()
+    usual = signal.getsignal(signal.SIGINT)
+
+    def handle(_number: int, _frame: object) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, usual)
+
+    # A job in the background ignores it.
+    if callable(usual):
+        signal.signal(signal.SIGINT, handle)
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+@with_options
+def package(
+    *,
+    request: PackageRequest,
+    target: HubTarget,
+    compare: str | None = option(
+        None, "Earlier spelling of --baseline.", metavar="REF", hidden=True
+    ),
+) -> None:
+    """Make a folder to ship of a trained model.
+
+    Weights are halved, ONNX graphs in full precision and int8 are made that share them, their
+    agreement with PyTorch is checked, and the model card says what was measured.
+    """
+    need_torch()
+    from fillmask_ui.features.train import package_model
+
+    if compare is not None:
+        tell("warning: --compare is gone in the next version; write --baseline")
+        request = replace(request, baseline=request.baseline or compare)
+    made = package_model.package(request, report=tell)
+    size = f"{made.size_bytes:,} bytes"
+    say(f"{made.folder}: {size}, ONNX and PyTorch within {made.parity:.1e}")
+    for one in made.figures:
+        parts = [f"{one.name}, {one.vocabulary_size:,} tokens"]
+        if one.text is not None:
+            own = one.text.model
+            parts.append(
+                f"cross-entropy {own.mean_nll_nats:.4f} nats, top-1 {own.top1_accuracy:.1%}, "
+                f"{own.nll_per_character_nats:.4f} nats per character"
+            )
+        if one.cloze is not None:
+            parts.append(f"cloze top-1 {one.cloze.top1:.1%}, top-5 {one.cloze.top5:.1%}")
+        say("; ".join(parts))
+    if address := target.push(made.folder):
+        tell(f"pushed to {address}")
