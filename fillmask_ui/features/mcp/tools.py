@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial, wraps
-from inspect import getdoc
+from inspect import getdoc, signature
 from typing import Any, TypeVar, get_type_hints
 
 import gradio as gr
@@ -173,7 +173,12 @@ def _bound(tool: Callable[..., Json], session: Session) -> Callable[..., Json]:
     def call(*values: Any) -> Json:
         return _awaited(partial(tool, session, *values))
 
-    call.__annotations__ = {k: v for k, v in get_type_hints(tool).items() if k != "session"}
+    kinds = get_type_hints(tool)
+    del kinds["session"]
+    call.__annotations__ = kinds
+    whole = signature(tool)
+    rest = [entry for name, entry in whole.parameters.items() if name != "session"]
+    call.__signature__ = whole.replace(parameters=rest)  # type: ignore[attr-defined]
     return call
 
 
