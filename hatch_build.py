@@ -39,7 +39,7 @@ class Scripts(BuildHookInterface):
         except scripts["NpmError"] as error:
             self.app.display_warning(f"fillmask-ui site will need npm: {error}")
         else:
-            build_data["artifacts"].append("fillmask_ui/ui/site/packed.tar.xz")
+            build_data["artifacts"].append("fillmask_ui/features/site/packed.tar.xz")
 
 
 def absolute(text: str, home: str) -> str:

@@ -50,7 +50,7 @@ LONG_TESTS = (
 )
 
 # Rooms whose import takes seconds.
-SLOW_ROOMS = ("fillmask_ui/training", "fillmask_ui/onnx_tools", "fillmask_ui/ui")
+SLOW_ROOMS = ("fillmask_ui/features", "fillmask_ui/onnx_tools", "fillmask_ui/ui")
 
 
 def pytest_xdist_auto_num_workers() -> int:

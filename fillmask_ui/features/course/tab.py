@@ -5,6 +5,7 @@ that it is made when it is first opened.
 """
 
 from functools import partial
+from pathlib import Path
 
 import gradio as gr
 
@@ -34,12 +35,13 @@ def build(session: Session) -> None:
         components.html_block(
             _part("foot", count=sum(len(exercises_of(own, COURSE_SEED)) for own in EXERCISES)),
             elem_id="learn-foot",
-            js_on_load=components.static("learn_begin.js"),
+            js_on_load=components.static("begin.js", _FOLDER),
             server_functions=[components.served(session, *item) for item in SERVED.items()],
         )
     components.linked_picker(session, model, "learn")
 
 
+_FOLDER = Path(__file__).parent
 _part = partial(render_part, "course/page.html")
 
 
@@ -60,7 +62,8 @@ def _step(step: Step, element: str) -> None:
         _text(f"### {step.title}\n\n{step.text}")
         if step.figure:
             components.html_block(
-                FIGURES[step.figure].form_html(), js_on_load=components.static("figure_mounted.js")
+                FIGURES[step.figure].form_html(),
+                js_on_load=components.static("figure_mounted.js", _FOLDER),
             )
         if step.after:
             _text(step.after)

@@ -7,11 +7,11 @@ from typing import Any
 
 from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import ModelError, OptionError
+from fillmask_ui.features.course import accuracy_and_loss as accuracy
+from fillmask_ui.features.course import mean_uncertainty as uncertainty
 from fillmask_ui.features.course.lesson_figure import figure
 from fillmask_ui.features.course.mean_uncertainty import SEEDS
 from fillmask_ui.intervals import Limits
-from fillmask_ui.lessons import accuracy_and_loss as accuracy
-from fillmask_ui.lessons import mean_uncertainty as uncertainty
 from fillmask_ui.models import available_models
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.figures import models_of

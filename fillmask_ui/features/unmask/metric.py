@@ -1,7 +1,7 @@
 """Iterative unmasking, measured: what a model writes in place of masks, and the truth's losses.
 
 Definition. Hide a share of the tokens, all shown as mask tokens; fill them step by step
-(`fillmask_ui.unmasking`), and average -ln P(true token) at the step that wrote each position,
+(`unmask_texts`), and average -ln P(true token) at the step that wrote each position,
 given all that the steps before it wrote.
 
 Rivals: `uniform` and `suffix` predict all hidden tokens at once, so that none sees another; the
