@@ -94,7 +94,7 @@ def build(reference: str, title: str) -> dict[str, bytes]:
     plain: Json = {"text": EXAMPLES[0].text, "model": reference, "compare": "", "top_k": 10}
     plain |= {"words": "", "unit": "nats"}
     first = answer(session, Question(**plain)).to_dict() | {"text": plain["text"]}
-    files["page.css"] = "".join(page_sources(core_folders("explore", "site"), "css")).encode()
+    files["page.css"] = "".join(page_sources([*core_folders("explore"), HERE], "css")).encode()
     page = render(
         "site/site.html",
         title=title,

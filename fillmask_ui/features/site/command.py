@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
+import fillmask_ui
 from fillmask_ui.cli.options import FORCE, argument, option
 from fillmask_ui.cli.terminal import folder_to_write, given_texts, print_line
 from fillmask_ui.errors import DataError, OptionError
@@ -73,7 +74,7 @@ def space(directory: str = DIRECTORY, force: bool = FORCE) -> None:
 
     It holds the package, the embedded model and texts, and what the Space reads first.
     """
-    package, within = Path(__file__).parent.parent, expanded(directory).resolve()
+    package, within = Path(fillmask_ui.__file__).parent, expanded(directory).resolve()
     sources = {package.name: package} | {f"assets/{name}": asset(name) for name in _ASSETS}
     inside = within == package.parent or not {within, *within.parents}.isdisjoint(sources.values())
     if inside and directory.strip():

@@ -29,7 +29,11 @@ _LIBRARIES = {
 _TERSER = "terser/bin/terser"
 # What the page shares with the one of a server, in the order in which it runs, then its own.
 _SHARED = ("static/page", "static/explain", *(f"explore/{name}" for name in ("explore", "modes")))
-_PAGE = tuple(f"{own}.js" for own in (*_SHARED, "explore/loss", "explore/guess", "site/site"))
+_UI = HERE.parent.parent / "ui"
+_PAGE = (
+    *(_UI / f"{name}.js" for name in (*_SHARED, "explore/loss", "explore/guess")),
+    HERE / "site.js",
+)
 _OWN = ("draft", "filling", "formats", "guesses", "model", "views", "vocabulary", "worker", "sw")
 
 
@@ -62,7 +66,7 @@ def make_pack() -> bytes:
             _run(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=root)
             packages = root / "node_modules"
         files = {name: (packages / path).read_bytes() for name, path in _LIBRARIES.items()}
-        page = "\n".join((HERE.parent / name).read_text("utf-8") for name in _PAGE)
+        page = "\n".join(path.read_text("utf-8") for path in _PAGE)
         own = {"page.js": page} | {f"{n}.js": (HERE / f"{n}.js").read_text("utf-8") for n in _OWN}
         for name, text in own.items():
             (root / name).write_text(text, encoding="utf-8")
@@ -101,7 +105,7 @@ def _unpacked(archive: bytes) -> dict[str, bytes] | None:
 
 def _key() -> str:
     names = (*_LOCK, *(f"{name}.js" for name in _OWN), "scripts.py")
-    paths = [*(HERE / name for name in names), *(HERE.parent / name for name in _PAGE)]
+    paths = [*(HERE / name for name in names), *_PAGE]
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
