@@ -17,6 +17,7 @@ from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.files import write_text
 from fillmask_ui.intervals import Limits
+from fillmask_ui.models.load import local_files
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import options_of
 from fillmask_ui.runs import Plan, Progress, RunInfo, perform, perform_rest
@@ -51,6 +52,8 @@ def evaluate(
     compared: object = baseline
     if resume is None:
         second = None if baseline is None else model.second(baseline)
+        for choice in filter(None, (model, second)):
+            local_files(choice)  # refuses what names no model before anything is started
         plan = Plan(model, second, config, texts.source(), limits)
         measure = partial(perform, plan, store(), load)
     else:

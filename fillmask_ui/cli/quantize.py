@@ -94,10 +94,7 @@ def quantize(
     The first 200 texts are measured if --samples is not given.
     """
     choice = replace(choice, reference=reference)
-    examples: list[Example] = []
-    if measured:
-        with open_texts(replace(texts, samples=texts.samples or MEASURED).source()) as found:
-            examples = list(found)
+    make_variants.check_order(choice, output, scheme or (), force=force)
     source = None
     if calibration is not None:
         if not is_file(calibration):
@@ -105,6 +102,10 @@ def quantize(
                 f"no file {calibration!r}: give one of texts to calibrate on, one a line"
             )
         source = replace(texts, dataset=calibration, samples=None, shuffle=False).source()
+    examples: list[Example] = []
+    if measured:
+        with open_texts(replace(texts, samples=texts.samples or MEASURED).source()) as found:
+            examples = list(found)
     base = load(choice)
     steps = make_variants.quantize(
         choice,

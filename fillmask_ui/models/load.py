@@ -1,6 +1,7 @@
 """`load_model`: from a reference to a model that is checked and ready; the models at hand."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -106,7 +107,9 @@ def _tokenizer_folder(reference: str, report: ProgressCallback) -> Path:
         from fillmask_ui.models.hub_models import fetch_tokenizer
 
         return fetch_tokenizer(named, report)
-    return named.path or asset("model")
+    folder = named.path or asset("model")
+    layout.refuse_foreign(named.name, folder)
+    return folder
 
 
 def load_choice(
@@ -147,6 +150,11 @@ def load_choice(
         report(LoadProgress(f"reading the {step} of {name}", stage=step))
     model: MaskedLM = (open_as or imported(runtime.model))(files, reading, config, choice)
     return model
+
+
+def local_files(choice: ModelChoice) -> layout.ModelFiles | None:
+    """`find_files` without asking the hub: None for a model there."""
+    return None if parse_reference(choice.reference).kind == "hub" else find_files(choice)
 
 
 def find_files(choice: ModelChoice, report: ProgressCallback = silent) -> layout.ModelFiles:
@@ -203,8 +211,11 @@ def available_models() -> tuple[AvailableModel, ...]:
     ]
     for reference, (folder, size) in cached_models().items():
         names = layout.names_in(folder)
-        own = tuple(runtime for runtime, row in RUNTIMES.items() if row.among(names))
-        models.append(AvailableModel(reference, own, size, "local cache"))
+        runtimes = [runtime for runtime, row in RUNTIMES.items() if row.among(names)]
+        with suppress(OptionError):  # one of several ONNX files has to be chosen
+            default = layout.files_in_folder(reference, folder).runtime
+            runtimes.sort(key=lambda runtime, default=default: runtime != default)
+        models.append(AvailableModel(reference, tuple(runtimes), size, "local cache"))
     for number, model in enumerate(models):
         rows = [RUNTIMES[runtime] for runtime in model.runtimes]
         if not any(row.is_installed for row in rows):

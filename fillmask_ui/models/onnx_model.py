@@ -25,6 +25,7 @@ from fillmask_ui.errors import (
     unknown,
 )
 from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.model_files import is_rounded_up
 from fillmask_ui.models.onnx_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.runtime_model import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
 
@@ -165,8 +166,15 @@ class OnnxMaskedLM(RuntimeModel):
                 f"{self._name} is no masked language model that takes tokens alone: its inputs are "
                 f"{listed or 'none'}; wanted are {', '.join(_ROLES)} of shape [batch, tokens]"
             )
-        sizes = (size if isinstance(size, int) and size > 0 else None for size in ids[0])
-        self._rows, self._length = tuple(sizes) or (None, None)
+        self._rows, self._length = fixed = _fixed_sizes(ids[0]) or (None, None)
+        for one in inputs:
+            pairs = zip(_fixed_sizes(one.shape), fixed, strict=False)
+            if any(size not in (None, expected) for size, expected in pairs):
+                raise ModelError(
+                    f"{self._name} takes {one.name} of the shape {list(one.shape)} beside tokens "
+                    f"of {list(ids[0])}, and equal shapes are wanted: export it with dynamic axes "
+                    f"for all inputs, or without {one.name}"
+                )
 
     def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
         """The whole graph's inputs for a batch, both int64 [B, T], by name."""
@@ -208,13 +216,18 @@ class OnnxMaskedLM(RuntimeModel):
     def _find_logits(self, outputs: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> str:
         """Name of the output of a probe [B, T] that is [B, T, V]."""
         known, configured = self.vocabulary.size, self._config.vocabulary_size
-        fitting = []
+        exact, wider = [], []
         for key, value in outputs.items():
             if value.ndim == 3 and value.shape[:2] == shape and value.dtype.kind == "f":
-                width, rounded = value.shape[2], configured is None and "logits" in key
-                if width in (configured, known) or (rounded and 0 <= width - known < _ROUNDED_UP):
-                    fitting.append(key)
-        if fitting:
+                width = value.shape[2]
+                rounded = is_rounded_up(width, configured or known)
+                if configured is None and "logits" in key:
+                    rounded = 0 <= width - known < _ROUNDED_UP
+                if width in (configured, known):
+                    exact.append(key)
+                elif rounded:
+                    wider.append(key)
+        if fitting := exact or wider:
             return "logits" if "logits" in fitting else fitting[0]
         listed = ", ".join(f"{key} {list(one.shape)} {one.dtype}" for key, one in outputs.items())
         raise ModelError(
@@ -359,6 +372,11 @@ class OnnxMaskedLM(RuntimeModel):
             said = f"{self._name} failed on {shape} tokens: {first_line(error)}"
             raise ModelError(said) from error
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
+
+
+def _fixed_sizes(shape: Sequence[int | str | None]) -> tuple[int | None, ...]:
+    """The sizes of the axes of an input, None for one of any size."""
+    return tuple(size if isinstance(size, int) and size > 0 else None for size in shape)
 
 
 def find_provider(wanted: str) -> str:

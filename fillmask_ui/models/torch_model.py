@@ -16,7 +16,7 @@ from fillmask_ui.batching import PaddedBatch, pad, sharing
 from fillmask_ui.errors import ModelError, OptionError, first_line, opening, unknown
 from fillmask_ui.models.loading_progress import quiet_transformers
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.models.model_files import ModelFiles
+from fillmask_ui.models.model_files import ModelFiles, is_rounded_up
 from fillmask_ui.models.runtime_model import FULL_LOGITS, TOLERANCE, RuntimeModel
 from fillmask_ui.models.weights import read_header, refuse_missing, refuse_unlike, stored_precision
 from fillmask_ui.protocol import MaskedLM
@@ -259,14 +259,21 @@ def read_incomplete(
     dtype: torch.dtype,
     device: torch.device,
     loader: str = "AutoModelForMaskedLM",
+    vocabulary_size: int | None = None,
 ) -> tuple[Any, list[str]]:
-    """As `read_torch`, with the names of weights that are missing: random numbers."""
+    """As `read_torch`, with the names of weights that are missing: random numbers.
+
+    `vocabulary_size` stands in place of that of config.json.
+    """
     with _BUILDING, quiet_transformers(), opening("a model", files.name):
         import transformers
 
+        config = plain_config(files.folder, files.name)
+        text_config = config.get_text_config()
+        text_config.vocab_size = size = vocabulary_size or text_config.vocab_size
         model, info = getattr(transformers, loader).from_pretrained(
             files.folder,
-            config=plain_config(files.folder, files.name),
+            config=config,
             dtype=dtype,
             use_safetensors=True,
             output_loading_info=True,
@@ -275,6 +282,13 @@ def read_incomplete(
             trust_remote_code=False,
         )
         model = model.to(device)
+    rows = {
+        stored[0]
+        for _, stored, expected in info["mismatched_keys"]
+        if len(stored) == len(expected) and (size, *stored[1:]) == tuple(expected)
+    }
+    if vocabulary_size is None and len(rows) == 1 and is_rounded_up(min(rows), size):
+        return read_incomplete(files, dtype, device, loader, min(rows))
     refuse_unlike(files.name, model.state_dict(), info)
     return model.eval(), sorted(info["missing_keys"])
 

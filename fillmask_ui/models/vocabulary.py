@@ -5,14 +5,17 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, opening
 from fillmask_ui.models.loading_progress import quiet_transformers
+from fillmask_ui.models.model_files import read_config
 from fillmask_ui.records import Encoding, Span
 
 if TYPE_CHECKING:
@@ -198,8 +201,43 @@ def tokenizer_json(source: Path, name: str) -> str:
     return str(tokenizer.backend_tokenizer.to_str())
 
 
+def vocabulary_files(folder: Path) -> set[str]:
+    """Names of the files that the tokenizer class of a folder reads; empty if it names no class."""
+    with quiet_transformers():
+        from transformers.models.auto import tokenization_auto as auto
+
+    config = read_config(folder)
+    named = read_config(folder, file="tokenizer_config.json").raw.get("tokenizer_class")
+    named = named or config.raw.get("tokenizer_class")
+    for kind in (named, auto.TOKENIZER_MAPPING_NAMES.get(config.model_type)):
+        tokenizer = auto.tokenizer_class_from_name(kind) if isinstance(kind, str) else None
+        if tokenizer is not None:
+            with suppress(ImportError):  # of a library that the class needs
+                return {*tokenizer.vocab_files_names.values()}
+    return set()
+
+
+def _refuse_incomplete(source: Path, name: str) -> None:
+    """A ModelError for a tokenizer without its vocabulary, or without the library to read it."""
+    expected = vocabulary_files(source)
+    present = [file for file in {"tokenizer.json", *expected} if (source / file).is_file()]
+    if expected and not present:
+        raise ModelError(
+            f"the tokenizer of {name} is read from {' or '.join(sorted(expected))}, as its config "
+            "says, and there is none: add that file, or a tokenizer_config.json with the right "
+            "tokenizer_class"
+        )
+    needs_library = present and all(file.endswith(".model") for file in present)
+    if needs_library and find_spec("sentencepiece") is None:
+        raise ModelError(
+            f"{present[0]} of {name} is read by a library that is not installed: pip install "
+            "sentencepiece, or add a tokenizer.json"
+        )
+
+
 def read_tokenizer(source: Path, name: str) -> Any:
     """The tokenizer of a folder as transformers makes it; a ModelError if that fails."""
+    _refuse_incomplete(source, name)
     with quiet_transformers(), opening("a tokenizer", name):
         from transformers import AutoTokenizer
 
