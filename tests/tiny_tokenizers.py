@@ -154,6 +154,14 @@ def _esm_tokenizer() -> Any:
         return EsmTokenizer(str(path), model_max_length=64)
 
 
+# Files of a tokenizer of PhoBERT's kind: words and how often they came, and merges.
+PHOBERT = {
+    "config.json": json.dumps({"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]}),
+    "tokenizer_config.json": json.dumps({"tokenizer_class": "PhobertTokenizer"}),
+    "vocab.txt": "ab 9\nc 5\na@@ 3\nb 2\n",
+    "bpe.codes": "a b</w> 9\n",
+}
+
 TOKENIZERS: dict[str, Callable[[], Any]] = {
     "bert": _bert_tokenizer,
     "roberta": _roberta_tokenizer,

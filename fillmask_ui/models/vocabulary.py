@@ -213,7 +213,7 @@ def vocabulary_files(folder: Path) -> set[str]:
         tokenizer = auto.tokenizer_class_from_name(kind) if isinstance(kind, str) else None
         if tokenizer is not None:
             with suppress(ImportError):  # of a library that the class needs
-                return {*tokenizer.vocab_files_names.values()}
+                return {*getattr(tokenizer, "vocab_files_names", {}).values()}
     return set()
 
 

@@ -192,6 +192,22 @@ def test_a_graph_that_mixes_positions_behind_its_projection_is_used_whole(varian
         model.states_at(*batch)
 
 
+def test_inputs_of_contradicting_shapes_are_refused_in_one_line(exported):
+    """Position ids that were traced for one text of nine tokens, beside tokens of any shape."""
+    folder = exported("roberta", inputs=("input_ids", "attention_mask", "position_ids"))
+    model = onnx.load(folder / "model.onnx")
+    *_, positions = model.graph.input
+    for axis, size in zip(positions.type.tensor_type.shape.dim, (1, 9), strict=True):
+        axis.dim_value = size
+    onnx.save(model, folder / "model.onnx")
+    with pytest.raises(ModelError) as raised:
+        load_model(folder)
+    told = str(raised.value)
+    assert "takes position_ids of the shape [1, 9] beside tokens of ['batch', 'length']" in told
+    assert "export it with dynamic axes for all inputs, or without position_ids" in told
+    assert "\n" not in told
+
+
 def external(location: str):
     """Put the weights where `location` says, relative to the folder of the graph."""
 
