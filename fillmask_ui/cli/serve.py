@@ -57,11 +57,13 @@ def start_page(
     public: bool = False,
     mcp: bool = False,
     link: str | None = None,
+    notice: str = "",
     sentences: Sequence[Sentence] = (),
 ) -> None:
     """Serve the page until it is interrupted; an `OptionError` if it cannot listen there.
 
-    The browser opens the page with the query string `link`; None opens no browser.
+    The browser opens the page with the query string `link`; None opens no browser. `notice` is
+    printed once the model is loaded.
     """
     check_address(host)
     if mcp and find_spec("mcp") is None:
@@ -77,6 +79,8 @@ def start_page(
         store.get(model, on_progress=update)
     demo = build_app(store, model, public=public, mcp=mcp, sentences=sentences)
     _pass_proxies_by(host)
+    if notice:
+        typer.echo(notice)
     # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -147,9 +151,8 @@ def learn(
         known = ", ".join(f"{own.number} {own.name}" for own in course)
         raise OptionError(f"there is no chapter {chapter!r}; there are: {known}")
     link = urlencode({"tab": "learn", "chapter": name})
-    if not open_browser:
-        typer.echo(f"The chapter is at /?{link} of the page.")
-    start_page(model, host=host, port=port, link=link if open_browser else None)
+    notice = "" if open_browser else f"The chapter is at /?{link} of the page."
+    start_page(model, host=host, port=port, link=link if open_browser else None, notice=notice)
 
 
 def class_(
@@ -167,7 +170,8 @@ def class_(
 
     read = read_sentences(sentences) if sentences is not None else ()
     link = "present=1&class=1"
-    if not open_browser:
-        typer.echo(f"The wall is at /?{link} of the page.")
+    notice = "" if open_browser else f"The wall is at /?{link} of the page."
     opened = link if open_browser else None
-    start_page(model, host=host, port=port, public=public, link=opened, sentences=read)
+    start_page(
+        model, host=host, port=port, public=public, link=opened, notice=notice, sentences=read
+    )

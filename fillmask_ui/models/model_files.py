@@ -72,11 +72,9 @@ def refuse_foreign(name: str, folder: Path) -> None:
     names = names_in(folder)
     if not has_tokenizer(folder):  # a folder of other things, with an ONNX file among them
         names = [file for file in names if file == "config.json"]
-    for file in names:
-        if not _READ_BESIDE.fullmatch(file) or file == INDEX:  # which goes with its weights
-            continue
+    for file in filter(_READ_BESIDE.fullmatch, names):
         path = folder / file
-        if not is_inside(path, folder):
+        if file != INDEX and not is_inside(path, folder):  # which goes with its weights
             raise ModelError(
                 f"{path} is a link to a place outside the folder of {name}: that is never read; "
                 "put the file itself into the model's folder"

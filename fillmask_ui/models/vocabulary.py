@@ -223,8 +223,8 @@ def _refuse_incomplete(source: Path, name: str) -> None:
     present = [file for file in {"tokenizer.json", *expected} if (source / file).is_file()]
     if expected and not present:
         raise ModelError(
-            f"the tokenizer of {name} is read from {' or '.join(sorted(expected))}, as its config "
-            "says, and there is none: add that file, or a tokenizer_config.json with the right "
+            f"the tokenizer of {name} is read from {', '.join(sorted(expected))}, as its config "
+            "says, and none of these is there: add them, or a tokenizer_config.json with the right "
             "tokenizer_class"
         )
     needs_library = present and all(file.endswith(".model") for file in present)

@@ -71,13 +71,14 @@ def test_an_export_is_compared_with_pytorch_and_quantized(fillmask, tiny_models,
         (("diagnose", "embedded:int8", "--baseline", "./no/such"), "no such model: './no/such'"),
         (("eval", "--engine", "ray", "-m", "./no/such"), "no such model: './no/such'"),
         (("eval", "--engine", "ray", "--baseline", "./no/such"), "no such model: './no/such'"),
+        (("learn", "1", "--no-open", "-m", "./no/such"), "no such model: './no/such'"),
+        (("class", "--no-open", "-m", "./no/such"), "no such model: './no/such'"),
         (("package", "embedded", "-o", "FULL/notes.txt"), "is a file: name a folder to write"),
         (
             ("train", "--init", "embedded", "--text", "x", "--steps", "1", "-o", "FULL/notes.txt"),
             "is a file: name a folder to write",
         ),
     ],
-    ids=" ".join,
 )
 def test_errors_of_the_command_line_come_before_anything_is_read(
     fillmask, tmp_path, monkeypatch, command, message

@@ -80,7 +80,7 @@ def test_a_sentencepiece_file_alone_is_a_tokenizer(sentencepiece_alone, tmp_path
         load_model(folder)
     path = folder / "sentencepiece.bpe.model"
     path.rename(folder / "spiece.model")
-    with pytest.raises(ModelError, match=r"is read from sentencepiece\.bpe\.model or tokenizer"):
+    with pytest.raises(ModelError, match=r"is read from sentencepiece\.bpe\.model, tokenizer"):
         load_model(folder)
 
 
