@@ -214,7 +214,7 @@ def available_models() -> tuple[AvailableModel, ...]:
         runtimes = [runtime for runtime, row in RUNTIMES.items() if row.among(names)]
         with suppress(OptionError):  # one of several ONNX files has to be chosen
             default = layout.files_in_folder(reference, folder).runtime
-            runtimes.sort(key=lambda runtime, default=default: runtime != default)
+            runtimes = [default, *(runtime for runtime in runtimes if runtime != default)]
         models.append(AvailableModel(reference, tuple(runtimes), size, "local cache"))
     for number, model in enumerate(models):
         rows = [RUNTIMES[runtime] for runtime in model.runtimes]
