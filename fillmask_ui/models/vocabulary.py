@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Text, and whether to add special tokens, to an encoding.
 Splitter = Callable[[str, bool], Encoding]
 
+# What a tokenizer gives to a model; a model reads a text without token types as one of zeros.
+_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "special_tokens_mask"}
 _NO_LIMIT = 10_000_000  # a tokenizer that knows no limit reports about 1e30
 _PREFIXES = {"pieces": "##", "bytes": "Ġ", "blank": "▁"}
 _VISIBLE_BLANKS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
@@ -170,6 +172,12 @@ def load_vocabulary(source: Path | Any, name: str) -> TokenizerVocabulary:
             "tokenizer"
         )
     with opening("a tokenizer", name):
+        # Before `_over`, as a call switches cutting and padding.
+        if more := set(tokenizer(mask)) - _INPUTS:
+            raise ModelError(
+                f"the tokenizer of {name} also gives {', '.join(sorted(more))}, without which its "
+                "model would predict something else, and they are not read: choose another model"
+            )
         vocabulary = _over(tokenizer, name, ("tokenizers", "transformers"))
     wrong = ""
     if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
