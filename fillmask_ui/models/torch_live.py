@@ -8,6 +8,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +84,19 @@ class LiveMaskedLM(TorchMaskedLM):
                 self.signature = replace(self.signature, device=str(model.device), sha256=sha256)
             trained = [part for part in model.modules() if part.training]
             hook = model.base_model.register_forward_hook(self._behind_base)
+            # Compiled by `module.compile()`: for each new shape that would take minutes.
+            calls = [(part, part._compiled_call_impl) for part in model.modules()]
             try:
+                for part, _ in filter(itemgetter(1), calls):
+                    part._compiled_call_impl = None
                 model.eval()
                 return super()._output(module, batch, return_dict=True, **more)
             finally:
                 hook.remove()
                 for part in trained:
                     part.training = True
+                for part, compiled in filter(itemgetter(1), calls):
+                    part._compiled_call_impl = compiled
 
     def _versions(self) -> list[Any]:
         """What changes with the weights: each counts its changes, or is another one."""

@@ -144,9 +144,8 @@ def _unused(model: Any, unexpected: Iterable[str]) -> list[str]:
     children = {path.split("/")[1] for path in modules.get(base, ()) if "/" in path}
     # What is computed from the config alone was stored by earlier versions.
     computed = {"position_ids"} | {buffer.split(".")[-1] for buffer, _ in model.named_buffers()}
-    relative = not getattr(config, "position_biased_input", True)
-    if relative or getattr(config, "position_embedding_type", None) == "rotary":
-        computed.add("position_embeddings")  # a table that is stored but not read
+    if not getattr(config, "position_biased_input", True):
+        computed.add("position_embeddings")  # of DeBERTa: absolute ones, stored but not read
     unused = []
     for tensor in unexpected:
         path = tensor.split(".")
