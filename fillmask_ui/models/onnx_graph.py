@@ -135,10 +135,10 @@ def self_contained(source: GraphSource) -> ModelProto:
 
 def reads_types_as_words(source: GraphSource, inputs: Mapping[str, tuple[str, Any]]) -> bool:
     """Whether token types are looked up in the table of the words; `inputs`: name -> role, type."""
-    roles = {name: role for name, (role, _) in inputs.items()}  # of inputs and what is made of them
+    roles = {name: role for name, (role, _) in inputs.items()}  # also of values made of inputs
     tables: dict[str, set[str]] = {"input_ids": set(), "token_type_ids": set()}
     for node in parsed(source).graph.node:
-        if node.op_type in SAME_IDS and node.input[0] in roles:
+        if node.op_type in {*SAME_IDS, "Slice"} and node.input[0] in roles:
             roles.update(dict.fromkeys(node.output, roles[node.input[0]]))
         if node.op_type == "Gather" and (role := roles.get(node.input[1])) in tables:
             tables[role].add(node.input[0])

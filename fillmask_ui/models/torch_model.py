@@ -16,7 +16,7 @@ from fillmask_ui.batching import PaddedBatch, pad, sharing
 from fillmask_ui.errors import ModelError, OptionError, first_line, opening, unknown
 from fillmask_ui.models.loading_progress import quiet_transformers
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.models.model_files import ModelFiles
+from fillmask_ui.models.model_files import ModelFiles, transformers_config
 from fillmask_ui.models.runtime_model import (
     FULL_LOGITS,
     TEXT_BY_TEXT,
@@ -258,16 +258,7 @@ def plain_config(folder: Path, name: str) -> Any:
 
     A ModelError for stored quantization, whose kernels transformers fetches from the hub.
     """
-    import transformers
-
-    config = transformers.AutoConfig.from_pretrained(
-        folder,
-        local_files_only=True,
-        trust_remote_code=False,
-        # While it reads the file it refuses some pairs of these settings.
-        attn_implementation=None,
-        output_attentions=False,
-    )
+    config = transformers_config(folder)
     for own in (config, config.get_text_config(decoder=True)):
         if getattr(own, "quantization_config", None):
             raise ModelError(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, opening
 from fillmask_ui.models.loading_progress import quiet_transformers
+from fillmask_ui.models.model_files import read_config, transformers_config
 from fillmask_ui.records import Encoding, Span
 
 if TYPE_CHECKING:
@@ -211,8 +212,12 @@ def read_tokenizer(source: Path, name: str) -> Any:
     with quiet_transformers(), opening("a tokenizer", name):
         from transformers import AutoTokenizer
 
+        chooses_outputs = read_config(source).raw.get("output_attentions")
         tokenizer: Any = AutoTokenizer.from_pretrained(
-            source, local_files_only=True, trust_remote_code=False
+            source,
+            config=transformers_config(source) if chooses_outputs else None,
+            local_files_only=True,
+            trust_remote_code=False,
         )
         return without_dropout(tokenizer)
 
