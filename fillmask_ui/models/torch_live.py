@@ -8,7 +8,6 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +84,10 @@ class LiveMaskedLM(TorchMaskedLM):
             trained = [part for part in model.modules() if part.training]
             hook = model.base_model.register_forward_hook(self._behind_base)
             # Compiled by `module.compile()`: for each new shape that would take minutes.
-            calls = [(part, part._compiled_call_impl) for part in model.modules()]
+            compiled = [part for part in model.modules() if part._compiled_call_impl]
+            calls = [part._compiled_call_impl for part in compiled]
             try:
-                for part, _ in filter(itemgetter(1), calls):
+                for part in compiled:
                     part._compiled_call_impl = None
                 model.eval()
                 return super()._output(module, batch, return_dict=True, **more)
@@ -95,8 +95,8 @@ class LiveMaskedLM(TorchMaskedLM):
                 hook.remove()
                 for part in trained:
                     part.training = True
-                for part, compiled in filter(itemgetter(1), calls):
-                    part._compiled_call_impl = compiled
+                for part, call in zip(compiled, calls, strict=True):
+                    part._compiled_call_impl = call
 
     def _versions(self) -> list[Any]:
         """What changes with the weights: each counts its changes, or is another one."""

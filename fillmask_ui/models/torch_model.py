@@ -87,10 +87,10 @@ class TorchMaskedLM(RuntimeModel):
         self._cut_head(TOLERANCE.get(str(model.dtype).removeprefix("torch."), TOLERANCE["float32"]))
         parameters = list(model.parameters())
         self.memory_bytes = sum(p.numel() * p.element_size() for p in parameters)
-        is_quantized = signed["precision"].startswith("int")  # then its weights lie packed
         self._sign(
             device=str(model.device),
-            parameters=None if is_quantized else sum(p.numel() for p in parameters),
+            # Quantized weights lie packed beside them.
+            parameters=None if self.runs_alone else sum(p.numel() for p in parameters),
             packages=("torch", "transformers"),
             notes=(
                 TEXT_BY_TEXT if self.runs_alone else "",
@@ -281,8 +281,7 @@ def read_torch(
     A ModelError if it cannot be loaded, or has other weights than config.json says.
     """
     model, missing = read_incomplete(files, dtype, device, loader)
-    stored = tensor_names(files.weights) if missing else ()
-    refuse_missing(files.name, type(model).__name__, missing, stored)
+    refuse_missing(files.name, type(model).__name__, missing, tensor_names(files.weights))
     return model
 
 

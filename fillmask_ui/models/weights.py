@@ -81,7 +81,7 @@ def refuse_deeper(name: str, config: Any, stored: Iterable[str]) -> None:
 
     Building them all could take minutes, only to find that their weights are missing.
     """
-    layers = getattr(config, "num_hidden_layers", 0)
+    layers = getattr(config, "num_hidden_layers", None) or 0
     layers = getattr(config, "num_hidden_groups", layers)  # of layers that share their weights
     # Modules with a number; those inside a layer count too, so there may be more than layers.
     numbered = {tensor[: number.end()] for tensor in stored for number in _LAYER.finditer(tensor)}
@@ -124,7 +124,8 @@ def refuse_unlike(name: str, model: Any, info: Mapping[str, Any]) -> None:
             "config.json, or choose a model that this version of transformers computes in full"
         )
     positions = getattr(model.config.get_text_config(), "position_embedding_type", None)
-    if positions not in (None, "absolute") and not _has_positions(model, positions):
+    has_rotary = any("rotary" in name for name, _ in model.named_modules())
+    if positions not in (None, "absolute") and not has_rotary:
         raise ModelError(
             f'config.json of {name} asks for "position_embedding_type": "{positions}", which a '
             f"{type(model).__name__} of this version of transformers does not compute: its answers "
@@ -134,35 +135,25 @@ def refuse_unlike(name: str, model: Any, info: Mapping[str, Any]) -> None:
 
 def _unused(model: Any, unexpected: Iterable[str]) -> list[str]:
     """Those unexpected tensors that belong to the encoder or to the masked-LM head."""
-    base, config = model.base_model_prefix, model.config.get_text_config()
     modules: dict[str, list[str]] = {}  # paths of all modules with weights, by their first part
     for tensor in model.state_dict():
         path = tensor.split(".")[:-1]
         modules.setdefault(path[0] if path else "", []).append("/".join(path))
     # In BERT's `cls` there are several heads, of which `cls.predictions` is in use.
     roots = tuple(f"{os.path.commonpath(paths)}/" for top, paths in modules.items() if top)
-    children = {path.split("/")[1] for path in modules.get(base, ()) if "/" in path}
     # What is computed from the config alone was stored by earlier versions.
     computed = {"position_ids"} | {buffer.split(".")[-1] for buffer, _ in model.named_buffers()}
-    if not getattr(config, "position_biased_input", True):
+    if not getattr(model.config, "position_biased_input", True):
         computed.add("position_embeddings")  # of DeBERTa: absolute ones, stored but not read
     unused = []
     for tensor in unexpected:
         path = tensor.split(".")
-        if path[0] not in modules and path[0] in children:  # stored without the encoder's name
-            path = [base, *path]
+        if path[0] not in modules and hasattr(model.base_model, path[0]):
+            path = [model.base_model_prefix, *path]  # stored as the encoder alone
         is_inside = "/".join(path).startswith(roots)
         if is_inside and "pooler" not in path and computed.isdisjoint(path[-2:]):
             unused.append(tensor)
     return unused
-
-
-def _has_positions(model: Any, kind: str) -> bool:
-    """Whether a network has positions of a kind that its config names."""
-    if any(hasattr(module, "position_embedding_type") for module in model.modules()):
-        return True  # the network chooses by it
-    has_rotary = any("rotary" in name for name, _ in model.named_modules())
-    return has_rotary and kind in ("rotary", "rope")
 
 
 def refuse_missing(
