@@ -139,7 +139,7 @@ class TorchMaskedLM(RuntimeModel):
         ids, base = np.asarray(input_ids)[None], self._model.base_model
         batch = PaddedBatch(ids, np.ones_like(ids))
         output = self._output(base, batch, output_hidden_states=True)
-        every = getattr(output, "hidden_states", None) or ()
+        every: tuple[Any, ...] = getattr(output, "hidden_states", None) or ()
         # As the head reads them: [1, T, H].
         if {state.shape for state in every} != {(1, len(input_ids), output[0].shape[-1])}:
             raise ModelError(

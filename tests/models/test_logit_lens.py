@@ -206,6 +206,15 @@ def test_states_that_are_not_of_each_token_are_refused(kind, tiny_models, tmp_pa
         layers(model, said.encoding.text)
 
 
+def test_pooled_states_of_a_graph_are_refused(loaded, monkeypatch):
+    """As of Funnel, whose exports run at the length of their example alone."""
+    model = loaded("bert", "onnx")
+    pooled = {"h_0": np.zeros((1, 7, 32)), "h_1": np.zeros((1, 4, 32))}
+    monkeypatch.setattr(model, "_call", lambda *_: pooled)
+    with pytest.raises(ModelError, match="does not show where its layers end"):
+        model.layer_states(np.arange(7))
+
+
 def test_a_text_without_a_mask_is_read_as_it_stands(loaded):
     model = loaded("bert", "onnx")
     found = layers(model, "the cat sat on the mat", top_k=2)

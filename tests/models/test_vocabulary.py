@@ -15,7 +15,6 @@ from fillmask_ui.files import asset
 from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
 from fillmask_ui.protocol import Vocabulary
 
-
 BYTE_LEVEL = ("roberta", "modernbert")
 UNIGRAM = ("xlm-roberta", "albert", "deberta-v2")
 WORD_PIECE = ("bert", "distilbert", "electra", "mpnet")
