@@ -12,7 +12,15 @@ from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback, silent
 from fillmask_ui.models.model_choice import ModelChoice, check_threads, parse_reference
-from fillmask_ui.models.runtimes import HOLDERS, LIVE_MODEL, RUNTIMES, WEIGHTS, imported, kinds_of
+from fillmask_ui.models.runtimes import (
+    HOLDERS,
+    LIVE_MODEL,
+    RUNTIMES,
+    WEIGHTS,
+    WRAPPERS,
+    imported,
+    kinds_of,
+)
 from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
 from fillmask_ui.protocol import MaskedLM
 
@@ -81,6 +89,8 @@ def _load_live(given: Any, tokenizer: Any, choice: ModelChoice, report: Progress
     check_threads(choice.threads)
     held = next((HOLDERS[kind] for kind in kinds_of(given) if kind in HOLDERS), None)
     module = given if held is None else given.model
+    while wrapper := next((kind for kind in kinds_of(module) if kind in WRAPPERS), None):
+        module = getattr(module, WRAPPERS[wrapper])
     name = type(module).__name__
     if "PreTrainedModel" not in kinds_of(module):
         raise ModelError(

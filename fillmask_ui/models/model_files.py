@@ -200,6 +200,20 @@ def read_config(*folders: Path, file: str = "config.json") -> ModelConfig:
     return ModelConfig() if path is None else ModelConfig(_read_object(path))
 
 
+def transformers_config(folder: Path) -> Any:
+    """config.json as transformers reads it, but for a kernel and outputs that it may choose."""
+    import transformers
+
+    return transformers.AutoConfig.from_pretrained(
+        folder,
+        local_files_only=True,
+        trust_remote_code=False,
+        # It refuses a kernel together with attentions, before they can be taken out.
+        attn_implementation=None,
+        output_attentions=False,
+    )
+
+
 def _read_object(path: Path) -> dict[str, Any]:
     with opening("a model", path):
         values = json.loads(path.read_bytes())

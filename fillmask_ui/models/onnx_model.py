@@ -27,7 +27,13 @@ from fillmask_ui.errors import (
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import is_rounded_up
 from fillmask_ui.models.onnx_files import GraphSource, keep_cut, read_cut
-from fillmask_ui.models.runtime_model import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
+from fillmask_ui.models.runtime_model import (
+    FULL_LOGITS,
+    TEXT_BY_TEXT,
+    RuntimeModel,
+    cpu_features,
+    used_lengths,
+)
 
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
@@ -103,7 +109,7 @@ class OnnxMaskedLM(RuntimeModel):
             size_bytes=source.size_bytes,
             packages=("onnxruntime",),
             notes=(
-                "activations are quantized text by text" if self.runs_alone else "",
+                TEXT_BY_TEXT if self.runs_alone else "",
                 FULL_LOGITS if source.logit_bytes else "",
                 self._width_note(),
                 "the graph takes no attention mask, so it also attends to padding" if blind else "",
@@ -121,6 +127,11 @@ class OnnxMaskedLM(RuntimeModel):
         self.vocabulary = self._reading.result()
         whole = self._with_logits(session, self._file)
         self._use(whole, session)
+        if onnx_graph.reads_types_as_words(whole, self._inputs):
+            raise ModelError(
+                f"the ONNX graph of {self._name} reads token types as words, as XLM does, so that "
+                "none of them is neutral: export it without the input token_type_ids"
+            )
         wanted, cut = self.logits_at(*self._probe()), onnx_graph.cut(whole, whole.logits)
         tolerance = onnx_graph.tolerance(whole)
         if self._differs(wanted, tolerance):
@@ -292,7 +303,10 @@ class OnnxMaskedLM(RuntimeModel):
 
     def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
         batch = np.asarray(input_ids)[None]
-        return tuple(self._call(self._layers, self.arrays(batch, np.ones_like(batch))).values())
+        states = self._call(self._layers, self.arrays(batch, np.ones_like(batch))).values()
+        if len({state.shape for state in states}) > 1:  # tokens are pooled
+            raise self._hidden(_LAYERS_END)
+        return tuple(states)
 
     def layer_logits(self, states: np.ndarray, cols: np.ndarray) -> np.ndarray:
         *_, last = self._layers.get_outputs()

@@ -31,6 +31,7 @@ _RUN_BYTES = 256 << 20
 # relative to the largest logit: rounding in half precision depends on the number of rows.
 TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3}
 FULL_LOGITS = "logits are computed at all positions: this architecture's head cannot be cut"
+TEXT_BY_TEXT = "activations are quantized text by text"
 _DEFAULT_TOKENS = 512
 # Features of a CPU that choose between kernels with different rounding or saturation.
 _X86 = ("avx2", "avx_vnni", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")

@@ -84,6 +84,12 @@ RUNTIMES: dict[str, Runtime] = {
 # Classes of transformers that hold a `model`, and their attribute with its tokenizer: by name,
 # without importing the library.
 HOLDERS = {"Trainer": "processing_class", "Pipeline": "tokenizer"}
+# What PyTorch wraps a model in, and the attribute with the model.
+WRAPPERS = {
+    "OptimizedModule": "_orig_mod",  # of torch.compile
+    "DataParallel": "module",
+    "DistributedDataParallel": "module",
+}
 LIVE_MODEL = "fillmask_ui.models.torch_live:LiveMaskedLM"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, opening
 from fillmask_ui.models.loading_progress import quiet_transformers
-from fillmask_ui.models.model_files import read_config
+from fillmask_ui.models.model_files import read_config, transformers_config
 from fillmask_ui.records import Encoding, Span
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # Text, and whether to add special tokens, to an encoding.
 Splitter = Callable[[str, bool], Encoding]
 
+# What a tokenizer gives to a model; a model reads a text without token types as one of zeros.
+_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "special_tokens_mask"}
 _NO_LIMIT = 10_000_000  # a tokenizer that knows no limit reports about 1e30
 _PREFIXES = {"pieces": "##", "bytes": "Ġ", "blank": "▁"}
 _VISIBLE_BLANKS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
@@ -173,6 +175,12 @@ def load_vocabulary(source: Path | Any, name: str) -> TokenizerVocabulary:
             "tokenizer"
         )
     with opening("a tokenizer", name):
+        # Before `_over`, as a call switches cutting and padding.
+        if more := set(tokenizer(mask)) - _INPUTS:
+            raise ModelError(
+                f"the tokenizer of {name} also gives {', '.join(sorted(more))}, without which its "
+                "model would predict something else, and they are not read: choose another model"
+            )
         vocabulary = _over(tokenizer, name, ("tokenizers", "transformers"))
     wrong = ""
     if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
@@ -241,8 +249,12 @@ def read_tokenizer(source: Path, name: str) -> Any:
     with quiet_transformers(), opening("a tokenizer", name):
         from transformers import AutoTokenizer
 
+        chooses_outputs = read_config(source).raw.get("output_attentions")
         tokenizer: Any = AutoTokenizer.from_pretrained(
-            source, local_files_only=True, trust_remote_code=False
+            source,
+            config=transformers_config(source) if chooses_outputs else None,
+            local_files_only=True,
+            trust_remote_code=False,
         )
         return without_dropout(tokenizer)
 

@@ -282,5 +282,9 @@ def test_a_config_chooses_neither_outputs_nor_stored_quantization(changed, loade
     np.testing.assert_array_equal(model.logits_at(*batch), usual.logits_at(*batch))
     np.testing.assert_array_equal(model.states_at(*batch), usual.states_at(*batch))
     assert model.signature.notes == usual.signature.notes
+    # transformers refuses the pair of a kernel and attentions while it reads the config.
+    kernel = load_model(changed("kernel", attn_implementation=KERNEL, output_attentions=True))
+    assert kernel._model.config._attn_implementation == "sdpa"
+    np.testing.assert_array_equal(kernel.logits_at(*batch), usual.logits_at(*batch))
     with pytest.raises(ModelError, match="quantization_config"):
         load_model(changed("fp8", quantization_config={"quant_method": "fp8"}))

@@ -1,5 +1,6 @@
 """Words as they are tokenized at a mask, words as they are shown, spans, threads."""
 
+import json
 import threading
 import warnings
 from functools import cache
@@ -240,3 +241,27 @@ def test_a_tokenizer_without_pre_tokenizer_has_words_by_its_marks(tmp_path):
     encoding = load_vocabulary(tmp_path, "made here").encode("the cats the")
     assert encoding.tokens == ("▁the", "▁ca", "t", "s", "▁the")
     assert encoding.word_ids == (0, 1, 1, 1, 2)
+
+
+def test_more_than_tokens_is_refused(tmp_path):
+    """RoCBERT's tokenizer of transformers gives shapes and sounds, which its model adds up."""
+    import torch
+    from transformers import RoCBertConfig, RoCBertForMaskedLM, RoCBertTokenizer
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    names = ("word_shape.json", "word_pronunciation.json")
+    for name in names:
+        (tmp_path / name).write_text(json.dumps({word: n + 3 for n, word in enumerate(words)}))
+    tokenizer = RoCBertTokenizer(*(str(tmp_path / name) for name in ("vocab.txt", *names)))
+    sizes = {"vocab_size": 7, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    with torch.no_grad():
+        model = RoCBertForMaskedLM(RoCBertConfig(**sizes, intermediate_size=16)).eval()
+        inputs = tokenizer("the [MASK]", return_tensors="pt")
+        whole, tokens_alone = model(**inputs).logits, model(inputs["input_ids"]).logits
+    assert (whole - tokens_alone).abs().max() > 1e-3
+    with quiet():
+        model.save_pretrained(tmp_path)
+        tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="also gives input_pronunciation_ids, input_shape_ids, wi"):
+        load_vocabulary(tmp_path, "rocbert")
