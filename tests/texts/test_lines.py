@@ -39,9 +39,11 @@ def lines(content, size, *choices):
 @settings(deadline=None)
 def test_lines_do_not_depend_on_the_size_of_reads(text, size, encoding):
     content = text.encode(encoding)
-    expected = text.removeprefix("\ufeff").split("\n")
+    # In a text without line feeds carriage returns end lines, as on old Macs.
+    end = "\n" if "\n" in text else "\r"
+    expected = text.removeprefix("\ufeff").split(end)
     if expected[-1] == "":
-        expected.pop()  # what follows the last line feed is no line
+        expected.pop()  # what follows the last line end is no line
     expected = [line.removesuffix("\r") for line in expected]
     assert lines(content, size, encoding, 1000) == expected
     if encoding == "utf-8":
