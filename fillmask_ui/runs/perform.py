@@ -32,6 +32,7 @@ class Progress:
     rows: Iterable[EvaluatedText | SkippedText] = ()  # just stored
     tokens: int = 0  # scored since the run began or was resumed
     workers: int = 1  # processes of an engine that measure now
+    warnings: tuple[str, ...] = ()  # on how the texts are read, none of a text before its row
     dropped_bytes: int = 0  # length of a half-written last line that was dropped
     # Stops the run at once, from any thread.
     stop: Callable[[], None] = lambda: None
@@ -135,9 +136,9 @@ def _measure(
     recorder: Recorder, texts: Texts, model: MaskedLM, baseline: MaskedLM | None
 ) -> Generator[Progress]:
     def now(**changes: Any) -> Progress:
-        return Progress(
-            recorder.info, recorder.running, texts.report.expected, stop=recorder.close, **changes
-        )
+        report = texts.report
+        own = {"warnings": report.warnings, "stop": recorder.close}
+        return Progress(recorder.info, recorder.running, report.expected, **own, **changes)
 
     yield now(through=recorder.running.seen, dropped_bytes=recorder.dropped_bytes)
     rows = recorder.measure(model, texts, baseline=baseline, heartbeat=True)

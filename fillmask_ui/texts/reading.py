@@ -35,7 +35,7 @@ class SourceReport:
     given: int = 0  # examples yielded
     blank: int = 0  # of those, empty or white space
     cut: int = 0  # of those, cut at `MAX_CHARACTERS` characters
-    warnings: ReadingNotes = field(default_factory=ReadingNotes)  # on how the data was read
+    reading: ReadingNotes = field(default_factory=ReadingNotes)  # on how the data was read
 
     @property
     def expected(self) -> int | None:
@@ -43,8 +43,13 @@ class SourceReport:
         return min((n for n in (self.samples, self.available) if n is not None), default=None)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know before any figure."""
+        return tuple(self.reading.by_kind.values())
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        notes = [*self.warnings.by_kind.values()]
+        notes = [*self.warnings]
         if self.samples and self.available is not None and self.available < self.samples:
             notes.append(f"{self.samples:,} texts were asked for; the data has {self.available:,}")
         if self.cut:
@@ -79,7 +84,7 @@ class Texts(ExitStack, Iterator[Example]):
         examples, available = rows
         self.source = source
         # On what came so far.
-        self.report = SourceReport(source.samples, available, warnings=notes)
+        self.report = SourceReport(source.samples, available, reading=notes)
         # Reports a wrong column or an empty file before a model is loaded.
         first = list(islice(examples, 1))
         self._examples = self._counted(chain(first, examples))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain, groupby, islice
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,11 +42,12 @@ class ReadingNotes:
     by_kind: dict[str, str] = field(default_factory=dict)
     warn: Callable[[str], None] | None = None  # is called with each note as it comes
 
-    def add(self, kind: str, note: str) -> None:
+    def add(self, kind: str, place: str, note: str) -> None:
         if kind not in self.by_kind:
-            self.by_kind[kind] = note
+            # Without the folder, which visitors of a page must not see.
+            self.by_kind[kind] = f"{Path(place).name}: {note}"
             if self.warn is not None:
-                self.warn(note)
+                self.warn(self.by_kind[kind])
 
 
 def read_rows(
@@ -166,9 +168,9 @@ def _table_values(source: TextSource, data: ByteSource, notes: ReadingNotes) -> 
         if len(header) == 1 and source.column is None and header[0].strip().lower() != "text":
             notes.add(
                 "header",
-                f"{data.name} has one column, and its first line, {header[0][:60]!r}, was read as "
-                "the column's name: if it is a text, give --format txt; if it is several names, "
-                "--delimiter",
+                data.name,
+                f"its first line, {header[0][:60]!r}, was read as the name of its only column; if "
+                "it is a text, give --format txt; if it has several names, --delimiter",
             )
         positions = [header.index(name) for name in chosen]
         for record in filter(None, reader):
@@ -182,8 +184,9 @@ def _table_values(source: TextSource, data: ByteSource, notes: ReadingNotes) -> 
             if broken:
                 notes.add(
                     "line ends",
-                    f"{data.name}, line {reader.line_num}: a text with a tab or line end inside, "
-                    f"{broken[0][:60]!r}; if it is several rows, give --quoting none",
+                    f"{data.name}, line {reader.line_num}",
+                    f"a text has a tab or line end inside, {broken[0][:60]!r}; if these are "
+                    "several rows, give --quoting none",
                 )
             yield cells
     except csv.Error as error:
@@ -261,7 +264,7 @@ def cells_of(record: Any, columns: Cells, place: str, notes: ReadingNotes) -> Ce
         values = [cell_of(record, choose_column(names, name, place)) for name in columns]
     for index, (name, value) in enumerate(zip(columns[:2], values, strict=False)):
         if isinstance(value, list) and all(isinstance(token, str) for token in value):
-            notes.add("tokens", f"{place}: column {name!r} holds tokens; they are joined by blanks")
+            notes.add("tokens", place, f"column {name!r} holds tokens; they are joined by blanks")
             values[index] = " ".join(value)
         elif not isinstance(value, str | None):
             remedy = f", or --field {name} for rows that lie under it" * isinstance(value, list)

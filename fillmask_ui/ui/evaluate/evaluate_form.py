@@ -20,6 +20,7 @@ from fillmask_ui.runs import Plan, RunInfo
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextChoice, TextSource
 from fillmask_ui.texts.reading import files_of
+from fillmask_ui.texts.source import CSV_QUOTES, NO_QUOTES
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import QUIET, notice_html
 from fillmask_ui.ui.evaluate import uploads
@@ -113,6 +114,19 @@ def _build_texts(controls: Controls, public: bool) -> None:
         if not public:
             label, kinds = "Text, CSV, TSV, JSON lines or parquet", [*FILES, ".parquet"]
         controls["upload"] = gr.File(label=label, file_types=kinds, height=110)
+        with gr.Row():
+            controls["delimiter"] = option_control(
+                TextChoice, "delimiter", info="of CSV and TSV; blank: found", placeholder="tab"
+            )
+            controls["quoting"] = gr.Radio(
+                [("found", ""), ("enclose fields", CSV_QUOTES), ("are text", NO_QUOTES)],
+                value="",
+                label="Quotation marks",
+                info="of CSV and TSV",
+            )
+            controls["field"] = option_control(
+                TextChoice, "field", info="of JSON, where rows lie under a key", placeholder="data"
+            )
     with gr.Column(visible=False) as of_paste:
         controls["pasted"] = gr.Textbox(
             label="Texts to paste",
@@ -312,10 +326,11 @@ def _shares(values: Values) -> dict[str, float | None]:
         ) from None
 
 
+_OF_UPLOADS = ("delimiter", "quoting", "field")
 # The options of texts that a place asks for; any of a data set makes a folder one.
 _ASKED = {
     DATASET: ("column", "dataset_name", "split", "revision", "streaming"),
-    UPLOAD: ("column",),
+    UPLOAD: ("column", *_OF_UPLOADS),
 }
 
 
@@ -420,8 +435,9 @@ def controls_of_run(
         # Without a file, Run reports it; an earlier choice would measure other texts.
         values |= {"where": UPLOAD, "upload": None}
         missing.append(str(error))
-    for name, default in (("encoding", "utf-8"), ("format", None)):
-        if (value := getattr(source, name)) != default:
+    for name in ("encoding", "format", *_OF_UPLOADS):
+        value = getattr(source, name)
+        if value != getattr(TextSource, name) and name not in values:
             missing.append(f"its texts were read with the {name} {value}")
     # Browsers get UTF-8 only.
     sent = {name: printable(own) if type(own) is str else own for name, own in values.items()}
@@ -455,6 +471,7 @@ def _texts(source: TextSource, root: Path, fresh_folder: Callable[[], Path]) -> 
     name = uploads.uploaded_name(path, root)
     if name and path.exists():
         copy = uploads.link_or_copy(path, fresh_folder() / name)
+        rows |= {name: getattr(source, name) or "" for name in _OF_UPLOADS}
         return {"where": UPLOAD, "upload": str(copy), **rows}
     if name or source.kind == "stdin" or not path.exists():
         gone = name or path.name or "standard input"
