@@ -30,7 +30,7 @@ def texts_of(
     >>> [*texts_of([{"id": 5, "text": "a"}, {"id": 6, "text": "b"}])]
     ['a', 'b']
     """
-    if isinstance(given, str | Example):
+    if isinstance(given, str | bytes | Example):
         raise OptionError("the examples were one text: give a list of texts, as in [text]")
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         parts = ", ".join(map(str, given)) if isinstance(given, Mapping) else ""
