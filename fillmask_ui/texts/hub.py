@@ -108,14 +108,12 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource, notes: ReadingNo
         builder.download_and_prepare()
         rows = builder.as_dataset(split=source.split)
         available = len(rows)
-    # Streams learn their columns from the first row.
-    features: Any = rows.features or dict.fromkeys(rows.column_names or ())
-    names = [*features, *(rows.features.flatten() if rows.features else ())]
-    if not names:
-        names = nested_names(next(iter(rows), {}))
+    # Some streams learn their columns from the first row.
+    outer: Any = rows.features or next(iter(rows), {})
+    names = [*outer, *outer.flatten()] if rows.features else nested_names(outer)
     chosen = choose_columns(dict.fromkeys(names), source, source.where)
-    outer = {name if name in features else name.partition(".")[0] for name in chosen}
-    rows = rows.select_columns([*outer])
+    whole = [name if name in outer else name.partition(".")[0] for name in chosen]
+    rows = rows.select_columns([*dict.fromkeys(whole)])
     if source.shuffle:
         if not source.streaming:
             rows = rows.add_column(_POSITION, np.arange(len(rows)))

@@ -132,15 +132,15 @@ def _rows_under(field: str | None, document: Any, name: str) -> list[object]:
         if field not in keys:
             raise DataError(f"{unknown(f'key of {name}', field, keys)} (--field)")
         rows = cell_of(document, field)
-    if (
-        isinstance(rows, dict)
-        and rows
-        and all(isinstance(column, list) for column in rows.values())
-    ):
-        return [dict(zip(rows, cells, strict=True)) for cells in zip(*rows.values(), strict=False)]
-    if not isinstance(rows, list):
-        raise DataError(f"{name}: a list of rows was wanted under {field!r} (--field)")
-    return rows
+    if isinstance(rows, list):
+        return rows
+    lists = [*rows.values()] if isinstance(rows, dict) else []
+    lengths = {len(column) if isinstance(column, list) else None for column in lists}
+    if len(lengths) != 1 or None in lengths:
+        raise DataError(
+            f"{name}: a list of rows was wanted under {field!r}, or lists of one length (--field)"
+        )
+    return [dict(zip(rows, cells, strict=True)) for cells in zip(*lists, strict=True)]
 
 
 def _table_values(source: TextSource, data: ByteSource, notes: ReadingNotes) -> Iterator[Cells]:

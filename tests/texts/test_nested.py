@@ -57,11 +57,15 @@ def test_rows_under_a_key_are_those_of_the_datasets_library(tmp_path, theirs, in
 
 @pytest.mark.parametrize(
     ("field", "said"),
-    [("rows", "unknown key of .* 'rows'; known: data, version"), ("version", "a list of rows")],
+    [
+        ("rows", "unknown key of .* 'rows'; known: data, uneven, "),
+        ("version", "a list of rows"),
+        ("uneven", "or lists of one length"),
+    ],
 )
 def test_a_key_without_rows_is_named(tmp_path, field, said):
     path = tmp_path / "a.json"
-    path.write_text('{"version": "1", "data": [{"text": "a"}]}')
+    path.write_text('{"version": "1", "data": [{"text": "a"}], "uneven": {"a": [1], "b": []}}')
     with pytest.raises(DataError, match=said):
         texts_of(path, field=field)
 

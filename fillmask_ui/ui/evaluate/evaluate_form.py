@@ -109,24 +109,22 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
 
 def _build_texts(controls: Controls, public: bool) -> None:
     """What a place of texts asks for; a public page reads no parquet."""
+    text = functools.partial(option_control, TextChoice)
     with gr.Column(visible=False) as of_upload:
         label, kinds = "Text, CSV, TSV or JSON lines", [*FILES]
         if not public:
             label, kinds = "Text, CSV, TSV, JSON lines or parquet", [*FILES, ".parquet"]
         controls["upload"] = gr.File(label=label, file_types=kinds, height=110)
-        with gr.Row():
-            controls["delimiter"] = option_control(
-                TextChoice, "delimiter", info="of CSV and TSV; blank: found", placeholder="tab"
-            )
+        fold = gr.Accordion("How the file is read", open=False, elem_classes="fm-fold")
+        with fold, gr.Row():
+            hint = "CSV and TSV; blank to detect it"
+            controls["delimiter"] = text("delimiter", info=hint, placeholder="tab")
+            quoting = [("detect", ""), ("enclose fields", CSV_QUOTES), ("are text", NO_QUOTES)]
             controls["quoting"] = gr.Radio(
-                [("found", ""), ("enclose fields", CSV_QUOTES), ("are text", NO_QUOTES)],
-                value="",
-                label="Quotation marks",
-                info="of CSV and TSV",
+                quoting, value="", label="Quotation marks", info="CSV and TSV"
             )
-            controls["field"] = option_control(
-                TextChoice, "field", info="of JSON, where rows lie under a key", placeholder="data"
-            )
+            hint = "JSON: key under which the rows lie"
+            controls["field"] = text("field", info=hint, placeholder="data")
     with gr.Column(visible=False) as of_paste:
         controls["pasted"] = gr.Textbox(
             label="Texts to paste",
@@ -135,7 +133,6 @@ def _build_texts(controls: Controls, public: bool) -> None:
             max_lines=12,
             elem_id="evaluate-pasted",
         )
-    text = functools.partial(option_control, TextChoice)
     with gr.Column(visible=False) as of_dataset:
         controls["dataset"] = text(
             "dataset",
