@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
 from fillmask_ui.cli import options
 from fillmask_ui.cli.terminal import attempts, given_texts, load, show_each
@@ -53,8 +53,8 @@ def predict(
     models = [load(own) for own in options.compared(model, baseline, compare)]
     show: Any = printed.print_filling
     if models[1:]:
-        show = partial(printed.print_comparison, models=models)
-        results = attempts(partial(compare_words, *models, **asked), sentences)
+        show, look = partial(printed.print_comparison, models=models), cast("Any", compare_words)
+        results = attempts(partial(look, *models, **asked), sentences)
     else:
         # Who writes to standard input may wait for each answer; whole vocabularies take memory.
         together = 1 if file == "-" or asked["top_k"] is None else WINDOW_TEXTS

@@ -49,8 +49,9 @@ def pseudo_log_likelihoods(
 
 def _unfit(example: Example, model: MaskedLM, config: EvaluationConfig) -> str:
     """Why a text has no likelihood; blank if it has one."""
-    if not isinstance(example.text, str):
-        return f"{repr(example.text)[:80]} is not a text"
+    text: object = example.text
+    if not isinstance(text, str):
+        return f"{repr(text)[:80]} is not a text"
     prepared = prepare(example, model.vocabulary, config)
     if isinstance(prepared, SkippedText):
         return prepared.reason

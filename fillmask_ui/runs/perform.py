@@ -136,9 +136,14 @@ def _measure(
     recorder: Recorder, texts: Texts, model: MaskedLM, baseline: MaskedLM | None
 ) -> Generator[Progress]:
     def now(**changes: Any) -> Progress:
-        report = texts.report
-        own = {"warnings": report.warnings, "stop": recorder.close}
-        return Progress(recorder.info, recorder.running, report.expected, **own, **changes)
+        return Progress(
+            recorder.info,
+            recorder.running,
+            texts.report.expected,
+            warnings=texts.report.warnings,
+            stop=recorder.close,
+            **changes,
+        )
 
     yield now(through=recorder.running.seen, dropped_bytes=recorder.dropped_bytes)
     rows = recorder.measure(model, texts, baseline=baseline, heartbeat=True)

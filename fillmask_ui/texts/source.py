@@ -21,6 +21,7 @@ _FETCHED = ("config", "split", "revision", "streaming")
 _OPTIONAL = ("field", "delimiter", "quoting", "pairs")
 # What separates fields of a table, by names that a command line and a signature can hold.
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
+_NAMES_OF_DELIMITERS = {mark: name for name, mark in DELIMITERS.items()}
 CSV_QUOTES, NO_QUOTES = "csv", "none"
 QUOTINGS = (CSV_QUOTES, NO_QUOTES)
 
@@ -82,7 +83,8 @@ class TextSource:
             raise OptionError(
                 f"--delimiter and --quoting are of .csv and .tsv files; leave them out for {layout}"
             )
-        if self.delimiter is not None and (len(self.mark or "") != 1 or self.mark in '"\r\n'):
+        mark = self.mark
+        if mark is not None and (len(mark) != 1 or mark in '"\r\n'):
             raise OptionError(
                 f"the delimiter must be one character, or {', '.join(DELIMITERS)}; it was "
                 f"{self.delimiter!r}"
@@ -201,8 +203,7 @@ class TextChoice:
                 raise OptionError(f"the column {self.column!r} is not input_column=NAME, or NAME")
         if self.delimiter is not None:
             typed = self.delimiter.replace("\\t", "\t")
-            names = {mark: name for name, mark in DELIMITERS.items()}
-            given["delimiter"] = names.get(typed, typed)
+            given["delimiter"] = _NAMES_OF_DELIMITERS.get(typed, typed)
         if not reference.strip():
             raise OptionError("the data set has no name: give embedded, a file, folder or hub id")
         fetched = [name for name in _FETCHED if given.get(name)]

@@ -111,7 +111,7 @@ def test_a_text_with_tabs_or_line_ends_is_warned_of_before_it_comes(tmp_path, sh
     texts, (warning,), report = warned(path, shuffle=shuffle)
     assert sorted(text for text, _ in texts) == sorted(row[1] for row in rows[1:])
     assert all(count == 1 for text, count in texts if text != "plain")
-    assert "line 5: a text with a tab or line end inside, 'first\\nsecond'" in warning
+    assert "a.csv, line 5: a text has a tab or line end inside, 'first\\nsecond'" in warning
     assert "--quoting none" in warning
     assert report.notes == (warning,)
     # JSON says where a text ends.
@@ -126,7 +126,7 @@ def test_a_file_without_a_header_does_not_lose_its_first_text_silently(tmp_path)
         texts, (warning,), _ = warned(path)
         assert [text for text, _ in texts] == TWO[1:]
         assert texts[0][1] == 1
-        assert "its first line, 'The cat sat on the mat.', was read as the column's name" in warning
+        assert "its first line, 'The cat sat on the mat.', was read as the name of its" in warning
         assert "--format txt" in warning
         assert texts_of(path, format="txt") == TWO
     # A separator that is not found is seen in the same warning.
