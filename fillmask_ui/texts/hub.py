@@ -22,8 +22,8 @@ from fillmask_ui.records import Example
 from fillmask_ui.texts.files import is_folder
 from fillmask_ui.texts.rows import (
     Cells,
+    Notes,
     OrderedRows,
-    ReadingNotes,
     cells_of,
     choose_columns,
     optional_library,
@@ -40,7 +40,7 @@ _OFFLINE = threading.Lock()  # held while the library's own switch is read or se
 _POSITION = "__row_of_the_split__"
 
 
-def open_dataset(source: TextSource, notes: ReadingNotes) -> OrderedRows:
+def open_dataset(source: TextSource, notes: Notes) -> OrderedRows:
     """Examples of a data set on the hub, or of a folder that the library can load."""
     datasets = optional_library("datasets")
     if not sys.stderr.isatty():
@@ -98,7 +98,7 @@ def _silence(source: TextSource) -> str:
     return ""
 
 
-def _rows(builder: datasets.DatasetBuilder, source: TextSource, notes: ReadingNotes) -> OrderedRows:
+def _rows(builder: datasets.DatasetBuilder, source: TextSource, notes: Notes) -> OrderedRows:
     available: int | None
     if source.streaming:
         rows: Any = builder.as_streaming_dataset(split=source.split)
@@ -121,9 +121,7 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource, notes: ReadingNo
     return islice(_examples(rows, chosen, source, notes), source.samples), available
 
 
-def _examples(
-    rows: Any, columns: Cells, source: TextSource, notes: ReadingNotes
-) -> Iterator[Example]:
+def _examples(rows: Any, columns: Cells, source: TextSource, notes: Notes) -> Iterator[Example]:
     with opening("texts", source.where):  # the network may fail midway
         for index, row in enumerate(rows):
             position = row.get(_POSITION, index)

@@ -14,15 +14,10 @@ from fillmask_ui.files import asset
 from fillmask_ui.filling.prompt import MAX_CHARACTERS
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource, file_bytes, standard_input, text_files
-from fillmask_ui.texts.rows import (
-    Cells,
-    OrderedRows,
-    ReadingNotes,
-    ordered,
-    read_parquet,
-    read_rows,
-)
+from fillmask_ui.texts.rows import Cells, Notes, OrderedRows, ordered, read_parquet, read_rows
 from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, STDIN, TextSource
+
+Warn = Callable[[str], None]
 
 
 @dataclass
@@ -35,7 +30,7 @@ class SourceReport:
     given: int = 0  # examples yielded
     blank: int = 0  # of those, empty or white space
     cut: int = 0  # of those, cut at `MAX_CHARACTERS` characters
-    reading: ReadingNotes = field(default_factory=ReadingNotes)  # on how the data was read
+    reading: Notes = field(default_factory=Notes)  # on how the data was read
 
     @property
     def expected(self) -> int | None:
@@ -78,13 +73,12 @@ class Texts(ExitStack, Iterator[Example]):
     """Examples of one source, the first read at once; close it when stopping early."""
 
     def __init__(
-        self, source: TextSource, rows: OrderedRows, resources: ExitStack, notes: ReadingNotes
+        self, source: TextSource, rows: OrderedRows, notes: Notes, resources: ExitStack
     ) -> None:
         super().__init__()
         examples, available = rows
         self.source = source
-        # On what came so far.
-        self.report = SourceReport(source.samples, available, reading=notes)
+        self.report = SourceReport(source.samples, available, reading=notes)  # so far
         # Reports a wrong column or an empty file before a model is loaded.
         first = list(islice(examples, 1))
         self._examples = self._counted(chain(first, examples))
@@ -106,10 +100,7 @@ class Texts(ExitStack, Iterator[Example]):
 
 
 def open_texts(
-    source: TextSource,
-    *,
-    stdin: IO[bytes] | None = None,
-    warn: Callable[[str], None] | None = None,
+    source: TextSource, *, stdin: IO[bytes] | None = None, warn: Warn | None = None
 ) -> Texts:
     """Start to read texts; a `FillmaskError` if unavailable or without the column.
 
@@ -120,7 +111,7 @@ def open_texts(
     >>> [example.id for example in texts], texts.report.available
     ([261, 293, 61], 300)
     """
-    notes = ReadingNotes(warn=warn)
+    notes = Notes(warn=warn)
     with ExitStack() as resources:
         if source.kind == DATASET:
             from fillmask_ui.texts.hub import open_dataset
@@ -131,10 +122,9 @@ def open_texts(
             rows = ordered(source, partial(read_rows, source, data, notes))
         else:
             files = files_of(source)
-            rows = ordered(
-                source, lambda: chain.from_iterable(file_texts(file, notes) for file in files)
-            )
-        return Texts(source, rows, resources.pop_all(), notes)
+            texts = partial(file_texts, notes=notes)
+            rows = ordered(source, lambda: chain.from_iterable(map(texts, files)))
+        return Texts(source, rows, notes, resources.pop_all())
 
 
 def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
@@ -172,7 +162,7 @@ def files_of(source: TextSource) -> tuple[TextSource, ...]:
     return files
 
 
-def file_texts(file: TextSource, notes: ReadingNotes | None = None) -> Iterator[Cells]:
+def file_texts(file: TextSource, notes: Notes) -> Iterator[Cells]:
     """All texts, or pairs, of a file in its own order."""
     if file.layout == "parquet":
         return read_parquet(file, notes)

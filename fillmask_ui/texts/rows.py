@@ -36,7 +36,7 @@ Cells: TypeAlias = "tuple[str, ...]"
 
 
 @dataclass
-class ReadingNotes:
+class Notes:
     """What a reader should know of texts before any figure of them: the first note of each kind."""
 
     by_kind: dict[str, str] = field(default_factory=dict)
@@ -50,11 +50,8 @@ class ReadingNotes:
                 self.warn(self.by_kind[kind])
 
 
-def read_rows(
-    source: TextSource, data: ByteSource, notes: ReadingNotes | None = None
-) -> Iterator[Cells]:
+def read_rows(source: TextSource, data: ByteSource, notes: Notes) -> Iterator[Cells]:
     """One text or pair per row of a text file or stream; blank lines are rows of texts alone."""
-    notes = notes or ReadingNotes()
     if source.layout == "jsonl":
         return _json_values(source, data, notes)
     if source.layout != "txt":
@@ -91,7 +88,7 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
             yield text
 
 
-def _json_values(source: TextSource, data: ByteSource, notes: ReadingNotes) -> Iterator[Cells]:
+def _json_values(source: TextSource, data: ByteSource, notes: Notes) -> Iterator[Cells]:
     columns: Cells = ()
     for place, record in _records(data.lines(source.encoding), data.name, source.field):
         if not isinstance(record, dict):
@@ -100,9 +97,7 @@ def _json_values(source: TextSource, data: ByteSource, notes: ReadingNotes) -> I
         yield cells_of(record, columns, place, notes)
 
 
-def _records(
-    lines: Iterator[str], name: str, field: str | None = None
-) -> Iterator[tuple[str, object]]:
+def _records(lines: Iterator[str], name: str, field: str | None) -> Iterator[tuple[str, object]]:
     """Each value with its place: of a JSON array, of one under a key, or one per line."""
     first = next(lines, "")
     lines = chain([first], lines)
@@ -143,7 +138,7 @@ def _rows_under(field: str | None, document: Any, name: str) -> list[object]:
     return [dict(zip(rows, cells, strict=True)) for cells in zip(*lists, strict=True)]
 
 
-def _table_values(source: TextSource, data: ByteSource, notes: ReadingNotes) -> Iterator[Cells]:
+def _table_values(source: TextSource, data: ByteSource, notes: Notes) -> Iterator[Cells]:
     """Separated values with a header; fields between quotation marks may span lines."""
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
     lines = data.lines(source.encoding)
@@ -180,8 +175,7 @@ def _table_values(source: TextSource, data: ByteSource, notes: ReadingNotes) -> 
                     "hold separators or line breaks between quotes, or give --delimiter"
                 )
             cells = tuple(record[position] for position in positions)
-            broken = [text for text in cells[:2] if _TAB_OR_LINE_END.search(text)]
-            if broken:
+            if broken := [text for text in cells[:2] if _TAB_OR_LINE_END.search(text)]:
                 notes.add(
                     "line ends",
                     f"{data.name}, line {reader.line_num}",
@@ -221,11 +215,10 @@ def _closes(line: str, mark: str) -> bool:
         return False
 
 
-def read_parquet(source: TextSource, notes: ReadingNotes | None = None) -> Iterator[Cells]:
+def read_parquet(source: TextSource, notes: Notes) -> Iterator[Cells]:
     """`read_rows` for parquet, with a few rows in memory at a time."""
     library = optional_library("pyarrow.parquet")
     path, given = source.where, {"buffer_size": _PARQUET_BUFFER_BYTES, "pre_buffer": False}
-    notes = notes or ReadingNotes()
     with opening("texts", path), library.ParquetFile(path, **given) as file:
         schema = file.schema_arrow
         names = dict.fromkeys([*schema.names, *schema.empty_table().flatten().column_names])
@@ -252,7 +245,7 @@ def choose_columns(columns: Collection[str], source: TextSource, place: str) -> 
     return (choose_column(columns, source.column, place),)
 
 
-def cells_of(record: Any, columns: Cells, place: str, notes: ReadingNotes) -> Cells:
+def cells_of(record: Any, columns: Cells, place: str, notes: Notes) -> Cells:
     """The texts of some columns of a record, null as empty; the third, a group, may be a number.
 
     Tokens are joined by blanks, which is noted.

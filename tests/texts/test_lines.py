@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fillmask_ui.texts import TextSource
 from fillmask_ui.texts.files import ByteSource
-from fillmask_ui.texts.rows import pick, read_rows, shuffled_positions
+from fillmask_ui.texts.rows import Notes, pick, read_rows, shuffled_positions
 
 TEXTS = st.text(st.sampled_from('ab,"猫é\n\r\x0c\u2028 \t')) | st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="\0")
@@ -70,7 +70,7 @@ def test_what_the_csv_module_writes_is_read_back(rows, size):
     data = ByteSource("example", lambda: InPieces(content, size))
     source = TextSource("file", "example.csv", column="text")
     for _ in range(2):  # the second time from the beginning again
-        assert [text for (text,) in read_rows(source, data)] == [text for _, text in rows]
+        assert [text for (text,) in read_rows(source, data, Notes())] == [text for _, text in rows]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 37, 300, 4358])
