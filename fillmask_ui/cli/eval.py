@@ -11,7 +11,7 @@ import typer
 
 from fillmask_ui.cli import options
 from fillmask_ui.cli.runs import print_figures, run_values, store
-from fillmask_ui.cli.terminal import count_bar, load, print_line, tell, wide_console
+from fillmask_ui.cli.terminal import count_bar, load, print_line, tell, warn, wide_console
 from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
@@ -133,9 +133,13 @@ def _model_text(model: Any) -> str:
 @contextmanager
 def run_bar(first: Progress, description: str) -> Iterator[Callable[[Progress], None]]:
     """A function to call with each progress of one run after the `first`; in a pipe lines."""
-    pace, start = Pace(first), int(first.through or 0)
+    pace, start, warned = Pace(first), int(first.through or 0), 0
 
     def show(step: Progress) -> None:
+        nonlocal warned
+        for warning in step.warnings[warned:]:
+            warn(warning)
+        warned = len(step.warnings)
         if step.through is None:
             return
         pace.add(step)

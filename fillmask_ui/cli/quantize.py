@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from fillmask_ui.cli.options import FOLDER, FORCE, JSON, SOURCE, option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell, warn
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.quantizing import make_variants, measure_variants
@@ -104,7 +104,8 @@ def quantize(
         source = replace(texts, dataset=calibration, samples=None, shuffle=False).source()
     examples: list[Example] = []
     if measured:
-        with open_texts(replace(texts, samples=texts.samples or MEASURED).source()) as found:
+        limited = replace(texts, samples=texts.samples or MEASURED)
+        with open_texts(limited.source(), warn=warn) as found:
             examples = list(found)
     base = load(choice)
     steps = make_variants.quantize(

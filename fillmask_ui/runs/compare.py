@@ -21,14 +21,22 @@ from fillmask_ui.runs.store import Run
 ONE_RUN_ONLY = "measured in one run only"
 
 
-def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = None) -> Summary:
+def compare(
+    run_a: Run | Path | str, run_b: Run | Path | str, *, limits: Limits | None = None
+) -> Summary:
     """Figures of two runs (or their folders), the second as the baseline of the first.
 
     The first model of each counts, on the texts in both. Runs with different tokenizers are
-    compared by character. `limits` are by default those of `run_a`. A `DataError` if the runs
-    measured different things or share no text.
+    compared by character. `limits` are by default those of `run_a`. A `DataError` if a folder holds
+    no run, or the runs measured different things or share no text.
     """
-    first, second = (run if isinstance(run, Run) else Run(run) for run in (run_a, run_b))
+    for run in (run_a, run_b):
+        if not isinstance(run, Run | Path | str):
+            raise DataError(
+                f"a run was wanted, or its folder; the type was {type(run).__name__}: open one as "
+                "in RunStore(folder).open(name)"
+            )
+    first, second = (run if isinstance(run, Run) else Run(Path(run)) for run in (run_a, run_b))
     own, other = first.info, second.info
     config = own.config
     if config.signature != other.config.signature:

@@ -10,7 +10,7 @@ from table_model import TableModel
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.runs import RunStore, prepare_info
-from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.ui.evaluate.evaluate_form import (
     PUBLIC_TEXTS,
     PUBLIC_TEXTS_ONE_BY_ONE,
@@ -157,3 +157,30 @@ def test_an_upload_comes_back_under_its_name(tmp_path):
     gone, note = set_by(plan, tmp_path)
     assert gone["upload"] is None
     assert "texts.txt, is gone: upload it again" in note
+
+
+@pytest.mark.parametrize(
+    ("quoting", "texts"), [("none", ['"One.', 'Two."']), ("", ["One.\n2~Two."])]
+)
+def test_an_upload_is_read_as_its_boxes_say_and_they_come_back(tmp_path, quoting, texts):
+    path = tmp_path / "rows.csv"
+    path.write_text('id~text\n1~"One.\n2~Two."\n')
+    boxes = {"delimiter": "~", "quoting": quoting, "field": ""}
+    asked = form(where="upload", upload=str(path), shuffle=False, **boxes)
+    plan = plan_of(asked, tmp_path / "runs")
+    with open_texts(TextSource.from_dict(plan.texts())) as opened:
+        assert [example.text for example in opened] == texts
+    found, note = set_by(plan, tmp_path)
+    assert boxes.items() <= found.items()
+    assert note == ""
+    assert plan_of(form(**found), tmp_path / "runs").source == plan.source
+
+
+def test_the_key_of_an_upload_and_what_the_page_has_no_box_for(tmp_path):
+    path = tmp_path / "rows.json"
+    path.write_text('{"data": [{"text": "One."}]}')
+    plan = plan_of(form(where="upload", upload=str(path), field="data"), tmp_path / "runs")
+    assert plan.source.field == "data"
+    asked = TextChoice(str(path), field="data").source()
+    _, note = set_by(replace(plan, source=asked), tmp_path)
+    assert "its texts were read with the field data" in note

@@ -20,6 +20,7 @@ from fillmask_ui.runs import Plan, RunInfo
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextChoice, TextSource
 from fillmask_ui.texts.reading import files_of
+from fillmask_ui.texts.source import CSV_QUOTES, NO_QUOTES
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import QUIET, notice_html
 from fillmask_ui.ui.evaluate import uploads
@@ -108,11 +109,22 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
 
 def _build_texts(controls: Controls, public: bool) -> None:
     """What a place of texts asks for; a public page reads no parquet."""
+    text = functools.partial(option_control, TextChoice)
     with gr.Column(visible=False) as of_upload:
         label, kinds = "Text, CSV, TSV or JSON lines", [*FILES]
         if not public:
             label, kinds = "Text, CSV, TSV, JSON lines or parquet", [*FILES, ".parquet"]
         controls["upload"] = gr.File(label=label, file_types=kinds, height=110)
+        fold = gr.Accordion("How the file is read", open=False, elem_classes="fm-fold")
+        with fold, gr.Row():
+            hint = "CSV and TSV; blank to detect it"
+            controls["delimiter"] = text("delimiter", info=hint, placeholder="tab")
+            quoting = [("detect", ""), ("enclose fields", CSV_QUOTES), ("are text", NO_QUOTES)]
+            controls["quoting"] = gr.Radio(
+                quoting, value="", label="Quotation marks", info="CSV and TSV"
+            )
+            hint = "JSON: key under which the rows lie"
+            controls["field"] = text("field", info=hint, placeholder="data")
     with gr.Column(visible=False) as of_paste:
         controls["pasted"] = gr.Textbox(
             label="Texts to paste",
@@ -121,7 +133,6 @@ def _build_texts(controls: Controls, public: bool) -> None:
             max_lines=12,
             elem_id="evaluate-pasted",
         )
-    text = functools.partial(option_control, TextChoice)
     with gr.Column(visible=False) as of_dataset:
         controls["dataset"] = text(
             "dataset",
@@ -312,10 +323,11 @@ def _shares(values: Values) -> dict[str, float | None]:
         ) from None
 
 
+_OF_UPLOADS = ("delimiter", "quoting", "field")
 # The options of texts that a place asks for; any of a data set makes a folder one.
 _ASKED = {
     DATASET: ("column", "dataset_name", "split", "revision", "streaming"),
-    UPLOAD: ("column",),
+    UPLOAD: ("column", *_OF_UPLOADS),
 }
 
 
@@ -420,8 +432,9 @@ def controls_of_run(
         # Without a file, Run reports it; an earlier choice would measure other texts.
         values |= {"where": UPLOAD, "upload": None}
         missing.append(str(error))
-    for name, default in (("encoding", "utf-8"), ("format", None)):
-        if (value := getattr(source, name)) != default:
+    for name in ("encoding", "format", *_OF_UPLOADS):
+        value = getattr(source, name)
+        if value != getattr(TextSource, name) and name not in values:
             missing.append(f"its texts were read with the {name} {value}")
     # Browsers get UTF-8 only.
     sent = {name: printable(own) if type(own) is str else own for name, own in values.items()}
@@ -455,6 +468,7 @@ def _texts(source: TextSource, root: Path, fresh_folder: Callable[[], Path]) -> 
     name = uploads.uploaded_name(path, root)
     if name and path.exists():
         copy = uploads.link_or_copy(path, fresh_folder() / name)
+        rows |= {name: getattr(source, name) or "" for name in _OF_UPLOADS}
         return {"where": UPLOAD, "upload": str(copy), **rows}
     if name or source.kind == "stdin" or not path.exists():
         gone = name or path.name or "standard input"

@@ -291,4 +291,5 @@ def _progress(step: evaluations.Progress, pace: Pace, result: Result) -> Waiting
     speed = speed_text(step.info, step.workers, pace.tokens_per_second)
     left = "" if pace.seconds_left is None else f"{duration(pace.seconds_left)} left"
     text = ", ".join(filter(None, (f"{int(through):,}{total} texts", speed, left)))
+    text = ". ".join([text, *step.warnings])
     return Waiting(text, min(1.0, through / step.expected) if step.expected else 0.0, result)

@@ -34,7 +34,7 @@ def check_public_upload(path: Path) -> None:
     with opening("texts", path.name), opened(path, "rb") as file:
         while block := file.read(1 << 16):
             size += len(block)
-            rows += block.count(b"\n")
+            rows += max(block.count(b"\n"), block.count(b"\r"))  # old Macs have these alone
             _check_size(size, rows, path.name)
 
 
