@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import time
 from importlib.util import find_spec
@@ -58,6 +59,7 @@ def start_page(
     mcp: bool = False,
     link: str | None = None,
     sentences: Sequence[Sentence] = (),
+    class_key: str = "",
 ) -> None:
     """Serve the page until it is interrupted; an `OptionError` if it cannot listen there.
 
@@ -75,7 +77,7 @@ def start_page(
     store = ModelStore()
     with download_progress() as update:  # a failure is told here, not to the first visitor
         store.get(model, on_progress=update)
-    demo = build_app(store, model, public=public, mcp=mcp, sentences=sentences)
+    demo = build_app(store, model, public=public, mcp=mcp, sentences=sentences, class_key=class_key)
     _pass_proxies_by(host)
     # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -166,8 +168,17 @@ def class_(
     from fillmask_ui.lessons.class_rounds import read_sentences
 
     read = read_sentences(sentences) if sentences is not None else ()
-    link = "present=1&class=1"
-    if not open_browser:
+    key = secrets.token_urlsafe(16) if read else ""
+    link = f"present=1&class=1&key={key}" if read else "present=1&class=1"
+    if key or not open_browser:  # the key stands nowhere else
         typer.echo(f"The wall is at /?{link} of the page.")
     opened = link if open_browser else None
-    start_page(model, host=host, port=port, public=public, link=opened, sentences=read)
+    start_page(
+        model,
+        host=host,
+        port=port,
+        public=public,
+        link=opened,
+        sentences=read,
+        class_key=key,
+    )

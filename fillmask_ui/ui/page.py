@@ -53,11 +53,13 @@ def build_app(
     public: bool = False,
     mcp: bool = False,
     sentences: Sequence[Sentence] = (),
+    class_key: str = "",
 ) -> gr.Blocks:
     """The page, ready to launch with `launch_options`.
 
     A visitor finds `default_model` picked; a `public` page offers only the models at hand and keeps
-    the queue short; `mcp` adds tools for language models; a class goes through the `sentences`.
+    the queue short; `mcp` adds tools for language models. A class goes through the `sentences`,
+    which only a wall gets whose link has the `class_key`.
     """
     # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
@@ -85,7 +87,7 @@ def build_app(
                 tab.select(None, js=f"() => {{ {remember}; }}")
         components.refresh_pickers(session, "quantize-rows")
 
-    demo.extra_startup_events.append(mount(demo, Classroom(session, sentences)))
+    demo.extra_startup_events.append(mount(demo, Classroom(session, sentences, key=class_key)))
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
 
