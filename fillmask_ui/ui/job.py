@@ -27,13 +27,14 @@ import math
 import threading
 import time
 import traceback
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from types import GeneratorType
 from typing import Any, TypeVar
 
-from fillmask_ui.errors import FillmaskError, explain
+from fillmask_ui.errors import DataError, FillmaskError, explain
 from fillmask_ui.models import LoadProgress
 
 # Slower answers show their progress.
@@ -44,6 +45,10 @@ ABANDONED_SECONDS = 60.0
 FOLLOWED_SECONDS = 2.0
 # An opening page shows a job of its own that ended this recently.
 _NEWS_SECONDS = 10.0
+# Jobs of a tab that wait or run: each has a thread, and holds what was typed for it.
+MOST_JOBS = 64
+# Open pages of a tab that are known; the one that was silent longest is forgotten first.
+MOST_PAGES = 1000
 # How long a page waits for the current step after a cancel.
 STOP_SECONDS = 0.4
 
@@ -209,7 +214,10 @@ class Page:
     def start(
         self, work: Work, slots: Sequence[threading.Semaphore] | None = None, *, reads: str = ""
     ) -> Job:
-        """Start work, within the slots of the tab unless told others; stops the job before."""
+        """Start work, within the slots of the tab unless told others; stops the job before.
+
+        A `DataError` if too many jobs wait already.
+        """
         jobs = self.jobs
         job = Job(
             work,
@@ -220,11 +228,11 @@ class Page:
             patience_seconds=ABANDONED_SECONDS if jobs.public else math.inf,
         )
         job.status = Waiting("Starting…")
+        jobs.add(job)
         with self._lock:
             before, self.job = self.job, job
         if before is not None:
             before.cancel()
-        jobs.add(job)
         return job.begin(after=before)
 
     def take_up(self) -> Job | None:
@@ -270,16 +278,21 @@ class Jobs:
         self.public = public
         self.slots = threading.Semaphore(slots)
         self._new_page = new_page
-        self._pages: dict[str, Any] = {}
+        self._pages: OrderedDict[str, Any] = OrderedDict()
         self._jobs: list[Job] = []  # running or recently ended, the newest last
         self._lock = threading.Lock()
 
     def page(self, opened: str) -> Any:
         """The state of an open page, by its session of Gradio."""
+        silent = None
         with self._lock:
-            if opened not in self._pages:
-                self._pages[opened] = self._new_page(self)
-            return self._pages[opened]
+            page = self._pages.pop(opened, None) or self._new_page(self)
+            self._pages[opened] = page
+            if len(self._pages) > MOST_PAGES:  # also those of sessions that nobody ever opened
+                _, silent = self._pages.popitem(last=False)
+        if silent is not None:
+            silent.close()
+        return page
 
     def arrive(self, opened: str, visitor: str, name: str) -> Any:
         """Register an opened page under the ids of its visitor and page."""
@@ -296,6 +309,11 @@ class Jobs:
 
     def add(self, job: Job) -> None:
         with self._lock:
+            if sum(not earlier.ended for earlier in self._jobs) >= MOST_JOBS:
+                raise DataError(
+                    f"{MOST_JOBS} runs wait for their turn, and this page lets no more wait: "
+                    "try again in some minutes"
+                )
             self._jobs = [*(own for own in self._jobs if not own.ended or own.news), job]
 
     def news(self, visitor: str, name: str) -> Job | None:
