@@ -155,7 +155,8 @@ def test_pasted_texts_are_written_in_their_turn_counted_and_few_wait(tmp_path, m
         (arrive,) = (event for event in site.events if event["api_name"] == "arrive")
         await visitor._join(arrive, [visitor.name, visitor.hash])
         await visitor._until_done(1)
-        texts = {"Texts": "paste", "Texts to paste": text, "Number of texts": 5}
+        texts = {"Texts": "paste", "Texts to paste": text}
+        texts |= {"Number of texts": 5, "Max tokens": 64}
         return str(await visitor.event("evaluate-run", texts))
 
     async def flood(url):
@@ -166,7 +167,7 @@ def test_pasted_texts_are_written_in_their_turn_counted_and_few_wait(tmp_path, m
             assert await asyncio.to_thread(held.reached.wait, 60)
             much = [f"{number} is much " * 60_000 for number in range(5)]
             notices += [await start(site, text) for text in much]
-            monkeypatch.setattr(request_guard, "MOST_OF_ADDRESS", 6_000_000)
+            monkeypatch.setattr(request_guard, "MOST_OF_ADDRESS", 4_000_000)
             with pytest.raises(httpx.HTTPStatusError, match="413"):
                 for _ in range(3):
                     await start(site, "too much " * 90_000)
