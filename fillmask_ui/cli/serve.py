@@ -174,11 +174,5 @@ def class_(
         typer.echo(f"The wall is at /?{link} of the page.")
     opened = link if open_browser else None
     start_page(
-        model,
-        host=host,
-        port=port,
-        public=public,
-        link=opened,
-        sentences=read,
-        class_key=key,
+        model, host=host, port=port, public=public, link=opened, sentences=read, class_key=key
     )

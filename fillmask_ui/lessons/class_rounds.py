@@ -26,8 +26,7 @@ MOST_WORDS = 3  # of a student
 MOST_CHARACTERS = 40  # of a word
 MOST_SENTENCES = 500
 MOST_SENTENCE_CHARACTERS = 1000
-# Characters of no ink beside Unicode's controls and formats: those that are ignored by default
-# (Default_Ignorable_Code_Point of DerivedCoreProperties.txt), and the blank of Braille.
+# Unseen beside controls and formats: Unicode's Default_Ignorable_Code_Point, the blank of Braille.
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
 )
@@ -102,18 +101,15 @@ def checked_word(word: str) -> str:
     >>> checked_word("  ice \u200b  cream\u202e ")
     'ice cream'
     """
-    characters = unicodedata.normalize("NFC", word)
-    seen = (own for own in characters if own.isspace() or own in _JOINERS or _has_ink(own))
-    word = " ".join("".join(seen).split()).strip(f"{_JOINERS} ")
+    characters = _BLANK.sub("", unicodedata.normalize("NFC", word))
+    hidden = {own for own in characters if unicodedata.category(own) in ("Cc", "Cf")}
+    shown = (own for own in characters if own.isspace() or own in _JOINERS or own not in hidden)
+    word = " ".join("".join(shown).split()).strip(f"{_JOINERS} ")
     if not 0 < len(word) <= MOST_CHARACTERS:
         raise OptionError(
             f"a word has 1 to {MOST_CHARACTERS} characters; it was {word[:60]!r} with {len(word)}"
         )
     return word
-
-
-def _has_ink(character: str) -> bool:
-    return unicodedata.category(character) not in ("Cc", "Cf") and not _BLANK.match(character)
 
 
 def split_of(guesses: Sequence[Guess]) -> Guesses:

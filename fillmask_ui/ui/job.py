@@ -45,10 +45,8 @@ ABANDONED_SECONDS = 60.0
 FOLLOWED_SECONDS = 2.0
 # An opening page shows a job of its own that ended this recently.
 _NEWS_SECONDS = 10.0
-# Jobs of a tab that wait or run: each has a thread, and holds what was typed for it.
-MOST_JOBS = 64
-# Open pages of a tab that are known; the one that was silent longest is forgotten first.
-MOST_PAGES = 1000
+MOST_JOBS = 64  # of a tab that wait or run; each has a thread, and holds what was typed for it
+MOST_PAGES = 1000  # of a tab that are known; the one that was silent longest is forgotten first
 # How long a page waits for the current step after a cancel.
 STOP_SECONDS = 0.4
 
@@ -214,10 +212,7 @@ class Page:
     def start(
         self, work: Work, slots: Sequence[threading.Semaphore] | None = None, *, reads: str = ""
     ) -> Job:
-        """Start work, within the slots of the tab unless told others; stops the job before.
-
-        A `DataError` if too many jobs wait already.
-        """
+        """Start work, within the slots of the tab unless told others; stops the job before."""
         jobs = self.jobs
         job = Job(
             work,
@@ -284,15 +279,12 @@ class Jobs:
 
     def page(self, opened: str) -> Any:
         """The state of an open page, by its session of Gradio."""
-        silent = None
         with self._lock:
             page = self._pages.pop(opened, None) or self._new_page(self)
             self._pages[opened] = page
             if len(self._pages) > MOST_PAGES:  # also those of sessions that nobody ever opened
-                _, silent = self._pages.popitem(last=False)
-        if silent is not None:
-            silent.close()
-        return page
+                self._pages.popitem(last=False)[1].close()
+            return page
 
     def arrive(self, opened: str, visitor: str, name: str) -> Any:
         """Register an opened page under the ids of its visitor and page."""
@@ -308,12 +300,10 @@ class Jobs:
             page.close()
 
     def add(self, job: Job) -> None:
+        """Know a job; a `DataError` if too many wait already."""
         with self._lock:
             if sum(not earlier.ended for earlier in self._jobs) >= MOST_JOBS:
-                raise DataError(
-                    f"{MOST_JOBS} runs wait for their turn, and this page lets no more wait: "
-                    "try again in some minutes"
-                )
+                raise DataError(f"{MOST_JOBS} runs wait already: try again in some minutes")
             self._jobs = [*(own for own in self._jobs if not own.ended or own.news), job]
 
     def news(self, visitor: str, name: str) -> Job | None:

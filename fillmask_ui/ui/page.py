@@ -16,7 +16,7 @@ from gradio.networking import url_ok
 from gradio.themes.utils import fonts
 from starlette.middleware import Middleware
 
-from fillmask_ui.errors import NetworkError, first_line
+from fillmask_ui.errors import NetworkError
 from fillmask_ui.files import visible
 from fillmask_ui.lessons.class_rounds import Sentence
 from fillmask_ui.models import ModelStore
@@ -100,8 +100,7 @@ class _Page(gr.Blocks):
         try:
             return await super().preprocess_data(*arguments, **options)
         except Exception as error:
-            message = error.message if isinstance(error, gr.Error) else first_line(error)
-            message = message[:200]
+            message = (error.message if isinstance(error, gr.Error) else str(error))[:200]
             print(f"a request was refused: {visible(message)}", file=sys.stderr)
             raise gr.Error(html.escape(message), print_exception=False) from error
 

@@ -10,7 +10,6 @@ import json
 import os
 import sys
 import time
-from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,8 +31,7 @@ MOST_BODY, MOST_UPLOADS, MOST_OF_ADDRESS = 1_000_000, 400_000_000, 60_000_000
 LEAST_UPLOAD = 100_000  # what a smaller file counts as, so that their number is bounded too
 UPLOAD_SECONDS = 900
 LEAST_PASTE = 20_000  # bytes of a request from which it counts with the uploads: it may be kept
-# Gradio copies all components of the page for a session, so a public page holds only so many, and
-# lets an address, behind which a whole room may be, begin so many a second, after a burst.
+# Gradio copies the page for a session: how many it holds, an address begins a second, and at once.
 MOST_SESSIONS, SESSION_RATE = 200, (3.0, 60.0)
 MOST_NAME = 64  # characters of a session's name
 LOOKS, LOOK_SECONDS = 30, 0.5  # whether a session has been named; programs wait for 20 s
@@ -53,7 +51,6 @@ class RequestGuard:
         self.app, self.public = app, public
         self._sent: list[tuple[float, str, int]] = []  # when, from which address, bytes
         self._users: dict[Path, int] = {}  # of each upload: hash of the last session that named it
-        self._sessions: OrderedDict[str, None] = OrderedDict()  # named by requests, newest last
         self._new_sessions = Throttle(*SESSION_RATE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,6 +66,7 @@ class RequestGuard:
             await self.app(scope, receive, send)
             return
         headers, path = Headers(scope=scope), scope["path"]
+        address = (scope.get("client") or ("",))[0]
         session = path.rpartition("/")[2] if self.public and "/heartbeat/" in path else None
         reads = scope["method"] in ("GET", "HEAD", "OPTIONS")
         try:
@@ -77,10 +75,10 @@ class RequestGuard:
             if not self.public and not reads and _is_foreign(headers):
                 raise HTTPException(403, "this page takes no requests from other sites")
             if self.public and path.strip("/").endswith("gradio_api/upload"):
-                self._admit_upload(headers, _address(scope))
+                self._admit_upload(headers, address)
             elif self.public and not reads:
-                receive = await self._checked_body(Request(scope, receive), receive)
-            if session is not None and not await self._is_named(session, receive):
+                receive = await self._checked_body(Request(scope, receive), receive, address)
+            if session is not None and not await _is_named(session, scope, receive):
                 await Response(media_type="text/event-stream")(scope, receive, send)
                 return
             await self.app(scope, receive, with_policy)
@@ -92,36 +90,17 @@ class RequestGuard:
             if not (self.public and not reads and "/gradio_api/" in path):
                 raise
             print(f"a request was refused: {error!r:.200}", file=sys.stderr)
-            answer = JSONResponse({"detail": "this page has no such thing"}, 400)
-            await answer(scope, receive, send)
+            await JSONResponse({"detail": "no such thing"}, 400)(scope, receive, send)
         finally:
             if session is not None:  # a heartbeat is open as long as a page is
                 self._end(session)
 
-    async def _is_named(self, session: str, receive: Receive) -> bool:
-        """Whether a request names the session of a heartbeat, before that ends or has waited long.
-
-        Else Gradio would copy the page for it. A page that opens names its session in a moment.
-        """
-        for _ in range(LOOKS):
-            if session in self._sessions:
-                return True
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    while (await receive())["type"] != "http.disconnect":
-                        pass
-                    return False
-        return False
-
-    def _name(self, session: str, address: str) -> None:
-        """Know a session, unless its address has begun too many."""
-        is_new = session not in self._sessions
+    def _admit_session(self, session: Any, scope: Scope, address: str) -> None:
+        if not isinstance(session, str) or len(session) > MOST_NAME:
+            raise HTTPException(400, f"a session is a name of at most {MOST_NAME} characters")
+        is_new = session not in scope["app"].state_holder
         if is_new and not self._new_sessions.admit(address, time.monotonic()):
             raise HTTPException(429, "too many visitors from this address: wait a little")
-        self._sessions[session] = None
-        self._sessions.move_to_end(session)
-        while len(self._sessions) > MOST_SESSIONS:
-            self._sessions.popitem(last=False)
 
     def _admit_upload(self, headers: Headers, address: str) -> None:
         length = headers.get("content-length", "")
@@ -143,7 +122,7 @@ class RequestGuard:
             raise HTTPException(413, "too many uploads: try again in some minutes")
         self._sent.append((now, address, size))
 
-    async def _checked_body(self, request: Request, receive: Receive) -> Receive:
+    async def _checked_body(self, request: Request, receive: Receive, address: str) -> Receive:
         """A `receive` that replays the body: small JSON of a session, which names only uploads."""
         body, named = bytearray(), set[Path]()
 
@@ -161,13 +140,10 @@ class RequestGuard:
         except (ValueError, RecursionError):
             raise HTTPException(400, "this page takes JSON") from None
         session = asked.get("session_hash") if isinstance(asked, dict) else None
-        address = _address(request.scope)
         if len(body) >= LEAST_PASTE and not request.url.path.endswith("/component_server"):
             self._count(len(body), address)
         if session is not None:
-            if not isinstance(session, str) or len(session) > MOST_NAME:
-                raise HTTPException(400, f"a session is a name of at most {MOST_NAME} characters")
-            self._name(session, address)
+            self._admit_session(session, request.scope, address)
         if named:
             self._users |= dict.fromkeys(named, hash(str(session)))
         left: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
@@ -185,8 +161,20 @@ class RequestGuard:
                 del self._users[path]
 
 
-def _address(scope: Scope) -> str:
-    return (scope.get("client") or ("",))[0]
+async def _is_named(session: str, scope: Scope, receive: Receive) -> bool:
+    """Whether a request names the session of a heartbeat, before that ends or has waited long.
+
+    Else Gradio would copy the page for it. A page that opens names its session in a moment.
+    """
+    for _ in range(LOOKS):
+        if session in scope["app"].state_holder:
+            return True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                return False
+    return False
 
 
 def _is_foreign(headers: Headers) -> bool:

@@ -22,7 +22,6 @@ from fillmask_ui.ui.session import Session
 
 PUT_TO_MODEL = 12  # words of the class, the most frequent ones
 ROWS = 8  # on the wall
-POOLED = 50  # words of the class that its bars are chosen from, the most frequent ones
 
 
 async def reveal(session: Session, room: Room) -> None:
@@ -85,8 +84,7 @@ def _rows(now: Round, splits: Sequence[Guesses]) -> list[Row]:
     axis, found = Axis.shares(), now.finished
     if found is None:
         guesses = (own for own in pool(splits).guesses if key(own.word) not in now.struck)
-        first = islice(guesses, POOLED)
-        words = tuple(WordShare(own.word, own.amount / 100, None) for own in first)
+        words = tuple(WordShare(own.word, own.amount / 100, None) for own in islice(guesses, ROWS))
         others = max(0.0, 1.0 - math.fsum(own.people for own in words))
         found = ClassRound("", "", "", 0, words, WordShare("", others, None))
     shown, rest = found.longest(ROWS)

@@ -73,8 +73,8 @@ class Classroom:
     """The classes of one page; `listens` gives the address that its server is bound to.
 
     The wall goes through the `sentences`, or without any those of its browser. They hold the hidden
-    words, so only a browser gets them that names the `key`, which is in the lecturer's link alone.
-    Finished rounds go to the `store`, by default where runs are kept; a public page has none.
+    words, so only a wall that names the `key` of the lecturer's link gets them. Finished rounds go
+    to the `store`, by default where runs are kept; a public page has none.
     """
 
     def __init__(
@@ -191,16 +191,17 @@ class Classroom:
         """The room of a lecturer's browser, on or stored, else a new one."""
         sent = await _sent(request)
         room, secret = self.rooms.get(sent.code), sent.secret
-        leads = room is not None and room.is_lecturer(secret)
-        if room is not None and leads:
+        if room is not None and not room.is_lecturer(secret):
+            room = None
+        if room is not None:
             self._limit(self._walls, room.run.code, "too many requests of this wall")
         else:
             self._limit(self._openings, _host(request), "many classes were opened just now")
         base = _base(sent.base)
         has_key = secrets.compare_digest(sent.key.encode(), self._key.encode())
         if self.sentences and sent.key and not has_key:
-            raise HTTPException(403, "this link is of an earlier start: open the one of this start")
-        if room is None or not leads:
+            raise HTTPException(403, "This link is of an earlier start: open the one printed now.")
+        if room is None:
             model = await run_in_threadpool(self.session.model, sent.model)
             run = await run_in_threadpool(self._stored, sent)
             if run is None:

@@ -250,7 +250,7 @@ def plan_of(
     """The plan that the form describes; a public page takes its own texts and uploads, in limits.
 
     Runs are kept in `root`, and an upload beside them, so that its run can be resumed later. Pasted
-    texts are not written yet: `uploads.keep_pasted` does it, once their job has its turn.
+    texts are not written yet: `uploads.pasted_file` does it, once their job has its turn.
     """
     metric = METRICS[values["metric"]]
     own = configured(metric, _chosen(own_options(metric), values))

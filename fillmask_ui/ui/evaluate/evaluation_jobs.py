@@ -33,7 +33,7 @@ from fillmask_ui.show.numbers import duration
 from fillmask_ui.show.report import write_report
 from fillmask_ui.show.sentences import speed_text
 from fillmask_ui.ui.evaluate.evaluate_form import PASTE, Values, controls_of_run, engine_of, plan_of
-from fillmask_ui.ui.evaluate.uploads import drop_upload, keep_pasted
+from fillmask_ui.ui.evaluate.uploads import drop_upload, pasted_file
 from fillmask_ui.ui.job import Job, Jobs, Page, Waiting
 from fillmask_ui.ui.session import Session
 
@@ -144,7 +144,7 @@ class PageJobs(Page):
 
         def measure(*how: Any) -> Generator[evaluations.Progress]:
             if values["where"] == PASTE:  # now that it has its turn: waiting jobs fill no disk
-                keep_pasted(values["pasted"], Path(plan.source.where))
+                pasted_file(values["pasted"], store.root, write=True)
             yield from evaluations.perform(plan, store, *how)
 
         return self._measure(measure, engine, reads=plan.source.where)

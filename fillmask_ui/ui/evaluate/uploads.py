@@ -47,29 +47,23 @@ def _check_size(size: int, rows: int, name: str) -> None:
         )
 
 
-def pasted_file(text: str, root: Path, *, public: bool = False) -> Path:
-    """Where pasted texts go, a name by their hash; an `OptionError` for none, or too many."""
+def pasted_file(text: str, root: Path, *, public: bool = False, write: bool = False) -> Path:
+    """The file of pasted texts, named by their hash; an `OptionError` for none, or too many."""
     if not text.strip():
         raise OptionError("no text was pasted: write one a line, or pick the embedded texts")
-    content = _content(text)
+    content = f"{text}\n".encode("utf-8", "backslashreplace")
     if public:
         _check_size(len(content), content.count(b"\n"), "what was pasted")
-    return _file(root, hashlib.sha256(content).hexdigest(), _PASTED)
-
-
-def keep_pasted(text: str, target: Path) -> None:
-    """Write pasted texts to their `pasted_file`."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with finished_file(target) as half:
-        half.write_bytes(_content(text))
-
-
-def _content(text: str) -> bytes:
-    return f"{text}\n".encode("utf-8", "backslashreplace")
+    target = _file(root, hashlib.sha256(content).hexdigest(), _PASTED)
+    if write:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with finished_file(target) as half:
+            half.write_bytes(content)
+    return target
 
 
 def pasted_text(where: str) -> str | None:
-    """The texts of a file written by `keep_pasted`, a `DataError` if gone; None for any other."""
+    """The texts of a file written by `pasted_file`, a `DataError` if gone; None for any other."""
     path = Path(where)
     if path.parent.name != _UPLOADS or path.name[_DIGITS:] != f"-{_PASTED}":
         return None

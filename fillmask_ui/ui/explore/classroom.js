@@ -62,6 +62,7 @@
     } catch (error) {
       if (error.status === 404) room = null; // of a page that has started anew
       else complain(error);
+      if (error.status === 403) return; // of a wrong link
     }
     clearTimeout(timer);
     timer = setTimeout(look, PAUSE);
