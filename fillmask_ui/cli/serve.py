@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import time
 from importlib.util import find_spec
@@ -59,6 +60,7 @@ def start_page(
     link: str | None = None,
     notice: str = "",
     sentences: Sequence[Sentence] = (),
+    class_key: str = "",
 ) -> None:
     """Serve the page until it is interrupted; an `OptionError` if it cannot listen there.
 
@@ -77,7 +79,7 @@ def start_page(
     store = ModelStore()
     with download_progress() as update:  # a failure is told here, not to the first visitor
         store.get(model, on_progress=update)
-    demo = build_app(store, model, public=public, mcp=mcp, sentences=sentences)
+    demo = build_app(store, model, public=public, mcp=mcp, sentences=sentences, class_key=class_key)
     _pass_proxies_by(host)
     if notice:
         typer.echo(notice)
@@ -169,9 +171,16 @@ def class_(
     from fillmask_ui.lessons.class_rounds import read_sentences
 
     read = read_sentences(sentences) if sentences is not None else ()
-    link = "present=1&class=1"
-    notice = "" if open_browser else f"The wall is at /?{link} of the page."
-    opened = link if open_browser else None
+    key = secrets.token_urlsafe(16) if read else ""
+    link = f"present=1&class=1&key={key}" if read else "present=1&class=1"
+    told = key or not open_browser  # the key stands nowhere else
     start_page(
-        model, host=host, port=port, public=public, link=opened, notice=notice, sentences=read
+        model,
+        host=host,
+        port=port,
+        public=public,
+        link=link if open_browser else None,
+        notice=f"The wall is at /?{link} of the page." if told else "",
+        sentences=read,
+        class_key=key,
     )

@@ -1,8 +1,10 @@
 """The page, assembled from its tabs."""
 
 import functools
+import html
 import os
 import shutil
+import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Sequence
@@ -15,6 +17,7 @@ from gradio.themes.utils import fonts
 from starlette.middleware import Middleware
 
 from fillmask_ui.errors import NetworkError
+from fillmask_ui.files import visible
 from fillmask_ui.lessons.class_rounds import Sentence
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
@@ -26,7 +29,7 @@ from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.memory import share_heaps
 from fillmask_ui.ui.page_files import PageFiles
 from fillmask_ui.ui.quantize import tab as quantize
-from fillmask_ui.ui.request_guard import UPLOAD_SECONDS, middleware
+from fillmask_ui.ui.request_guard import MOST_SESSIONS, UPLOAD_SECONDS, middleware
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.unmask import tab as unmask
 
@@ -53,11 +56,13 @@ def build_app(
     public: bool = False,
     mcp: bool = False,
     sentences: Sequence[Sentence] = (),
+    class_key: str = "",
 ) -> gr.Blocks:
     """The page, ready to launch with `launch_options`.
 
     A visitor finds `default_model` picked; a `public` page offers only the models at hand and keeps
-    the queue short; `mcp` adds tools for language models; a class goes through the `sentences`.
+    the queue short; `mcp` adds tools for language models. A class goes through the `sentences`,
+    which only a wall gets whose link has the `class_key`.
     """
     # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
@@ -67,9 +72,7 @@ def build_app(
     session = Session(store or ModelStore(), default_model, public=public)
 
     kept = (60, UPLOAD_SECONDS) if public else (3600, 3600)
-    with gr.Blocks(
-        title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False
-    ) as demo:
+    with _Page(title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False) as demo:
         (mcp_tools if mcp else api).build(session)  # first, so that no event takes its names
         header = render("page/header.html", title=TITLE)
         components.html_block(header, js_on_load=components.static("header.js"), elem_id="header")
@@ -85,9 +88,21 @@ def build_app(
                 tab.select(None, js=f"() => {{ {remember}; }}")
         components.refresh_pickers(session, "quantize-rows")
 
-    demo.extra_startup_events.append(mount(demo, Classroom(session, sentences)))
+    demo.extra_startup_events.append(mount(demo, Classroom(session, sentences, key=class_key)))
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
+
+
+class _Page(gr.Blocks):
+    """Tells a value that a control cannot hold in a line; Gradio would log a traceback of each."""
+
+    async def preprocess_data(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return await super().preprocess_data(*arguments, **options)
+        except Exception as error:
+            message = (error.message if isinstance(error, gr.Error) else str(error))[:200]
+            print(f"a request was refused: {visible(message)}", file=sys.stderr)
+            raise gr.Error(html.escape(message), print_exception=False) from error
 
 
 @functools.cache
@@ -132,7 +147,7 @@ def launch_options(
         "enable_monitoring": False,
         "footer_links": ["api", "gradio", "settings"],
         "max_file_size": "20mb" if public else "4gb",
-        **({"max_threads": 16} if public else {}),
+        **({"max_threads": 16, "state_session_capacity": MOST_SESSIONS} if public else {}),
     }
 
 

@@ -18,7 +18,13 @@ from fillmask_ui.ui.evaluate.evaluate_form import (
     controls_of_run,
     plan_of,
 )
-from fillmask_ui.ui.evaluate.uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload, pasted_text
+from fillmask_ui.ui.evaluate.uploads import (
+    PUBLIC_BYTES,
+    PUBLIC_ROWS,
+    drop_upload,
+    pasted_file,
+    pasted_text,
+)
 
 
 def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path):
@@ -39,12 +45,15 @@ def test_pasted_texts_are_kept_like_an_upload(tmp_path):
     asked = form(where="paste", pasted="a cat\nthe dog", column="left over", samples=0)
     plan = plan_of(asked, tmp_path / "runs")
     assert plan == plan_of(asked, tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()  # before the job has its turn
+    pasted_file(asked["pasted"], tmp_path / "runs", write=True)
     with open_texts(TextSource.from_dict(plan.texts())) as texts:
         assert sorted(text.text for text in texts) == ["a cat", "the dog"]
     assert str(plan.texts()["signature"]).endswith("-pasted.txt|samples:all|shuffle:42")
     assert pasted_text(plan.source.where) == "a cat\nthe dog"
     other = plan_of(asked | {"pasted": "a dog"}, tmp_path / "runs")
     assert other.source.where != plan.source.where
+    pasted_file("a dog", tmp_path / "runs", write=True)
     drop_upload(plan.texts(), RunStore(tmp_path / "runs"))
     assert pasted_text(other.source.where) == "a dog"
     with pytest.raises(FillmaskError, match="paste it again"):

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import islice
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.filling.guesses import Guesses
+from fillmask_ui.filling.guesses import Guesses, key
 from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.lessons.class_rounds import Standing, pool, smoothed_nll, standing
 from fillmask_ui.runs.class_run import ClassRound, RoundLosses, WordShare
@@ -52,7 +53,9 @@ async def reveal(session: Session, room: Room) -> None:
 
 
 def wall(room: Room) -> dict[str, Any]:
-    """What the wall shows, as JSON; its `html` by the places where it goes."""
+    """What the wall shows, as JSON; its `html` by the places where it goes. Kept for a version."""
+    if room.wall.get("version") == room.version:
+        return room.wall
     # The version first: what changes meanwhile is shown at the next look.
     told: dict[str, Any] = {"version": room.version, "phase": room.phase}
     now, splits, found = room.round, room.splits(), standing(room.run.rounds)
@@ -73,18 +76,19 @@ def wall(room: Room) -> dict[str, Any]:
     }
     pieces = ("sentence", "said", "main", "side")
     html = {name: render(f"page/class/{name}.html", **shown) for name in pieces}
-    return told | {"html": html, "losses": asdict(losses) if losses else None}
+    room.wall = told | {"html": html, "losses": asdict(losses) if losses else None}
+    return room.wall
 
 
 def _rows(now: Round, splits: Sequence[Guesses]) -> list[Row]:
     axis, found = Axis.shares(), now.finished
     if found is None:
-        pooled = pool(splits)
-        words = tuple(WordShare(own.word, own.amount / 100, None) for own in pooled.guesses)
-        found = ClassRound("", "", "", 0, words, WordShare("", pooled.no_guess, None))
-        found = found.without(now.struck)
+        guesses = (own for own in pool(splits).guesses if key(own.word) not in now.struck)
+        words = tuple(WordShare(own.word, own.amount / 100, None) for own in islice(guesses, ROWS))
+        others = max(0.0, 1.0 - math.fsum(own.people for own in words))
+        found = ClassRound("", "", "", 0, words, WordShare("", others, None))
     shown, rest = found.longest(ROWS)
-    *marks, others = (
+    *marks, mark_of_others = (
         axis.pair((own.people, own.model), ("candidate", "reference")) for own in (*shown, rest)
     )
     title = "the key x takes it from the wall"
@@ -93,7 +97,7 @@ def _rows(now: Round, splits: Sequence[Guesses]) -> list[Row]:
         for own, mark in zip(shown, marks, strict=True)
     ]
     notes = (f"{len(now.struck)} struck",) if now.struck else ()
-    return [*rows, Row("other words, or none", others, notes=notes)]
+    return [*rows, Row("other words, or none", mark_of_others, notes=notes)]
 
 
 def verdict(found: Standing) -> str:

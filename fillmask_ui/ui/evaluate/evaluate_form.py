@@ -260,7 +260,8 @@ def plan_of(
 ) -> Plan:
     """The plan that the form describes; a public page takes its own texts and uploads, in limits.
 
-    Runs are kept in `root`, and an upload beside them, so that its run can be resumed later.
+    Runs are kept in `root`, and an upload beside them, so that its run can be resumed later. Pasted
+    texts are not written yet: `uploads.pasted_file` does it, once their job has its turn.
     """
     metric = METRICS[values["metric"]]
     own = configured(metric, _chosen(own_options(metric), values))
@@ -349,7 +350,7 @@ def _dataset(values: Values, root: Path, *, public: bool) -> str:
     if where == EMBEDDED:
         return EMBEDDED
     if where == PASTE:
-        return str(uploads.keep_pasted(values["pasted"] or "", root, public=public))
+        return str(uploads.pasted_file(values["pasted"] or "", root, public=public))
     if where == UPLOAD:
         if not upload:
             raise OptionError("no file was uploaded: choose one, or pick the embedded texts")

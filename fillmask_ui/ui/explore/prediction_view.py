@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from fillmask_ui.comparing import Comparison, ContrastedWord
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
+from fillmask_ui.files import csv_cell
 from fillmask_ui.filling import fill, score_candidate_at, unscorable
 from fillmask_ui.filling.candidates import MAX_JOINT_MASKS
 from fillmask_ui.filling.prompt import check_length, split_words
@@ -230,7 +231,7 @@ def masks_csv(found: Filling | Comparison) -> str:
         columns, rows = _CSV_COLUMNS, [row for row in filling_rows(found) if not row["asked"]]
     writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in rows)
     return out.getvalue()
 
 
