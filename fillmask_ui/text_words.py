@@ -31,9 +31,7 @@ _WITHOUT_BLANKS = (
     "\u3041-\u312f\u31f0-\u31ff\uff66-\uff9f"  # Hiragana, Katakana, Bopomofo
 )
 UNSPACED = re.compile(f"[{_WITHOUT_BLANKS}]")
-UNSPACED_NOTE = (
-    "some texts are in a script without blanks between words, in which each token counts as a word"
-)
+UNSPACED_NOTE = "this script has no blanks between words: each token counts as a word"
 LONE_MARKS = ("▁", "Ġ")  # tokens that only mark the beginning of a word
 _VISIBLE_BLANKS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 
@@ -60,6 +58,7 @@ def text_words(encoding: Encoding) -> tuple[TextWord, ...]:
     >>> [word.text for word in text_words(encoding)]
     ['It', 'freezes', ',', '!']
     """
+    whole, last = encoding.text, len(encoding) - 1
     groups: dict[int, list[int]] = {}
     for index, number in enumerate(encoding.word_ids):
         if number is not None:
@@ -70,7 +69,12 @@ def text_words(encoding: Encoding) -> tuple[TextWord, ...]:
         visible = [span for span in ranges if span.start < span.end]
         spans = visible or [encoding.spans[index] for index in tokens]
         start, end = spans[0].start, max(span.end for span in spans)
-        covered = encoding.text[start:end]
+        # What the tokenizer drops, such as accents, goes with the word that it follows.
+        behind = min(tokens[-1] + 1, last)
+        border = len(whole) if encoding.special[behind] else encoding.spans[behind].start
+        while visible and end < border and not whole[end].isspace():
+            end += 1
+        covered = whole[start:end]
         text = covered if visible else visible_blanks(covered) or "␣"
         words.append(TextWord(text, start, end, tuple(tokens)))
     return tuple(words)
@@ -90,10 +94,11 @@ def number_words(encoding: Encoding, mask_id: int) -> tuple[int | None, ...]:
             left = None
             continue
         fragment = _Fragment.of(encoding, index, left)
-        if left is None or not fragment.continues(left, encoding.text):
+        continues = left is not None and fragment.continues(left, encoding.text)
+        if not continues:
             count += 1
         numbers.append(count - 1)
-        if left is None or not fragment.is_empty:
+        if not (continues and fragment.is_empty):
             left = fragment
     return tuple(numbers)
 

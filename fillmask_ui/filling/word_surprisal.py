@@ -28,7 +28,7 @@ from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import encode_unmasked
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature, ScoredPart, finite
-from fillmask_ui.text_words import TextWord, text_words
+from fillmask_ui.text_words import UNSPACED, UNSPACED_NOTE, TextWord, text_words
 
 WANTED = 5  # best tokens kept for each word
 WINDOW_TOKENS = 512  # that the model reads between two reports
@@ -91,6 +91,11 @@ class SentenceSurprisal(Displayed):
     def summary(self) -> SurprisalSummary | None:
         return summarize_surprisal(self.words)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know."""
+        return (UNSPACED_NOTE,) if UNSPACED.search(self.encoding.text) else ()
+
     def to_dict(self) -> dict[str, Any]:
         """What `fillmask-ui surprise --json` prints."""
         means = ("mean_token_nll_nats", "mean_word_nll_nats", "pseudo_perplexity")
@@ -99,6 +104,7 @@ class SentenceSurprisal(Displayed):
             "text": self.encoding.text,
             "model": self.signature.name,
             "signature": str(self.signature),
+            "notes": list(self.notes),
             **{name: finite(getattr(self.summary, name, None)) for name in names},
             "words": [found.to_dict() for found in self.words],
         }
