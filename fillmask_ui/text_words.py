@@ -40,14 +40,11 @@ _VISIBLE_BLANKS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 class TextWord:
     """One word of an encoded text."""
 
-    text: str  # without blanks around it; blanks that are a word are visible (␣)
+    text: str  # without blanks around it; of a blank word the blanks as signs (␣)
     start: int  # its first character in the encoded text
     end: int  # one past its last
     tokens: tuple[int, ...]  # indices of its tokens in the encoding, ascending
-
-    @property
-    def is_blank(self) -> bool:
-        return not self.text.strip("␣⏎⇥").strip()
+    is_blank: bool = False  # whether it is nothing but blanks
 
 
 def text_words(encoding: Encoding) -> tuple[TextWord, ...]:
@@ -76,7 +73,7 @@ def text_words(encoding: Encoding) -> tuple[TextWord, ...]:
             end += 1
         covered = whole[start:end]
         text = covered if visible else visible_blanks(covered) or "␣"
-        words.append(TextWord(text, start, end, tuple(tokens)))
+        words.append(TextWord(text, start, end, tuple(tokens), not visible))
     return tuple(words)
 
 

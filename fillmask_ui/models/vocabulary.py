@@ -298,7 +298,10 @@ def _encode_in_python(
         added = tokenizer.get_special_tokens_mask(ids)
         ids = tokenizer.build_inputs_with_special_tokens(ids)
     specials = tokenizer.all_special_tokens
-    pieces = [t if t in specials else prefixes.word(t).strip("␣⏎⇥") for t in tokens]
+    pieces = [t if t in specials else prefixes.word(t) for t in tokens]
+    # Blanks and lone marks stand in front of the next piece, if the text has them at all.
+    is_blank = [own != t and not own.strip("␣⏎⇥") for own, t in zip(pieces, tokens, strict=True)]
+    pieces = ["" if blank else own for own, blank in zip(pieces, is_blank, strict=True)]
     located = zip(find_pieces(text, pieces), tokens, strict=True)
     spans, units = list[Span](), list[int | None]()
     for is_added in added:
