@@ -71,6 +71,10 @@ def text_words(encoding: Encoding) -> tuple[TextWord, ...]:
         border = len(whole) if encoding.special[behind] else encoding.spans[behind].start
         while visible and end < border and not whole[end].isspace():
             end += 1
+        # Some tokenizers say only where a blank ends.
+        floor = encoding.spans[tokens[0] - 1].end if tokens[0] else 0
+        while not visible and start > floor and whole[start - 1].isspace():
+            start -= 1
         covered = whole[start:end]
         text = covered if visible else visible_blanks(covered) or "␣"
         words.append(TextWord(text, start, end, tuple(tokens), not visible))
@@ -114,7 +118,16 @@ def visible_blanks(text: str) -> str:
     >>> visible_blanks("  ")
     '␣␣'
     """
-    return text.translate(_VISIBLE_BLANKS)
+    return re.sub(r"\s", "␣", text.translate(_VISIBLE_BLANKS))
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether most of a text is in a script without blanks between words.
+
+    >>> is_unspaced("今天天气很好。"), is_unspaced("Tokyo (東京) is a city.")
+    (True, False)
+    """
+    return 2 * len(UNSPACED.findall(text)) >= len("".join(text.split())) > 0
 
 
 def meet_unspaced(left: str, right: str) -> bool:

@@ -52,9 +52,9 @@ FRAGMENTS = [
     *("don't", "e-mail", "3.14", "20°", "…", "½", "(", ")", "#", "@you", "@@", "[SEP]", "</s>"),
     *("cafe\u0301", "हिन्दी", "שלום", "👩‍🚀", "❤️", "ﬁn", "한국어", "𠮷野家", "ﷺ"),
 ]
-# Without accents by themselves and U+FFFD, which BERT's and ALBERT's tokenizers drop.
+# No part of a written mask; no accents alone and no U+FFFD, which some tokenizers drop.
 LETTERS = st.characters(
-    categories=["L", "N", "P", "Sm", "Sc", "So"], exclude_characters="\ufffc\ufffd"
+    categories=["L", "N", "P", "Sm", "Sc", "So"], exclude_characters="\ufffc\ufffd_"
 )
 texts = st.lists(
     st.sampled_from(FRAGMENTS) | st.text(LETTERS, max_size=4),
@@ -86,7 +86,8 @@ def test_words_and_blanks_are_the_text(name, text, masked):
     unknown = vocabulary(name).unk_id
     for word in words:
         assert word.is_blank or word.text == text[word.start : word.end]
-        if unknown not in [encoding.ids[token] for token in word.tokens]:  # may be a line's end
+        spelled = unknown not in [encoding.ids[token] for token in word.tokens]
+        if spelled and not word.is_blank:  # the end of a line may be a part of what is unknown
             assert not re.search(r"\s", word.text)
     covered = {at for word in words for at in range(word.start, word.end)}
     for index in hidden:
@@ -207,7 +208,7 @@ def test_scripts_without_blanks(language):
         share = summary.texts / (5 * len(texts))
         assert share > 0.9
         (alarm,) = summary.alarms
-        assert alarm.startswith(f"{summary.texts} of {summary.texts} texts have a script without")
+        assert alarm.startswith(f"{summary.texts} of {summary.texts} texts are in a script")
     plain = summarize(evaluate(mine, texts))
     assert not any("script" in alarm for alarm in plain.alarms)
     english = model("bert")

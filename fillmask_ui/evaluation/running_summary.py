@@ -21,7 +21,7 @@ from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, Comparison, ModelFigures, Summary
 from fillmask_ui.evaluation.tallies import ModelTally, PairTally
 from fillmask_ui.records import SkippedText
-from fillmask_ui.text_words import UNSPACED
+from fillmask_ui.text_words import is_unspaced
 
 NEAR_CHANCE = 0.9  # share of the loss of a uniform guess
 # Where texts count as less than this share of them, a reader is told, from so many texts on.
@@ -131,7 +131,7 @@ class RunningSummary(running_sums.Tally):
             for tally in (self._model, self._baseline):
                 tally.own = METRICS.get(self._name, CrossEntropy)().own_sums()
         self._ids.append(row.id)
-        if self._metric.reads_words and UNSPACED.search(row.text):
+        if self._metric.reads_words and is_unspaced(row.text):
             self._scripts["unspaced"] += 1
         self._model.add(row, row.scores)
         losses = [row.scores.nll_nats]
@@ -272,8 +272,8 @@ class RunningSummary(running_sums.Tally):
             yield UNCHANGED_ALARM
         if unspaced := self._scripts["unspaced"]:
             yield (
-                f"{unspaced:,} of {self.texts:,} texts have a script without blanks between words, "
-                "in which each token counts as a word"
+                f"{unspaced:,} of {self.texts:,} texts are in a script without blanks between "
+                "words: each of its tokens counts as a word"
             )
         if note := few_texts_note(self.texts, model.effective_texts):
             yield note

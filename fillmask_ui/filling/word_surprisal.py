@@ -28,7 +28,7 @@ from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import encode_unmasked
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature, ScoredPart, finite
-from fillmask_ui.text_words import UNSPACED, UNSPACED_NOTE, TextWord, text_words
+from fillmask_ui.text_words import UNSPACED_NOTE, TextWord, is_unspaced, text_words
 
 WANTED = 5  # best tokens kept for each word
 WINDOW_TOKENS = 512  # that the model reads between two reports
@@ -94,7 +94,7 @@ class SentenceSurprisal(Displayed):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
-        return (UNSPACED_NOTE,) if UNSPACED.search(self.encoding.text) else ()
+        return (UNSPACED_NOTE,) if is_unspaced(self.encoding.text) else ()
 
     def to_dict(self) -> dict[str, Any]:
         """What `fillmask-ui surprise --json` prints."""

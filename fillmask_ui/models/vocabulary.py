@@ -335,11 +335,12 @@ def visible_span(text: str, token: str, start: int, end: int) -> Span:
     """
     covered = text[start:end]
     own = covered.strip()
-    if own == covered and token not in LONE_MARKS:  # nearly all
+    is_mark = token in LONE_MARKS and own != token  # Ġ is also a letter of Maltese
+    if own == covered and not is_mark:  # nearly all
         return Span(start, end)
     if own:
         start = end - len(covered.lstrip())
-        end = start if token in LONE_MARKS else start + len(own)
+        end = start if is_mark else start + len(own)
     return Span(start, end)
 
 

@@ -112,7 +112,7 @@ export class Views {
     const values = {
       ...{ unit, vocabulary: null, known: found.length, total, labels: labels[unit] },
       unknown: found.filter((own) => own.unknown).map((own) => own.word.text),
-      unspaced: found.some((own) => this.vocabulary.unspaced.test(own.word.text)),
+      unspaced: this.vocabulary.isUnspaced(found.map((own) => own.word.text).join("")),
       summary: summary(found.filter((own) => !own.unknown)),
       chart: this.#columns(found.slice(0, MAX_COLUMNS).filter((own) => !own.unknown), unit, level),
     };

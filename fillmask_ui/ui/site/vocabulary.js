@@ -7,7 +7,7 @@ import { Refused } from "./model.js";
 const MASKS = /\[mask\]|<mask>|_{3,}/gi;
 const HAS_LETTER = /[\p{L}\p{N}]/u;
 const SIGN = /[\p{P}\p{S}]/u;
-const BLANKS = { " ": "␣", "\n": "⏎", "\t": "⇥" };
+const BLANKS = { "\n": "⏎", "\t": "⇥" };
 export const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
 // Without case and accents, where that leaves every place what it was.
@@ -31,7 +31,7 @@ export class Vocabulary {
     Object.assign(this, config); // as `build.py` writes it: mask_token, words, max_tokens and others
     this.tokenizer = new Tokenizer(json, {});
     this.endings = new Set(config.endings);
-    this.unspaced = new RegExp(config.unspaced, "u"); // letters of scripts without blanks between words
+    this.unspaced = new RegExp(config.unspaced, "u"); // a letter of a script without blanks between words
     this.tokenizer.model = new Proxy(this.tokenizer.model, {
       apply: (model, _, [words]) => words.flatMap((word) => {
         const [tokens, group] = [model([word]), (this.#groups.at(-1) ?? 0) + 1];
@@ -92,6 +92,9 @@ export class Vocabulary {
     return [before, "("].map(after).find((ids) => ids.length) ?? behind(word);
   }
 
+  // Whether most of a text is in such a script.
+  isUnspaced = (text) => 2 * [...text].filter((own) => this.unspaced.test(own)).length >= [...text].length;
+
   masks = ({ ids }) => [...ids.keys()].filter((at) => ids[at] === this.mask_id);
 
   // The word of each token, numbered as `text_words.py` does; null for masks and special tokens.
@@ -138,8 +141,11 @@ export class Vocabulary {
       const behind = tokens.at(-1) + 1;
       const border = special[behind] ?? true ? text.length : spans[behind][0];
       while (ranges.length && end < border && !/\s/.test(text[end])) end += 1;
+      // Some tokenizers say only where a blank ends.
+      const floor = spans[tokens[0] - 1]?.[1] ?? 0;
+      while (!ranges.length && start > floor && /\s/.test(text[start - 1])) start -= 1;
       const [covered, blank] = [text.slice(start, end), !ranges.length];
-      const signs = covered.replace(/[ \n\t]/g, (own) => BLANKS[own]) || BLANKS[" "];
+      const signs = covered.replace(/\s/g, (own) => BLANKS[own] ?? "␣") || "␣";
       return { text: blank ? signs : covered, start, end, tokens, blank };
     });
   }
