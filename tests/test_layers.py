@@ -33,6 +33,7 @@ ROOMS = [
     "scoring",
     "masking",
     "protocol",
+    "text_words",
     "records",
     "options",
     "files",

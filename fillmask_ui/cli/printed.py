@@ -170,6 +170,8 @@ def print_surprisal(found: SentenceSurprisal, unit: str) -> None:
         print_line(f"Most surprising: {summary.most.word.text}")
     if unknown := [own.word.text for own in found.words if own.unknown]:
         print_line(f"Not counted, as the vocabulary cannot spell them: {', '.join(unknown)}")
+    for note in found.notes:
+        print_line(f"Note: {note}")
     print_line(f"\n{found.signature}\n", "dim")
 
 

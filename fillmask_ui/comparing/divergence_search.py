@@ -31,9 +31,9 @@ import numpy as np
 import fillmask_ui.filling.prompt as prompts
 from fillmask_ui.comparing.contrast import compare
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Example, by_role, finite
+from fillmask_ui.text_words import text_words
 
 WORDS = 6  # hidden in a sentence
 LEAST_WORDS = 3  # of a sentence: fewer tell a model nothing
@@ -234,7 +234,7 @@ def _places(model: MaskedLM, text: str, most: int, rng: np.random.Generator) -> 
         return [Place(None, *span, text, mask) for mask, span in enumerate(own[:most])]
     words = [
         word
-        for word in text_words(prompts.encode_unmasked(model, text), model.vocabulary)
+        for word in text_words(prompts.encode_unmasked(model, text))
         if any(character.isalnum() for character in word.text)
     ]
     if len(words) < LEAST_WORDS:

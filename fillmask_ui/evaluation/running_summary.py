@@ -21,6 +21,7 @@ from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, Comparison, ModelFigures, Summary
 from fillmask_ui.evaluation.tallies import ModelTally, PairTally
 from fillmask_ui.records import SkippedText
+from fillmask_ui.text_words import is_unspaced
 
 NEAR_CHANCE = 0.9  # share of the loss of a uniform guess
 # Where texts count as less than this share of them, a reader is told, from so many texts on.
@@ -93,6 +94,7 @@ class RunningSummary(running_sums.Tally):
         self._metric: Metric = self.config.metric if self.config else CrossEntropy()
         self._name = self._metric.name if self.config else ""  # of the metric of the rows
         self.skipped: Counter[str] = Counter()  # reason to number of texts
+        self._scripts: Counter[str] = Counter()  # `unspaced` to number of texts
         self._ids = array("q")
         self._model = ModelTally(self._metric)
         self._baseline = ModelTally(self._metric)  # empty without a second model
@@ -129,6 +131,8 @@ class RunningSummary(running_sums.Tally):
             for tally in (self._model, self._baseline):
                 tally.own = METRICS.get(self._name, CrossEntropy)().own_sums()
         self._ids.append(row.id)
+        if self._metric.reads_words and is_unspaced(row.text):
+            self._scripts["unspaced"] += 1
         self._model.add(row, row.scores)
         losses = [row.scores.nll_nats]
         self._worst.add(row, losses[0], row.example)
@@ -266,5 +270,10 @@ class RunningSummary(running_sums.Tally):
                     yield from chance_alarms(name, figures.mean_nll_nats, self.vocabulary_size)
         if any(group.name == "unchanged" for group in model.by_kind):
             yield UNCHANGED_ALARM
+        if unspaced := self._scripts["unspaced"]:
+            yield (
+                f"{unspaced:,} of {self.texts:,} texts are in a script without blanks between "
+                "words: each of its tokens counts as a word"
+            )
         if note := few_texts_note(self.texts, model.effective_texts):
             yield note

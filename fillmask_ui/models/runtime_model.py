@@ -203,7 +203,7 @@ class RuntimeModel(ABC):
             max_tokens=self.max_tokens,
             versions={"fillmask-ui": __version__, **{own: _version(own) for own in running}},
             cpu_features=cpu_features(),
-            notes=tuple(note for note in (commit, *notes, guess) if note),
+            notes=tuple(note for note in (commit, *notes, guess, tokenizer.note) if note),
             **parts,
         )
 

@@ -25,6 +25,7 @@ from fillmask_ui.show.figures import interval_heading, models_of
 from fillmask_ui.show.numbers import Share, cell_text, in_unit, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import change_text, conclusion_text, outlook_text, story_text
+from fillmask_ui.text_words import is_unspaced
 from fillmask_ui.unmasking import Unmasked
 from fillmask_ui.unmasking.decoding_history import HiddenPosition
 
@@ -168,6 +169,7 @@ def surprisal_values(
     return {
         "summary": summarize_surprisal(words),
         "unknown": [own.word.text for own in words if own.unknown],
+        "unspaced": is_unspaced("".join(own.word.text for own in words)),
         "labels": LOSSES.labels(unit),
         "chart": Columns.of(columns, unit),
     }

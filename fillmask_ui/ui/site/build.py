@@ -22,6 +22,7 @@ from fillmask_ui.models.vocabulary import SubwordPrefixes, tokenizer_json
 from fillmask_ui.show.answers import LOSSES
 from fillmask_ui.show.displays import DISPLAYS
 from fillmask_ui.show.render import render, sources
+from fillmask_ui.text_words import UNSPACED
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 from fillmask_ui.ui.explore.explore_modes import MODES
 from fillmask_ui.ui.explore.explore_state import Json, Question
@@ -140,6 +141,7 @@ def _spelling(model: OnnxMaskedLM, tokenizer: dict[str, Any]) -> dict[str, Any]:
         "words": {own: word for own, word in words.items() if word != vocabulary.token(own)},
         "endings": [own for own in ids if vocabulary.is_continuation(own)],
         "prefix": SubwordPrefixes.of(map(vocabulary.token, ids)).mark,
+        "unspaced": UNSPACED.pattern,
         "mask_token": vocabulary.mask_token,
         "mask_id": vocabulary.mask_id,
         "pad_id": vocabulary.pad_id,

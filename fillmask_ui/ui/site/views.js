@@ -74,7 +74,7 @@ export class Views {
     const best = filling?.masks.map(({ candidates }) => candidates[0]) ?? [];
     const tokens = encoding.tokens.map((own, at) => [own, encoding.ids[at]]).slice(0, MAX_STRIP_TOKENS);
     const strip = encoding.ids.length > MAX_STRIP_TOKENS ? "" : this.render("strip", {
-      items: items(encoding, this.vocabulary.textWords(encoding), masks, this.vocabulary.unk_id),
+      items: items(encoding, this.vocabulary.textWords(encoding).filter((word) => !word.blank), masks, this.vocabulary.unk_id),
       hidden: masks.map((_, at) => hidden[at] ?? null),
       guesses: best.map((own) => [candidate_names([own], this.vocabulary)[0], own.probability]),
       direction: RIGHT_TO_LEFT.test(text) ? "rtl" : "ltr",
@@ -112,6 +112,7 @@ export class Views {
     const values = {
       ...{ unit, vocabulary: null, known: found.length, total, labels: labels[unit] },
       unknown: found.filter((own) => own.unknown).map((own) => own.word.text),
+      unspaced: this.vocabulary.isUnspaced(found.map((own) => own.word.text).join("")),
       summary: summary(found.filter((own) => !own.unknown)),
       chart: this.#columns(found.slice(0, MAX_COLUMNS).filter((own) => !own.unknown), unit, level),
     };
