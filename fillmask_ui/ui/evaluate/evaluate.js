@@ -21,10 +21,9 @@
   };
 
   document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("[data-fold], [data-toggle], [data-press], [data-follow]");
-    const { fold, toggle, press, follow } = button?.dataset ?? {};
+    const button = event.target.closest?.("[data-toggle], [data-press], [data-follow]");
+    const { toggle, press, follow } = button?.dataset ?? {};
     const tab = document.getElementById("evaluate");
-    if (fold) page.unfold(fold);
     if (press) document.getElementById(press)?.click();
     // With a key held the browser opens another window.
     if (follow && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
