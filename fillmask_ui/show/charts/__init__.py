@@ -42,7 +42,8 @@ CHARTS = {
     "loss-histogram": ChartKind(
         loss_charts.loss_histogram,
         "Loss of a token",
-        "The first and last bar also hold the few tokens that lie beyond.",
+        "Solid line: mean; dotted line: median. The first and last bar also hold the few tokens "
+        "beyond.",
         live=True,
     ),
     "scatter": ChartKind(

@@ -96,19 +96,24 @@ def loss_histogram(subject: Subject) -> Chart:
         updatemenus=[{**menu, **places}],
     )
     for (model, style), counts in zip(subject.drawn, every, strict=True):
+        mean, median = model.mean_nll_nats, model.median_nll_nats
+        # Of two models the candidate is drawn as an outline, through which the reference is seen.
+        outlined = two and model is subject.models[1]
         figure.add_bar(
             **_bars(edges, counts),
-            name=style.name,
-            marker={"color": style.colour, "opacity": 0.55 if two else 0.85},
+            name=f"{style.name}: mean {mean:.3f}, median {median:.3f}",
+            marker={
+                "color": "rgba(0,0,0,0)" if outlined else style.colour,
+                "opacity": 1.0 if outlined else 0.7 if two else 0.85,
+                "line": {"color": style.colour, "width": 2 * outlined},
+            },
             unselected={"marker": {"opacity": 0.2}},
             showlegend=two,
             customdata=ranges,
         )
-        colour, own = (style.colour, f"{style.name}: ") if two else (chart.LOSS, "")
-        centres = {"mean": (model.mean_nll_nats, "solid"), "median": (model.median_nll_nats, "dot")}
-        for what, (value, dash) in centres.items():
-            line = {"color": colour, "width": 2, "dash": dash}
-            figure.add_vline(value, line=line, showlegend=True, name=f"{own}{what} {value:.3f}")
+        for what, value, dash in (("mean", mean, "solid"), ("median", median, "dot")):
+            line = {"color": style.colour if two else chart.LOSS, "width": 2, "dash": dash}
+            figure.add_vline(value, line=line, showlegend=not two, name=f"{what} {value:.3f}")
     return Chart(figure, _bars_table(edges, every, subject.names))
 
 
@@ -182,7 +187,7 @@ def scatter(subject: Subject) -> Chart | None:
         return None
     reference, candidate = subject.names
     own, other = drawn
-    worse = np.round(own - other, 2) > 0  # equal as printed is equal
+    worse = np.round(own - other, 3) > 0  # equal as printed is equal
     end = float(drawn.max()) * 1.03
     figure = new_figure(
         f"Scatter of the losses of {len(own):,} tokens under both models; "
