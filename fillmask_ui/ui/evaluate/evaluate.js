@@ -2,6 +2,10 @@
 (() => {
   const page = (window.fillmask ??= {});
 
+  // The start card of a page that is loaded again waits until its job is known (see `visitor.js`).
+  const returning = Boolean(page.recall("fillmask-page", "sessionStorage"));
+  document.documentElement.classList.toggle("fm-returning", returning);
+
   // Scrolls only where a reader would miss the beginning of it.
   page.reveal = (element, block = "start") => {
     const box = element?.getBoundingClientRect();

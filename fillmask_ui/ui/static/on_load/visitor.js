@@ -9,8 +9,5 @@
     window.fillmask.keep(name, id, storage); // where that is forbidden it lasts as long as the page
     return id;
   };
-  // The start card of a page that is loaded again waits until its job is known.
-  const returning = window.fillmask.recall("fillmask-page", "sessionStorage") !== null;
-  document.documentElement.classList.toggle("fm-returning", returning);
   return [kept("fillmask-visitor", "localStorage"), kept("fillmask-page", "sessionStorage")];
 };
