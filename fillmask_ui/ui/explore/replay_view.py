@@ -42,15 +42,18 @@ def answer(session: Session, question: Question, place: TokenPlace) -> Json:
         if token is None:
             raise DataError(f"run {place.run} has no such token")
         again = replayed(session, token, top_k=question.top_k, load=session.model_soon)
-        models = _models(session, question, met, place.side)
+        in_roles = _in_roles(session, question, met, place.side)
         if question.alone:
-            session.model_soon(models["model"])
-        found = _answer(session, replace(question, **models), met, place.side, again)
+            session.model_soon(in_roles.model)
+        found = _answer(session, in_roles, met, place.side, again)
     except FillmaskError as error:
         plain = prediction_view.answer(session, replace(question, run=None)).to_dict()
         text = prediction_view.sendable(question.text)
         return {**plain, "kind": "error", "notice": error_message(error), "text": text}
     text = prediction_view.sendable(found.draft.text)
+    models = {"model": in_roles.model}
+    if in_roles.compare:
+        models["compare"] = in_roles.compare
     return {**found.to_dict(), "text": text, "set": {"text": text, **models}}
 
 
@@ -61,19 +64,17 @@ def _met(session: Session, question: Question, place: TokenPlace) -> Sequence[Me
     return measured_tokens(session.stored_runs(question.visitor), place)
 
 
-def _models(
+def _in_roles(
     session: Session, question: Question, met: Sequence[MeasuredToken | None], side: int
-) -> dict[str, str]:
-    """Values for the menus of models: those of the run keep their roles where two are compared."""
+) -> Question:
+    """The question with the models of the run, which keep their roles where two are compared."""
     names = [_reference_of(session, token) if token else "" for token in met]
     if not question.compare or len(names) < 2:
-        return {"model": names[side]}
+        return replace(question, model=names[side])
     candidate, reference = names
     # A third model, picked by hand, stays the candidate.
-    return {
-        "model": reference,
-        "compare": candidate if question.compare in names else question.compare,
-    }
+    compared = candidate if question.compare in names else question.compare
+    return replace(question, model=reference, compare=compared)
 
 
 def _answer(
