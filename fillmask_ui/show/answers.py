@@ -22,7 +22,7 @@ from fillmask_ui.intervals import Interval, Limits
 from fillmask_ui.records import ROLES, Candidate
 from fillmask_ui.show.bars import Axis, Cell, Column, Columns, Mark, Row, short
 from fillmask_ui.show.figures import interval_heading, models_of
-from fillmask_ui.show.numbers import Share, cell_text, in_unit, percent
+from fillmask_ui.show.numbers import Share, cell_text, in_unit, is_zero, least_axis, percent, signed
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import change_text, conclusion_text, outlook_text, story_text
 from fillmask_ui.text_words import is_unspaced
@@ -65,7 +65,9 @@ def contrast_html(
     ordered = by_change if change else by_size
     shown = [own for place, own in enumerate(ordered) if place < MAX_ROWS or own.asked]
     steps = [100 * (own.difference or 0.0) for own in shown]
-    axis = Axis.fitted(steps, "points", signed=True) if change else Axis.shares(zoom)
+    fitted = Axis.fitted(steps, "points", signed=True, digits=2)
+    axis = fitted if change else Axis.shares(zoom)
+    most = by_change[0]
     rows = [
         Row(
             name(own),
@@ -88,9 +90,9 @@ def contrast_html(
         axis=axis,
         words=by_size,
         name=name,
-        points=_points,
+        points=lambda own: spelling.points(own) or "–",
         first=[name(own) for own in spelling.first_words(found)],
-        most=by_change[0],
+        most=None if is_zero(100 * (most.difference or 0.0), 2) else most,
         truth=next((own for own in found.candidates if own.asked and own.word == hidden), None),
         number=number,
         notes=notes,
@@ -105,16 +107,12 @@ def _drawn_word(
 ) -> tuple[tuple[Mark, ...], tuple[Cell, ...]]:
     """Bars and numbers; that of a change is in the colour of the side that gives more."""
     if not change:
-        return axis.pair(own.probabilities), (Cell(_points(own)), _ranks(own))
+        return axis.pair(own.probabilities), (Cell(spelling.points(own) or "–"), _ranks(own))
     cells = *(Cell("–" if p is None else percent(p)) for p in own.probabilities), _ranks(own)
     if own.difference is None:
         return (), cells
     side = "candidate" if own.difference > 0 else "reference"
-    return (axis.mark(100 * own.difference, side, _points(own)),), cells
-
-
-def _points(own: ContrastedWord) -> str:
-    return spelling.points(own).replace("-", "−") or "–"
+    return (axis.mark(100 * own.difference, side, spelling.points(own)),), cells
 
 
 def _ranks(own: ContrastedWord) -> Cell:
@@ -201,11 +199,11 @@ def compared_column(own: ComparedWord, tint: str, unit: str) -> Column:
         value, nats = (one, own.nll_nats) if tint == "a" else (two, own.other_nll_nats)
         return Column(own.text, value, f"{value:.2f}", both, LOSSES.of(nats))
     value = two - one
-    if math.isnan(value) or not value:
+    if math.isnan(value) or is_zero(value, 2):
         return Column(own.text, 0.0, "=", both)
     side = "candidate" if value > 0 else "reference"
-    text = f"{value:+.2f}".replace("-", "−")
-    return Column(own.text, value, text, both, CHANGES.of(abs(own.difference_nats)), side)
+    level = CHANGES.of(abs(own.difference_nats))
+    return Column(own.text, value, signed(value, 2), both, level, side)
 
 
 class StepCell(NamedTuple):
@@ -293,19 +291,21 @@ def summary_html(
     )
 
 
-def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str]] | None:
-    """The change of the conclusion, its interval and how its numbers are written, if it has one."""
+def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str], float] | None:
+    """The change of the conclusion, its interval, how its numbers are written and `least_axis`."""
     pair = summary.comparison
     if pair is None:
         return None
     change, span = pair.difference_nats, pair.difference_interval
-    form: Callable[[float], str] = "{:+g} nats".format
+    form, digits = "{:+g} nats", 4
     if summary.metric.scaled or summary.metric.counts_right:
-        change, form = 100 * pair.relative_change, "{:+.3g} %".format
+        change, form, digits = 100 * pair.relative_change, "{:+.3g}%", 2
         span = pair.interval and pair.interval.map(lambda end: 100 * end)
     if span is None or not all(map(math.isfinite, (change, span.low, span.high))):
         return None
-    return (change, span, form) if span.low < span.high else None
+    if not span.low < span.high:
+        return None
+    return change, span, lambda end: form.format(end).replace("-", "−"), least_axis(digits)
 
 
 def _said(record: Any) -> Iterator[tuple[str, str]]:

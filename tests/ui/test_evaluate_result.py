@@ -219,6 +219,35 @@ def test_a_click_on_a_bar_finds_what_the_bar_counts():
         assert find_tokens(rows, wanted).count == count
 
 
+def test_equal_as_printed_is_no_difference():
+    """Two models whose logits differ in the seventh digit."""
+    rows = rows_of(TableModel(1, noise=1e-6))
+    assert max(abs(change) for change in losses(rows) - losses(rows, "baseline")) > 0
+    summary = summarize(rows)
+    drawn = {chart.name: chart for chart in plots.charts(summary)}
+    assert "differences" not in drawn
+    assert drawn["scatter"].figure.layout.meta["description"].count("; 0% lie above") == 1
+    assert {row[-1] for row in drawn["scatter"].table.rows} == {0.0}
+    table, worst = tokens_html(
+        find_tokens(rows, TokenFilter(DIFFERENT)), TokenFilter(DIFFERENT), pair=True
+    ).values()
+    assert "No loss changes: the two models are equal to two decimals." in worst
+    info = prepare_info(EvaluationConfig(), TableModel(1), baseline=TableModel(1))
+    figures = result_view.figures_html(summary, info)
+    for source in (table, worst, figures):
+        assert not re.search(r">[-+−]0\.0+<", source)
+    # The axis of the interval does not grow with the noise: its line is shorter than a percent.
+    (low, high) = map(float, re.search(r"--at: ([\d.]+)%; --to: ([\d.]+)%", figures).groups())
+    assert high - low < 1
+
+
+def test_a_model_alone_has_a_rank_and_no_change():
+    _, worst = tokens_html(
+        find_tokens(rows_of(), TokenFilter()), TokenFilter(), pair=False
+    ).values()
+    assert "→" not in worst
+
+
 def test_the_distribution_function_is_that_of_the_sorted_losses(pair):
     found = chart(pair, "loss-distribution", names=("A", "B"))
     own = np.sort(losses(pair, "baseline"))

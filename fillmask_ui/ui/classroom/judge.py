@@ -14,7 +14,7 @@ from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.lessons.class_rounds import Standing, pool, smoothed_nll, standing
 from fillmask_ui.runs.class_run import ClassRound, RoundLosses, WordShare
 from fillmask_ui.show.bars import Axis, Row
-from fillmask_ui.show.numbers import loss_number
+from fillmask_ui.show.numbers import is_zero, signed
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.classroom.room import Room, Round
 from fillmask_ui.ui.explore.guess_view import compare
@@ -104,7 +104,7 @@ def verdict(found: Standing) -> str:
     """Who was better and by how much, in a sentence."""
     count, gap = len(found.losses), found.people_nats - found.model_nats
     of = f"over {count} sentences" if count > 1 else "on the first sentence"
-    if loss_number(found.people_nats, "nats") == loss_number(found.model_nats, "nats"):
+    if is_zero(gap, 2):
         return f"Class and model are level {of}."
     by = f"the {'class' if gap < 0 else 'model'} by {abs(gap):.2f} nats a sentence {of}"
     if found.interval is None:
@@ -112,7 +112,7 @@ def verdict(found: Standing) -> str:
     low, high = found.interval.low, found.interval.high
     if gap < 0:
         low, high = -high, -low
-    between = f"95% interval {low:+.2f} to {high:+.2f}".replace("-", "−")
+    between = f"95% interval {signed(low, 2)} to {signed(high, 2)}"
     if low > 0:
         return f"Better: {by} ({between})."
     return f"Ahead: {by}, which is not settled ({between} holds zero)."

@@ -176,8 +176,9 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> dict[
     few = numbered = [*enumerate(found.tokens)]
     each_way = pair and wanted.order == DIFFERENT
     if each_way:
-        rise = [own for own in numbered if (own[1].difference_nats or 0) > 0]
-        fall = [own for own in numbered if (own[1].difference_nats or 0) < 0]
+        change = {number: round(own.difference_nats or 0.0, 2) for number, own in numbered}
+        rise = [own for own in numbered if change[own[0]] > 0]
+        fall = [own for own in numbered if change[own[0]] < 0]
         few = [*rise[:WORST_SHOWN], *fall[:WORST_SHOWN]]
     tokens = ((own.token, own.top_token, own.baseline_top_token or "") for own in found.tokens)
     listed = ListedTokens({name: name for own in tokens for name in own})

@@ -87,7 +87,7 @@ def occlusion(session: Session, question: Question) -> Json:
     found = session.further(asked.model, key, asked.question.start, longer)
     most = sorted(found.words, key=lambda own: -own.kl_nats)[:MAX_ROWS]
     sizes = [in_unit(own.kl_nats, unit) for own in most]
-    axis = Axis.fitted(sizes, unit)
+    axis = Axis.fitted(sizes, unit, digits=3)
     marks = [(axis.mark(size, "reference", f"{size:.3f}"),) for size in sizes]
     rows = [
         Row(own.word.text, mark, (Cell(percent(own.probability)),))

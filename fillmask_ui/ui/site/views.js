@@ -62,7 +62,12 @@ export function axis(largest, unit, room = 0.2) {
   return { unit, zero: 0, ticks, mark };
 }
 
-const short = (value) => (Number.isFinite(value) ? (value ? value.toFixed(value >= 1 ? 1 : 2) : "0") : "∞");
+const short = (value) => {
+  if (!Number.isFinite(value)) return "∞";
+  return Number(value.toFixed(2)) ? value.toFixed(value >= 1 ? 1 : 2) : "0";
+};
+// The shortest axis of losses with two decimals, as `least_axis` of `show/numbers.py`.
+const LEAST_AXIS = 0.5;
 
 // With the `environment` of the templates, a `vocabulary`, and the `config` of the page.
 export class Views {
@@ -128,7 +133,7 @@ export class Views {
   #columns(words, unit, level) {
     if (!words.length) return null;
     const values = words.map((own) => in_unit(own.nll_nats, unit));
-    const { ticks, zero, mark } = axis(Math.max(0, ...values.filter(Number.isFinite)), unit);
+    const { ticks, zero, mark } = axis(Math.max(LEAST_AXIS, ...values.filter(Number.isFinite)), unit);
     ticks.at(-1).label += ` ${unit}`;
     const columns = words.map((own, at) => {
       const [below] = candidate_names(own.wanted, this.vocabulary);
