@@ -13,6 +13,8 @@ Source:
     2016, Deep Learning, section 6.2.2.3. Flips: Dutta et al. 2024, arXiv:2407.09141.
 """
 
+import math
+from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,10 +23,16 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.errors import DataError, ModelError, OptionError
+from fillmask_ui.evaluation.chance import Chance
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import prepared, same_tokenizer
-from fillmask_ui.evaluation.running_summary import chance_alarms
-from fillmask_ui.intervals import Limits, judge, ratio_interval, share_interval
+from fillmask_ui.intervals import (
+    Limits,
+    effective_number,
+    judge,
+    ratio_interval,
+    share_interval,
+)
 from fillmask_ui.masking import HiddenTokens
 from fillmask_ui.models.onnx_file import CPU, Logits, OnnxFile
 from fillmask_ui.protocol import MaskedLM
@@ -36,10 +44,12 @@ from fillmask_ui.scoring import nll_nats
 LEVELS = ("none", "basic", "extended", "all")
 WEB = "WebAssembly"  # beside the execution providers
 # The verdict is the worst of that on the SQNR, which is at least so many dB, and of that on the
-# share of flips, all of whose interval lies below; REGRESSION where it fails or there is an alarm.
+# share of flips, all of whose interval lies below; NEAR_CHANCE as of an evaluation; PASS for equal
+# logits; REGRESSION where it fails.
 LEAST_DB = {"PASS": 20.0, "AT_RISK": 10.0}
 FLIPS = Limits(pass_below=0.10, risk_below=0.20)
-_VERDICTS = ("", "PASS", "INCONCLUSIVE", "AT_RISK", "REGRESSION")  # the worst last
+# The worst last.
+_VERDICTS = ("", "PASS", "INCONCLUSIVE", "AT_RISK", "REGRESSION", "NEAR_CHANCE")
 
 
 @dataclass(frozen=True)
@@ -163,15 +173,29 @@ def _compared(row: Row, logits: Logits, wanted: Logits, hidden: Sequence[HiddenT
         return replace(row, verdict="REGRESSION", alarms=(alarm,))
     counts, losses = np.array([len(own) for own in nll], float), np.concatenate(nll)
     changed, total, mean = int(sum(flips)), len(losses), float(losses.mean())
-    # The bootstrap knows nothing of what happened to no word or to all.
+    # The bootstrap knows nothing of what happened to no word or to all. Words of one text are not
+    # independent: these are as many trials as there are texts that count.
+    effective = effective_number(counts)
     interval = ratio_interval(np.array(flips), counts) if 0 < changed < total else None
-    interval = interval or share_interval(changed, total)
+    interval = interval or share_interval(changed / total * effective, effective)
     interval = interval.map(lambda share: min(max(share, 0.0), 1.0))  # of few texts
-    alarms = tuple(chance_alarms("it", mean, width))
+    chance = Chance.of(
+        Counter(np.concatenate([text.ids for text in hidden]).tolist()),
+        Counter(np.concatenate([text.true_ids for text in hidden]).tolist()),
+        width,
+    )
     noise_db = snr_db(sums)
     by_noise = (own for own, least in LEAST_DB.items() if noise_db >= least)
-    by_flips = judge(changed / total, interval, len(hidden), FLIPS).label
+    by_flips = judge(
+        changed / total,
+        interval,
+        len(hidden),
+        FLIPS,
+        effective_texts=effective,
+        near_chance=chance.is_near(mean),
+        equal=noise_db == math.inf,
+    ).label
     verdict = max(next(by_noise, "REGRESSION"), by_flips, key=_VERDICTS.index)
     cosine, span = float(np.concatenate(cosines).mean()), (interval.low, interval.high)
     figures = noise_db, cosine, largest, changed, changed / total, span, mean
-    return Row(row.provider, row.level, "REGRESSION" if alarms else verdict, alarms, *figures)
+    return Row(row.provider, row.level, verdict, tuple(chance.alarms("it", mean)), *figures)

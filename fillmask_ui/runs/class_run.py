@@ -31,6 +31,7 @@ class WordShare:
     word: str
     people: float  # share of the class's 100 %, in [0, 1]
     model: float | None  # probability; None if the model cannot spell it
+    sub_tokens: int = 1  # with more its probability is not part of the model's 100 %
 
 
 @dataclass(frozen=True)

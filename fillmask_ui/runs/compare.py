@@ -15,7 +15,7 @@ from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
 from fillmask_ui.evaluation.measure import NOT_COMPARABLE
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs.info import RunInfo
+from fillmask_ui.runs.info import DONE, RunInfo
 from fillmask_ui.runs.store import Run
 
 ONE_RUN_ONLY = "measured in one run only"
@@ -46,12 +46,19 @@ def compare(
                 f"the runs measured different things: {own.name} has {own.config.signature}, "
                 f"{other.name} has {other.config.signature}; evaluate both alike"
             )
-    return summarize(
+    summary = summarize(
         paired(first, second),
         config=config,
         vocabulary_size=max(info.model["vocabulary_size"] for info in (own, other)),
         limits=limits or own.limits,
     )
+    unfinished = tuple(
+        f"run {run.info.name} is {run.state}: only the {run.row_count:,} texts that it has are "
+        "compared"
+        for run in (first, second)
+        if run.state != DONE
+    )
+    return replace(summary, alarms=unfinished + summary.alarms)
 
 
 def compared_info(first: Run, second: Run) -> RunInfo:

@@ -18,13 +18,21 @@ from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.catalogue import figures_of
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, GroupFigures
 from fillmask_ui.filling.word_surprisal import WordSurprisal, summarize_surprisal
-from fillmask_ui.intervals import Interval, Limits
+from fillmask_ui.intervals import Interval
 from fillmask_ui.records import ROLES, Candidate
+from fillmask_ui.runs import RunInfo
 from fillmask_ui.show.bars import Axis, Cell, Column, Columns, Mark, Row, short
 from fillmask_ui.show.figures import interval_heading, models_of
 from fillmask_ui.show.numbers import Share, cell_text, in_unit, is_zero, least_axis, percent, signed
 from fillmask_ui.show.render import render
-from fillmask_ui.show.sentences import change_text, conclusion_text, outlook_text, story_text
+from fillmask_ui.show.sentences import (
+    bound_text,
+    change_text,
+    measured_text,
+    outlook_text,
+    sentence,
+    story_text,
+)
 from fillmask_ui.text_words import is_unspaced
 from fillmask_ui.unmasking import Unmasked
 from fillmask_ui.unmasking.decoding_history import HiddenPosition
@@ -256,17 +264,17 @@ def grown(result: Unmasked, number: int) -> tuple[Candidate, float] | None:
 def summary_html(
     summary: Summary,
     labels: Sequence[str],
-    limits: Limits,
+    info: RunInfo | None = None,
     *,
     final: bool = True,
     so_far: str = "",
     link: str = "",
     live: bool = True,
 ) -> str:
-    """What was measured of models with these labels: the conclusion, its interval, the figures.
+    """What was measured of models with these labels: the verdict, its interval, the figures.
 
-    `so_far` qualifies the verdict of an unfinished run; `link` opens the page with this result,
-    blank for none. `final` adds what can be done next.
+    `info` of the run has the sizes; `so_far` qualifies the verdict of an unfinished run; `link`
+    opens the page with this result, blank for none. `final` adds what can be done next.
     """
     return render(
         "page/evaluate/figures.html",
@@ -281,8 +289,8 @@ def summary_html(
         so_far=so_far,
         masked=masked_figures(summary),
         said=[*_said(summary.comparison), *_said(summary.model)],
-        conclusion=conclusion_text(summary),
-        limits=[f"{100 * x:g} %" for x in vars(limits).values()],
+        bound=bound_text(summary),
+        measured=measured_text(summary, info),
         drawn=_drawn(summary),
         change=change_text(summary),
         outlook=outlook_text(summary),
@@ -292,20 +300,14 @@ def summary_html(
 
 
 def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str], float] | None:
-    """The change of the conclusion, its interval, how its numbers are written and `least_axis`."""
+    """The verdict's change in percent, its interval, how numbers are written and `least_axis`."""
     pair = summary.comparison
-    if pair is None:
+    if pair is None or pair.interval is None:
         return None
-    change, span = pair.difference_nats, pair.difference_interval
-    form, digits = "{:+g} nats", 4
-    if summary.metric.scaled or summary.metric.counts_right:
-        change, form, digits = 100 * pair.relative_change, "{:+.3g}%", 2
-        span = pair.interval and pair.interval.map(lambda end: 100 * end)
-    if span is None or not all(map(math.isfinite, (change, span.low, span.high))):
+    change, span = 100 * pair.relative_change, pair.interval.map(lambda end: 100 * end)
+    if not all(map(math.isfinite, (change, span.low, span.high))) or not span.low < span.high:
         return None
-    if not span.low < span.high:
-        return None
-    return change, span, lambda end: form.format(end).replace("-", "−"), least_axis(digits)
+    return change, span, lambda end: f"{end:+.3g}%".replace("-", "−"), least_axis(2)
 
 
 def _said(record: Any) -> Iterator[tuple[str, str]]:
@@ -321,12 +323,3 @@ def masked_figures(summary: Summary) -> GroupFigures | None:
     """The figures of mask tokens alone, where unchanged ones flatter the mean."""
     kinds = {group.name: group for group in summary.model.by_kind}
     return kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None
-
-
-def sentence(message: str) -> str:
-    """A message with a capital and one full stop.
-
-    >>> sentence("see ../a.csv"), sentence("it failed.")
-    ('See ../a.csv.', 'It failed.')
-    """
-    return f"{message[:1].upper()}{message[1:]}".rstrip(".") + "."

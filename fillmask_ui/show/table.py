@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 # Verdicts stand out where a terminal has colours.
-_STYLES = {"PASS": "green", "AT_RISK": "yellow", "REGRESSION": "red", "INCONCLUSIVE": "dim"}
+_STYLES = {
+    "PASS": "green",
+    "AT_RISK": "yellow",
+    "REGRESSION": "red",
+    "NEAR_CHANCE": "red",
+    "INCONCLUSIVE": "dim",
+}
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from fillmask_ui.files import user_folder
 from fillmask_ui.models import available_models
 from fillmask_ui.quantizing.variant_store import VariantStore, parts_text
 from fillmask_ui.schema import from_values
-from fillmask_ui.show.answers import sentence
 from fillmask_ui.show.charts import Chart
 from fillmask_ui.show.render import render
+from fillmask_ui.show.sentences import sentence
 from fillmask_ui.ui.job import Jobs, Unfinished, Waiting
 from fillmask_ui.ui.session import Session
 

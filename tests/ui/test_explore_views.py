@@ -303,3 +303,13 @@ def test_a_model_that_has_changed_is_said(tmp_path):
     other = session_of(table=TableModel(1, vocabulary=letter_vocabulary()))
     with pytest.raises(DataError, match="replaced since"):
         replayed(other, token, top_k=3)
+
+
+@pytest.mark.parametrize(("words", "told"), [("cat, dog", False), ("cat, jumping", True)])
+def test_words_of_several_sub_tokens_share_no_100_percent_with_single_ones(words, told):
+    session = session_of()
+    question = Question(MASKED, draft=Draft(MASKED, ("",)), words=words)
+    pieces = answer(session, question).html
+    both = contrast_models(session, Question(MASKED, words=words, compare="noisy"))["html"]
+    for html in (pieces["bars"], pieces["scored"], both):
+        assert ("not part of the model's 100%" in html) == told

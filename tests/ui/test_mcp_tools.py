@@ -89,7 +89,7 @@ SLIPS = [
     ("predict", {"text": MASKED, "top_k": 0}, "a whole number from 1 to 50"),
     ("predict", {"text": MASKED, "top_k": "five"}, "'five' is not of type 'integer'"),
     ("surprise", {"text": "a" * 50_001}, "at most 50,000"),
-    ("evaluate", {"metric": "unmasking", "samples": 41}, "at most 40 texts by unmasking"),
+    ("evaluate", {"metric": "unmasking", "samples": 51}, "at most 50 texts by unmasking"),
     ("score_candidates", {"text": MASKED, "candidates": "cat"}, "Unknown tool"),
 ]
 

@@ -195,6 +195,8 @@ class WrittenFigures:
     mean_pseudo_perplexity: float = figure(
         "mean pseudo-perplexity of the finished texts", "", "mean_pseudo_perplexity_interval"
     )
+    # Of a long tail the mean is that of a few texts.
+    median_pseudo_perplexity: float = figure("median pseudo-perplexity of the finished texts")
     # Distinct tokens, and pairs of neighbours that were both written, by all written tokens:
     # Li et al. 2016, arXiv:1510.03055.
     distinct_1: float = figure("distinct-1")
@@ -237,6 +239,7 @@ class WrittenSums(OwnSums):
             mean_pseudo_perplexity_interval=interval_of(
                 perplexity, np.ones(texts), quick, least=1.0
             ),
+            median_pseudo_perplexity=float(np.median(perplexity)),
             distinct_1=len(self.tokens) / tokens,
             distinct_2=len(self.pairs) / tokens,
         )

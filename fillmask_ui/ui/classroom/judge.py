@@ -38,7 +38,10 @@ async def reveal(session: Session, room: Room) -> None:
     asked = (session, model, sentence.text, said, sentence.truth)
     found = await run_in_threadpool(compare, *asked)
     *words, others = (
-        WordShare(own.word, pooled.share(own.word), own.other_probability) for own in found.words
+        WordShare(
+            own.word, pooled.share(own.word), own.other_probability, found.parts.get(own.word, 1)
+        )
+        for own in found.words
     )
     rest = WordShare("", max(0.0, 1.0 - math.fsum(own.people for own in words)), others.model)
     losses, size = None, model.signature.vocabulary_size

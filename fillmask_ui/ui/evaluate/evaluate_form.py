@@ -33,7 +33,8 @@ _METRIC = next(iter(METRICS))
 # Options of a mask recipe that share one box, such as "0.8 0.1 0.1".
 SHARES = ("mask_share", "random_share", "unchanged_share")
 # Limits of a public page: about a minute of one processor.
-PUBLIC_TEXTS, PUBLIC_TEXTS_ONE_BY_ONE = 200, 40
+# Of the embedded texts 50 count as 31, enough for a verdict.
+PUBLIC_TEXTS, PUBLIC_TEXTS_ONE_BY_ONE = 200, 50
 PUBLIC_TOKENS = 128
 # The one click of an empty page; the other fields keep their values.
 QUICK = {
@@ -89,6 +90,9 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
                 controls[name] = gr.Number(
                     percent, label=label, info="% change", min_width=90, step=0.5
                 )
+            controls["fewest_texts"] = option_control(
+                Limits, "fewest_texts", info="for a verdict", min_width=90
+            )
         controls["shuffle"] = gr.Checkbox(value=True, label="Draw the texts at random")
         with gr.Row():
             own = _metric_controls()
@@ -269,8 +273,10 @@ def plan_of(
         [options_of(EvaluationConfig)[name] for name in ("seed", "max_tokens")], values
     )
     config = EvaluationConfig(own, **shared)
-    percents = _chosen(own_options(Limits), values)
-    limits = Limits(**{name: percent / 100 for name, percent in percents.items()})
+    borders = _chosen(own_options(Limits), values)
+    for name in ("pass_below", "risk_below"):
+        borders[name] /= 100  # boxes show percent
+    limits = Limits(**borders)
     samples = _number("number of texts", values["samples"], whole=True) or None
     if public:
         check_bounds(samples, config, "this public page")
@@ -412,6 +418,7 @@ def controls_of_run(
         **_held(config.metric),
         "pass_below": round(100 * plan.limits.pass_below, 9),
         "risk_below": round(100 * plan.limits.risk_below, 9),
+        "fewest_texts": plan.limits.fewest_texts,
         "samples": source.samples or 0,
         "shuffle": source.shuffle,
         "model": plan.model.reference,

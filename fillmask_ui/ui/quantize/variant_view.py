@@ -7,10 +7,10 @@ from typing import Any
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
 from fillmask_ui.quantizing.variant_store import Home, VariantStore
-from fillmask_ui.show.answers import sentence
 from fillmask_ui.show.charts.run_charts import variants_chart
 from fillmask_ui.show.diagnosis import stamp_line
 from fillmask_ui.show.render import render
+from fillmask_ui.show.sentences import sentence
 from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Page, Waiting
 from fillmask_ui.ui.quantize.quantize_job import Failed, Known, name_of
