@@ -23,8 +23,8 @@ from fillmask_ui.models.weights import weights_sha256
 
 # The hub's client puts a file of this name into the store that repositories of its cache share.
 _STORE_MARK = ".huggingface-shared-blobs"
-_CUT_VERSION = "5"  # raised when graphs are cut or kept in another way
-_KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "logits", "width")
+_CUT_VERSION = "6"  # raised when graphs are cut or kept in another way
+_KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "logits", "width", "sharing")
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class GraphSource:
     size_bytes: int  # of the file, and of what it refers to in others
     logits: str = ""  # name of the output with the logits, once known
     width: int = 0  # V, once known
+    sharing: str = ""  # which texts share a call, a key of `runtime_model.SHARING`, once known
     logit_bytes: int = 0  # of one logit, where those of all positions are computed
 
 

@@ -17,7 +17,7 @@ from fillmask_ui.errors import ModelError, OptionError, first_line, opening, unk
 from fillmask_ui.models.loading_progress import quiet_transformers
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import ModelFiles
-from fillmask_ui.models.runtime_model import FULL_LOGITS, TOLERANCE, RuntimeModel
+from fillmask_ui.models.runtime_model import FULL_LOGITS, SHARING, TOLERANCE, RuntimeModel
 from fillmask_ui.models.weights import read_header, refuse_missing, refuse_unlike, stored_precision
 from fillmask_ui.protocol import MaskedLM
 
@@ -68,16 +68,20 @@ class TorchMaskedLM(RuntimeModel):
         self.vocabulary = self._reading.result()
         self._width = int(model.config.get_text_config().vocab_size)
         width_note = self._width_note()
+        refuse_unrepeatable(model.config, self._name)
         # Of each thread: several may be inside the model at a time.
         self._asked = threading.local()
-        self._cut_head(TOLERANCE.get(str(model.dtype).removeprefix("torch."), TOLERANCE["float32"]))
+        tolerance = TOLERANCE.get(str(model.dtype).removeprefix("torch."), TOLERANCE["float32"])
+        self._cut_head(tolerance)
+        self._chunk = getattr(model.config, "local_attn_chunk_length", None) or 0  # of Reformer
+        self._find_sharing(tolerance)
         parameters = list(model.parameters())
         self.memory_bytes = sum(p.numel() * p.element_size() for p in parameters)
         self._sign(
             device=str(model.device),
             parameters=sum(p.numel() for p in parameters),
             packages=("torch", "transformers"),
-            notes=(FULL_LOGITS if self._logit_bytes else "", width_note),
+            notes=(FULL_LOGITS if self._logit_bytes else "", SHARING[self._sharing], width_note),
             **signed,
         )
 
@@ -237,6 +241,20 @@ def plain_config(folder: Path, name: str) -> Any:
         for key, value in _SET.items():
             setattr(own, key, value)
     return config
+
+
+def refuse_unrepeatable(config: Any, name: str) -> None:
+    """A ModelError for architectures whose numbers rest on more than weights and text."""
+    if config.model_type == "mra":
+        raise ModelError(
+            f"{name} is an MRA, whose attention is a CUDA kernel that transformers fetches from "
+            "the hub, and zero without it; code is never fetched: choose another model"
+        )
+    if config.model_type == "reformer" and "lsh" in config.attn_layers:
+        raise ModelError(
+            f"{name} is a Reformer with LSH attention, which hashes by random numbers that are "
+            "drawn in each call: choose one whose attn_layers are all local, or another model"
+        )
 
 
 def read_torch(
