@@ -134,7 +134,7 @@ def check(
     *,
     reference: str = argument(..., "FILE", "The ONNX file, or a model that has one."),
     baseline: str | None = option(
-        None, "Compared with; the file on CPU without optimization.", metavar="REF"
+        None, "Compared with; the file on CPU at the level extended.", metavar="REF"
     ),
     choice: Annotated[ModelChoice, ("onnx_file", "tokenizer", "threads", "x64_quant_precision")],
     provider: list[str] | None = option(

@@ -1,5 +1,6 @@
 """Which files make a model, in a folder on disk or on the hub, and what its `config.json` says."""
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass, field
@@ -135,6 +136,8 @@ _POSITIONS_AFTER_PAD = re.compile(
     r"camembert|data2vec-text|esm|ibert|longformer|luke|mpnet|xmod"
     r"|roberta|roberta-prelayernorm|xlm-roberta|xlm-roberta-xl"
 )
+# Keys of config.json that shape no number.
+_WRITERS = {"_name_or_path", "name_or_path", "transformers_version"}
 # Endings of the class names of models that predict the next token or write new text.
 _OTHER_TASKS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
@@ -183,6 +186,12 @@ class ModelConfig:
         """Longest text in tokens that the position table serves, if it has a size."""
         rows = self._count("max_position_embeddings", self.first_position + 1)
         return None if rows is None else rows - self.first_position
+
+    @property
+    def sha256(self) -> str:
+        """Hash of its values, in any order, but for those that say who wrote the file."""
+        values = {key: value for key, value in self.raw.items() if key not in _WRITERS}
+        return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
     def refuse_other_tasks(self, name: str) -> None:
         """A ModelError for a model that was made for another task than filling masks."""

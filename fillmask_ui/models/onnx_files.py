@@ -22,8 +22,8 @@ from fillmask_ui.files import finished_file, user_folder
 from fillmask_ui.models.model_files import is_inside, refuse_pointer
 from fillmask_ui.models.weights import weights_sha256
 
-_CUT_VERSION = "5"  # raised when graphs are cut or kept in another way
-_KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "logits", "width")
+_CUT_VERSION = "6"  # raised when graphs are cut or kept in another way
+_KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "logits", "width", "sharing")
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class GraphSource:
     size_bytes: int  # of the file, and of what it refers to in others
     logits: str = ""  # name of the output with the logits, once known
     width: int = 0  # V, once known
+    sharing: str = ""  # which texts share a call, a key of `runtime_model.SHARING`, once known
     logit_bytes: int = 0  # of one logit, where those of all positions are computed
 
 

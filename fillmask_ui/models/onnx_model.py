@@ -28,11 +28,14 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import is_rounded_up
 from fillmask_ui.models.onnx_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.runtime_model import (
+    ALONE,
+    ANY_LENGTH,
     FULL_LOGITS,
+    ONE_LENGTH,
+    SHARING,
     TEXT_BY_TEXT,
     RuntimeModel,
     cpu_features,
-    used_lengths,
 )
 
 # Features of x86 processors that add up products of bytes in 32 bits.
@@ -87,10 +90,10 @@ class OnnxMaskedLM(RuntimeModel):
         # `--device cpu` means the same for both runtimes.
         provider = find_provider(choice.provider or choice.device or "cpu")
         self._open = partial(open_session, provider=provider, choice=choice)
-        optimization, exact = choice.graph_optimization, choice.x64_quant_precision
         # All that the comparison of the cut graph with the whole one depends on.
         width = str(self._config.vocabulary_size)
-        key = (ort.__version__, provider, optimization, exact, width, *cpu_features())
+        options = choice.graph_optimization, choice.x64_quant_precision
+        key = (ort.__version__, provider, *options, width, *cpu_features())
         source = read_cut(self.files.weights[0], self.files.folder, self._name, key)
         if source is None:
             source = self._read(key)
@@ -98,7 +101,7 @@ class OnnxMaskedLM(RuntimeModel):
             self._hash(source.homes.files)
             self._use(source, self._open(source))
         self.vocabulary = self._reading.result()
-        self.runs_alone = source.scales_by_call
+        by_call = source.scales_by_call
         blind = self._length and not self._sees_mask
         stored = sum(path.stat().st_size for path in source.homes.files)
         self.memory_bytes = max(stored, 4 * (source.parameters or 0))
@@ -109,13 +112,12 @@ class OnnxMaskedLM(RuntimeModel):
             size_bytes=source.size_bytes,
             packages=("onnxruntime",),
             notes=(
-                TEXT_BY_TEXT if self.runs_alone else "",
+                TEXT_BY_TEXT if by_call else SHARING[self._sharing],
                 FULL_LOGITS if source.logit_bytes else "",
                 self._width_note(),
                 "the graph takes no attention mask, so it also attends to padding" if blind else "",
-                f"graph optimization: {optimization}" if optimization != "all" else "",
-                f"x64 quant precision: {exact}" if exact != "auto" else "",
             ),
+            settings=runtime_settings(choice),
         )
 
     def _read(self, key: tuple[str, ...]) -> GraphSource:
@@ -140,14 +142,17 @@ class OnnxMaskedLM(RuntimeModel):
                 "training mode does: export it after model.eval()"
             )
         if cut is None:
+            self._find_sharing(tolerance)
             return whole
         del self._session, session  # two of a large model might not fit
         with suppress(ModelError, ValueError):  # a graph that cutting did not foresee
             self._use(cut, self._open(cut))
             if not self._differs(wanted, tolerance):
-                keep_cut(cut, key)
+                self._find_sharing(tolerance)
+                keep_cut(replace(cut, sharing=self._sharing), key)
                 return cut
         self._use(whole, self._open(whole))
+        self._find_sharing(tolerance)
         return whole
 
     def _use(self, source: GraphSource, session: ort.InferenceSession) -> None:
@@ -155,10 +160,12 @@ class OnnxMaskedLM(RuntimeModel):
         self._output = source.logits if source.logit_bytes else session.get_outputs()[0].name
         self._width, self._logit_bytes = source.width, source.logit_bytes
         self._recognise(session)
-        # By itself, a text's activations have a scale of their own.
-        self._batch = 1 if source.scales_by_call else self._rows
+        self._batch = self._rows
         self._sees_mask = any(role == "attention_mask" for role, _ in self._inputs.values())
-        self._hides_padding = self._sees_mask or self._length is not None
+        masked = self._sees_mask or self._length is not None
+        # By itself, a text's activations have a scale of their own.
+        first = ALONE if source.scales_by_call else ANY_LENGTH if masked else ONE_LENGTH
+        self._sharing = source.sharing or first
 
     def _recognise(self, session: ort.InferenceSession) -> None:
         """Look at the inputs of a graph; a ModelError for inputs other than tokens."""
@@ -368,10 +375,9 @@ class OnnxMaskedLM(RuntimeModel):
         self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray, *, cut: bool
     ) -> dict[str, Any]:
         """Inputs of the graph, by name; `cut`: of one that takes the asked positions."""
-        length = int(used_lengths(batch.attention_mask, rows, cols).max())
-        feeds = self.arrays(batch.input_ids[:, :length], batch.attention_mask[:, :length])
+        feeds = self.arrays(batch.input_ids, batch.attention_mask)
         if cut:
-            feeds[ASKED] = rows * (self._length or length) + cols
+            feeds[ASKED] = rows * (self._length or batch.input_ids.shape[1]) + cols
         return feeds
 
     def _call(
@@ -393,6 +399,16 @@ def _fixed_sizes(shape: Sequence[int | str | None]) -> tuple[int | None, ...]:
     return tuple(size if isinstance(size, int) and size > 0 else None for size in shape)
 
 
+def runtime_settings(choice: ModelChoice) -> dict[str, str]:
+    """The options of ONNX Runtime that change digits, for a signature; defaults are left out.
+
+    >>> runtime_settings(ModelChoice("embedded:int8", graph_optimization="basic"))
+    {'graph-optimization': 'basic'}
+    """
+    names = ("graph_optimization", "x64_quant_precision")
+    return {key.replace("_", "-"): value for key, value in choice.given().items() if key in names}
+
+
 def find_provider(wanted: str) -> str:
     """`cpu` -> `CPUExecutionProvider`; an `OptionError` for one that this onnxruntime lacks."""
     available = ort.get_available_providers()
@@ -403,10 +419,32 @@ def find_provider(wanted: str) -> str:
     return provider
 
 
-def open_session(source: GraphSource, provider: str, choice: ModelChoice) -> ort.InferenceSession:
-    """A `ModelError` for a graph, an `OptionError` for a provider that does not start here."""
+def open_session(
+    source: GraphSource, provider: str, choice: ModelChoice | None
+) -> ort.InferenceSession:
+    """A session; without a `choice` one as ONNX Runtime opens it by default.
+
+    A `ModelError` for a graph, an `OptionError` for a provider that does not start here.
+    """
     settings = ort.SessionOptions()
     settings.log_severity_level = 4  # errors arrive as exceptions; the log would repeat them
+    weights_folder = "session.model_external_initializers_file_folder_path"
+    settings.add_session_config_entry(weights_folder, str(source.homes.folder))
+    if choice is not None:
+        _set(settings, choice)
+    with opening("a model", source.homes.path):
+        session = ort.InferenceSession(
+            source.content, settings, providers=[provider], enable_fallback=0
+        )
+    if session.get_providers()[0] != provider:
+        raise OptionError(
+            f"{provider} is in this onnxruntime but does not start on this machine (its driver "
+            f"or libraries are missing); usable here: {', '.join(session.get_providers())}"
+        )
+    return session
+
+
+def _set(settings: ort.SessionOptions, choice: ModelChoice) -> None:
     wanted = choice.graph_optimization
     level = "DISABLE_ALL" if wanted == "none" else f"ENABLE_{wanted.upper()}"
     settings.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{level}")
@@ -427,21 +465,10 @@ def open_session(source: GraphSource, provider: str, choice: ModelChoice) -> ort
         "session.intra_op.spin_duration_us": "10",
         "session.force_spinning_stop": "1",
         "session.x64quantprecision": "1" if exact.get(choice.x64_quant_precision) else "",
-        "session.model_external_initializers_file_folder_path": str(source.homes.folder),
     }
     for name, value in entries.items():
         if value:
             settings.add_session_config_entry(name, value)
-    with opening("a model", source.homes.path):
-        session = ort.InferenceSession(
-            source.content, settings, providers=[provider], enable_fallback=0
-        )
-    if session.get_providers()[0] != provider:
-        raise OptionError(
-            f"{provider} is in this onnxruntime but does not start on this machine (its driver "
-            f"or libraries are missing); usable here: {', '.join(session.get_providers())}"
-        )
-    return session
 
 
 @cache

@@ -18,6 +18,7 @@ from fillmask_ui.batching import PaddedBatch
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import ModelConfig, ModelFiles
+from fillmask_ui.models.runtime_model import ALONE
 from fillmask_ui.models.runtimes import kinds_of
 from fillmask_ui.models.torch_model import TorchMaskedLM
 
@@ -47,15 +48,15 @@ class LiveMaskedLM(TorchMaskedLM):
         self.concurrent_calls = 1
         self._state, self._hashing = self._versions(), self._beside.submit(state_sha256, model)
         weights = [weight for _, weight in _weights(model)]
-        # Products of 8 bits scale their activations by all that is in a call.
-        self.runs_alone = any(weight.is_quantized for weight in weights)
-        self._batch = 1 if self.runs_alone else None
-        precision = "int8" if self.runs_alone else str(model.dtype).removeprefix("torch.")
+        self._scales_by_call = any(weight.is_quantized for weight in weights)
+        if self._scales_by_call:
+            self._sharing = ALONE
+        precision = "int8" if self._scales_by_call else str(model.dtype).removeprefix("torch.")
         size_bytes = sum(weight.numel() * weight.element_size() for weight in weights)
         self._use(model, precision=precision, size_bytes=size_bytes)
 
     def _cut_head(self, tolerance: float) -> None:
-        if self.runs_alone:
+        if self._scales_by_call:
             self._logit_bytes = 4  # fewer positions would have another scale
             return
         super()._cut_head(tolerance)

@@ -19,6 +19,7 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import ModelFiles, is_rounded_up, transformers_config
 from fillmask_ui.models.runtime_model import (
     FULL_LOGITS,
+    SHARING,
     TEXT_BY_TEXT,
     TOLERANCE,
     RuntimeModel,
@@ -59,6 +60,7 @@ class TorchMaskedLM(RuntimeModel):
     """`MaskedLM` over a transformers model."""
 
     _without_gradients: Any = torch.inference_mode
+    _scales_by_call = False  # whether its products of 8 bits scale activations by all in a call
 
     def _load(self, choice: ModelChoice) -> None:
         if choice.provider:
@@ -82,18 +84,22 @@ class TorchMaskedLM(RuntimeModel):
         self.vocabulary = self._reading.result()
         self._width = int(model.config.get_text_config().vocab_size)
         width_note = self._width_note()
+        refuse_unrepeatable(model.config, self._name)
         # Of each thread: several may be inside the model at a time.
         self._asked = threading.local()
-        self._cut_head(TOLERANCE.get(str(model.dtype).removeprefix("torch."), TOLERANCE["float32"]))
+        tolerance = TOLERANCE.get(str(model.dtype).removeprefix("torch."), TOLERANCE["float32"])
+        self._cut_head(tolerance)
+        self._chunk = getattr(model.config, "local_attn_chunk_length", None) or 0  # of Reformer
+        self._find_sharing(tolerance)
         parameters = list(model.parameters())
         self.memory_bytes = sum(p.numel() * p.element_size() for p in parameters)
         self._sign(
             device=str(model.device),
             # Quantized weights lie packed beside them.
-            parameters=None if self.runs_alone else sum(p.numel() for p in parameters),
+            parameters=None if self._scales_by_call else sum(p.numel() for p in parameters),
             packages=("torch", "transformers"),
             notes=(
-                TEXT_BY_TEXT if self.runs_alone else "",
+                TEXT_BY_TEXT if self._scales_by_call else SHARING[self._sharing],
                 FULL_LOGITS if self._logit_bytes else "",
                 width_note,
             ),
@@ -268,6 +274,20 @@ def plain_config(folder: Path, name: str) -> Any:
         for key, value in _SET.items():
             setattr(own, key, value)
     return config
+
+
+def refuse_unrepeatable(config: Any, name: str) -> None:
+    """A ModelError for architectures whose numbers rest on more than weights and text."""
+    if config.model_type == "mra":
+        raise ModelError(
+            f"{name} is an MRA, whose attention is a CUDA kernel that transformers fetches from "
+            "the hub, and zero without it; code is never fetched: choose another model"
+        )
+    if config.model_type == "reformer" and "lsh" in config.attn_layers:
+        raise ModelError(
+            f"{name} is a Reformer with LSH attention, which hashes by random numbers that are "
+            "drawn in each call: choose one whose attn_layers are all local, or another model"
+        )
 
 
 def read_torch(

@@ -34,7 +34,7 @@ from fillmask_ui.intervals import (
     share_interval,
 )
 from fillmask_ui.masking import HiddenTokens
-from fillmask_ui.models.onnx_file import CPU, Logits, OnnxFile
+from fillmask_ui.models.onnx_file import CPU, PLAIN, Logits, OnnxFile
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.diagnosis import powers, snr_db
 from fillmask_ui.quantizing.web_logits import web_logits
@@ -42,6 +42,7 @@ from fillmask_ui.records import Example, Progress, finite
 from fillmask_ui.scoring import nll_nats
 
 LEVELS = ("none", "basic", "extended", "all")
+BASELINE_LEVEL = "extended"  # the lowest at which products of bytes need not saturate
 WEB = "WebAssembly"  # beside the execution providers
 # The verdict is the worst of that on the SQNR, which is at least so many dB, and of that on the
 # share of flips, all of whose interval lies below; NEAR_CHANCE as of an evaluation; PASS for equal
@@ -57,7 +58,7 @@ class Row:
     """One way to run the file. Without logits, or with NaN among them, all figures are None."""
 
     provider: str  # such as `CPUExecutionProvider`, `WebAssembly`; of a baseline its name
-    level: str  # of graph optimization; blank for a baseline
+    level: str  # of graph optimization, or `PLAIN`; blank for a baseline
     verdict: str = ""  # blank if it was not measured
     alarms: tuple[str, ...] = ()  # NaN, near chance; why it failed or was not measured
     sqnr_db: float | None = None  # infinite for equal logits
@@ -71,7 +72,8 @@ class Row:
     @property
     def way(self) -> str:
         """Such as `CPU, all`."""
-        return f"{self.provider.removesuffix('ExecutionProvider')}, {self.level or 'baseline'}"
+        level = {"": "baseline", PLAIN: "as plain ONNX Runtime"}.get(self.level, self.level)
+        return f"{self.provider.removesuffix('ExecutionProvider')}, {level}"
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def check(
 ) -> Generator[Progress | Check]:
     """Run a file on each provider (or `WEB`) and level, and compare it with the baseline.
 
-    The baseline is a model in its own runtime, or the file on the CPU without optimization;
+    The baseline is a model in its own runtime, or the file on the CPU at `BASELINE_LEVEL`;
     `web_folder` as of `web_logits`. An `OptionError` if the two have different tokenizers, a
     `DataError` if nothing can be hidden in the texts.
     """
@@ -121,8 +123,9 @@ def check(
     if not hidden:
         raise DataError("no word could be hidden in any of the texts: give more or longer ones")
     if baseline is None:
-        said, first = f"{name} on CPU without optimization", Row(CPU, "none")
-        wanted = list(file.run_on(CPU, "none", hidden))
+        said = f"{name} on CPU at the level {BASELINE_LEVEL}"
+        first = Row(CPU, BASELINE_LEVEL)
+        wanted = list(file.run_on(CPU, BASELINE_LEVEL, hidden))
     else:
         said, first = baseline.signature.name, Row(baseline.signature.name, "")
         wanted = [
@@ -130,7 +133,8 @@ def check(
             for ids, cols in ((text.input_ids, text.cols) for text in hidden)
         ]
     rows, signature = [_compared(first, wanted, wanted, hidden)], [str(file.signature)]
-    ways = [Row(provider, level) for provider in providers for level in LEVELS]
+    levels = {provider: LEVELS if provider == WEB else (*LEVELS, PLAIN) for provider in providers}
+    ways = [Row(provider, level) for provider in providers for level in levels[provider]]
     for number, way in enumerate(ways):
         if way == first or (way.provider == WEB == rows[-1].provider and not rows[-1].verdict):
             continue  # what is not there at one level is there at none

@@ -15,6 +15,10 @@ from tiny_models import SENTENCES
 
 from fillmask_ui.evaluation import EvaluatedText, evaluate, summarize
 from fillmask_ui.models import load_model
+from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.onnx_file import CPU, PLAIN, OnnxFile
+from fillmask_ui.models.onnx_model import open_session
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.graph_parts import find_parts
 from fillmask_ui.quantizing.file_check import LEVELS
@@ -79,9 +83,9 @@ def test_figures_are_those_of_numpy_and_of_onnx_runtime(checked, bert):
     rows = [row for row in measured if isinstance(row, EvaluatedText)]
     base = by_hand(bert, rows, "all")
     assert known["texts"] == len(rows) and known["words"] == len(base)
-    assert [row["level"] for row in known["rows"]] == ["", *LEVELS]
+    assert [row["level"] for row in known["rows"]] == ["", *LEVELS, PLAIN]
     for row in known["rows"][1:]:
-        own = by_hand(small, rows, row["level"])
+        own = by_hand(small, rows, "all" if row["level"] == PLAIN else row["level"])
         r, c = (each - each.mean(axis=1, keepdims=True) for each in (base, own))
         wanted = float(compute_signal_to_quantization_noice_ratio(r, c))
         assert row["sqnr_db"] == pytest.approx(wanted, abs=1e-3) and 5 < wanted < 60
@@ -96,6 +100,34 @@ def test_figures_are_those_of_numpy_and_of_onnx_runtime(checked, bert):
     assert known["rows"][-1]["mean_nll_nats"] == pytest.approx(mean, abs=1e-6)
 
 
+def test_the_baseline_is_exact_and_one_row_is_a_plain_session(checked, bert):
+    """References: a session of ONNX Runtime at the level extended, and one without any option."""
+    small = write(bert, "plain", dynamic_int8)
+    known = checked(small, "--provider", "cpu", "--json").json
+    assert known["baseline"].endswith("on CPU at the level extended")
+    assert [row["level"] for row in known["rows"]] == ["extended", "none", "basic", "all", PLAIN]
+    measured = list(evaluate(load_model(small, x64_quant_precision="off"), TEXTS))
+    rows = [row for row in measured if isinstance(row, EvaluatedText)]
+    base = by_hand(small, rows, "extended")
+    for row in known["rows"]:
+        own = by_hand(small, rows, "all" if row["level"] == PLAIN else row["level"])
+        assert row["max_abs_logit_difference"] == pytest.approx(np.abs(base - own).max(), abs=1e-4)
+    assert "CPU, as plain ONNX Runtime" in checked(small, "--provider", "cpu").stdout
+
+    file = load_choice(ModelChoice(str(small), x64_quant_precision="on"), open_as=OnnxFile)
+    plain, exact = (
+        open_session(file._file, CPU, choice).get_session_options()
+        for choice in (None, ModelChoice(str(small), x64_quant_precision="on"))
+    )
+    default = ort.SessionOptions()
+    for name in ("graph_optimization_level", "intra_op_num_threads", "enable_mem_pattern"):
+        assert getattr(plain, name) == getattr(default, name)
+    entry = "session.x64quantprecision"
+    assert exact.get_session_config_entry(entry) == "1"
+    with pytest.raises(RuntimeError, match=entry):
+        plain.get_session_config_entry(entry)
+
+
 def test_a_trained_file_passes_and_a_damaged_one_is_near_chance(fillmask, damaged):
     arguments = ("--provider", "CPU", "--samples", 60, "--fail-on", "inconclusive")
     well = fillmask("check", "embedded", *arguments, "--json")
@@ -104,7 +136,7 @@ def test_a_trained_file_passes_and_a_damaged_one_is_near_chance(fillmask, damage
     assert not any(row["alarms"] for row in well.json["rows"])
     broken = fillmask("check", damaged, "--baseline", "embedded", *arguments)
     assert broken.returncode == 3 and broken.stdout.startswith("NEAR_CHANCE: ")
-    assert "CPU, all: it is near chance: its mean NLL is" in broken.stdout
+    assert "CPU, as plain ONNX Runtime: it is near chance: its mean NLL is" in broken.stdout
 
 
 def test_eval_and_check_give_a_file_near_chance_one_verdict(fillmask, damaged):
@@ -147,7 +179,7 @@ def test_web_assembly_reads_weights_beside_the_graph(checked, bert, monkeypatch)
     monkeypatch.setenv("NODE_PATH", NODE_PATH)
     beside = write(bert, "beside", save_as_external_data=True, location="w", size_threshold=0)
     known = checked(beside, "--provider", "WebAssembly", "--json").json
-    assert [row["level"] for row in known["rows"]] == ["none", *LEVELS]
+    assert [row["level"] for row in known["rows"]] == ["extended", *LEVELS]
     assert all(row["sqnr_db"] > 80 and row["flips"] == 0 for row in known["rows"][1:])
     assert "|onnxruntime-web:" in known["signature"]
 

@@ -85,7 +85,7 @@ def build(reference: str, title: str) -> dict[str, bytes]:
         "inputs": graph.inputs,
         "asked": ASKED if graph.is_cut else None,
         "output": graph.output,
-        "alone": model.runs_alone,
+        "alone": not model.shares_padding,
         "first_position": graph.first_position,
         "levels": LOSSES.borders,
         "labels": {unit: LOSSES.labels(unit) for unit in ("nats", "bits")},
