@@ -45,7 +45,7 @@ class Encoding:
     ids: tuple[int, ...]  # T token ids
     tokens: tuple[str, ...]  # T raw vocabulary strings
     spans: tuple[Span, ...]  # T ranges in `text`; empty where a token has no characters
-    word_ids: tuple[int | None, ...]  # T indices of a token's word; None for special tokens
+    word_ids: tuple[int | None, ...]  # T indices of a token's word; None for masks and `special`
     special: tuple[bool, ...]  # T, true for what the tokenizer adds ([CLS], </s>), not for masks
 
     def __len__(self) -> int:
