@@ -100,7 +100,8 @@ def _html(found: Searched, models: tuple[MaskedLM, MaskedLM], question: Question
     flips = sum(own.flipped for own in hidden)
     kls = [own.kl_nats for own in hidden if own.kl_nats is not None]
     bins = _bins(hidden, unit)
-    chosen = bins[question.bin] if 0 <= question.bin < len(bins) else hidden
+    in_bin = 0 <= question.bin < len(bins)
+    chosen = bins[question.bin] if in_bin else hidden
 
     def differs(own: Divergence) -> bool:
         return own.flipped or not is_zero(in_unit(own.change_nats, unit), 3)
@@ -119,11 +120,11 @@ def _html(found: Searched, models: tuple[MaskedLM, MaskedLM], question: Question
         same=not any(differs(own) for own in hidden),
         rows=list(_bars(bins, axis, unit, question.bin)),
         axis=axis,
-        bin=question.bin if 0 <= question.bin < len(bins) else None,
+        bin=question.bin if in_bin else None,
         chosen=len(chosen),
         order=question.order,
         by_kl=bool(kls) or not hidden,
-        listed=[_listed(own, models) for own in listed[:MAX_LISTED] if differs(own)],
+        listed=[_listed(own, models) for own in listed[:MAX_LISTED] if differs(own) or in_bin],
         unit=unit,
     )
 
