@@ -169,10 +169,9 @@ async def _is_named(session: str, scope: Scope, receive: Receive) -> bool:
     for _ in range(LOOKS):
         if session in scope["app"].state_holder:
             return True
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_SECONDS):
-                while (await receive())["type"] != "http.disconnect":
-                    pass
+        with suppress(asyncio.TimeoutError):
+            message = await asyncio.wait_for(receive(), LOOK_SECONDS)
+            if message["type"] == "http.disconnect":
                 return False
     return False
 

@@ -138,9 +138,9 @@ class Room:
         now = self.round
         if now is None or len(now.struck) >= MOST_STRUCK:
             return
-        finished = now.finished.words if now.finished else ()
-        guesses = (guess for split in self.splits() for guess in split.guesses)
-        if key(word) not in {key(own.word) for own in (*finished, *guesses)}:
+        words = [guess.word for split in self.splits() for guess in split.guesses]
+        words += [share.word for share in now.finished.words] if now.finished else []
+        if key(word) not in map(key, words):
             return
         now.struck |= {key(word)}
         if (old := now.finished) is not None:
