@@ -8,6 +8,11 @@ import sys
 from fillmask_ui.cli.serve import check_address
 from fillmask_ui.errors import OptionError
 
+if __name__ == "__main__" and len(sys.argv) > 1:  # a command, which ends by itself
+    from fillmask_ui.cli.main import run
+
+    run()
+
 try:
     check_address()
 except OptionError as error:
@@ -21,9 +26,5 @@ PUBLIC = "SPACE_ID" in os.environ
 demo = build_app(public=PUBLIC)
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        from fillmask_ui.cli.main import run
-
-        run()
     launch(demo, **launch_options(PUBLIC))
     demo.block_thread()

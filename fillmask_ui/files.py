@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from fillmask_ui.errors import DataError, ModelError, OptionError
 
@@ -14,6 +14,8 @@ _OF_MODELS = re.compile(
     r".*\.(onnx|onnx_data|safetensors|model)"
     r"|(config|tokenizer|tokenizer_config|special_tokens_map|vocab)\.json|vocab\.txt"
 )
+# Where a spreadsheet begins a formula: at the start of a cell, which may end at a ; or tab, too.
+_FORMULA = re.compile(r"""((?:^|[;\t\r\n])[\s"]*)(?=[=+\-@＝＋－＠]\s*[^\s;])""")
 _OF_RUNS = ("run.json", "rows.jsonl")
 # Characters that a terminal or a browser obeys instead of showing: controls, marks of direction.
 _SHOWN = {code: chr(0x2400 + code) for code in range(32)} | {127: "␡"}
@@ -107,6 +109,15 @@ def visible(text: str, *, lines: bool = False) -> str:
 def printable(name: str) -> str:
     r"""A file's name with the bytes that are not UTF-8 escaped."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def csv_cell(value: Any) -> Any:
+    """A cell of a CSV file that no spreadsheet runs as a formula; strangers wrote some of them.
+
+    >>> csv_cell("=1+1"), csv_cell("tea;=1+1"), csv_cell("-"), csv_cell(-0.5)
+    ("'=1+1", "tea;'=1+1", '-', -0.5)
+    """
+    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
 
 
 @contextmanager

@@ -34,6 +34,7 @@ _CELLS_AT_ONCE = 500_000  # of resamples x texts
 FEWEST_BEHIND_VARIANCE = 30
 # Where it rests on less than this share of the texts, Student's t has as little freedom.
 LEAST_SHARE_BEHIND_VARIANCE = 0.15
+LARGEST = 0.05  # share of the texts that `largest_share` asks about
 LEAST_FREEDOM = 2  # of one the 95 % quantile is 12.7: too wide to be of use
 
 
@@ -49,6 +50,10 @@ class Interval:
     def map(self, function: Callable[[float], float]) -> Interval:
         """The interval of an increasing function of the quantity."""
         return Interval(function(self.low), function(self.high), self.method)
+
+    def negative(self) -> Interval:
+        """The interval of the quantity with its sign turned."""
+        return Interval(-self.high, -self.low, self.method)
 
     def not_below(self, least: float) -> Interval:
         return self.map(lambda value: max(value, least))
@@ -88,19 +93,23 @@ class RatioMoments:
         return Interval(ratio - half, ratio + half, "linearised-t")
 
 
-def ratio_interval(x: np.ndarray, n: np.ndarray) -> Interval | None:
+def ratio_interval(
+    x: np.ndarray, n: np.ndarray, weights: np.ndarray | None = None
+) -> Interval | None:
     """Interval of sum(x) / sum(n), each float64 [N] over texts; None below two, or if infinite.
 
-    The studentised bootstrap of Efron and Tibshirani 1993, section 12.5.
+    The studentised bootstrap of Efron and Tibshirani 1993, section 12.5. `weights`, float64 [N], by
+    default n, decide how far it is corrected for few texts, as `interval_of_scores` says.
     """
     x, n = np.asarray(x, np.float64), np.asarray(n, np.float64)
+    weights = n if weights is None else np.asarray(weights, np.float64)
     count, total = len(x), n.sum()
-    if count < 2 or total <= 0 or not np.isfinite([x, n]).all():
+    if count < 2 or total <= 0 or not np.isfinite([x, n, weights]).all():
         return None
     ratio = x.sum() / total
     error = _standard_error(((x - ratio * n) ** 2).sum(), total, count)
     if error == 0 or not FEWEST_TEXTS_TO_RESAMPLE <= count <= MOST_TEXTS_TO_RESAMPLE:
-        return interval_of_scores(x, n, None)
+        return interval_of_scores(x, n, None, weights)
     rng = np.random.default_rng(_SEED)
     products = np.stack([x, n, x * x, n * n, x * n])  # [5, N]
     scores, at_once = [], max(1, _CELLS_AT_ONCE // count)
@@ -114,16 +123,23 @@ def ratio_interval(x: np.ndarray, n: np.ndarray) -> Interval | None:
         scores.append((own[usable] - ratio) / errors[usable])
     all_scores = np.concatenate(scores)  # empty if the texts differ by rounding alone
     tails = [(1 - LEVEL) / 2, 1 - (1 - LEVEL) / 2]
-    return interval_of_scores(x, n, np.quantile(all_scores, tails) if len(all_scores) else None)
+    quantiles = np.quantile(all_scores, tails) if len(all_scores) else None
+    return interval_of_scores(x, n, quantiles, weights)
 
 
-def interval_of_scores(x: np.ndarray, n: np.ndarray, quantiles: np.ndarray | None) -> Interval:
+def interval_of_scores(
+    x: np.ndarray,
+    n: np.ndarray,
+    quantiles: np.ndarray | None,
+    weights: np.ndarray | None = None,
+) -> Interval:
     """The last step of `ratio_interval`.
 
     If the variance rests on few texts, each residual is divided by 1 - h, h being the text's share
-    of all n (HC3 of MacKinnon and White 1985): a long text draws the ratio to itself. If it rests
-    on a small share of them, each side is the wider of the bootstrap's and of Student's t with that
-    number of texts less one as its freedom (Satterthwaite 1946, for variances that grow as n^2).
+    of all weights w (HC3 of MacKinnon and White 1985): a heavy text draws the ratio to itself. If
+    it rests on a small share of them, each side is the wider of the bootstrap's and of Student's t
+    with that number of texts less one as its freedom (Satterthwaite 1946, for variances that grow
+    as w^2).
 
     `quantiles`, float64 [2], are of (resampled ratio - ratio) / its standard error; Student's t
     takes their place if they are None.
@@ -131,9 +147,11 @@ def interval_of_scores(x: np.ndarray, n: np.ndarray, quantiles: np.ndarray | Non
     count, total = len(x), n.sum()
     ratio = x.sum() / total
     residual = x - ratio * n  # [N], sums to 0
-    behind = effective_number(n * n)
+    if weights is None or weights.sum() <= 0:
+        weights = n
+    behind = effective_number(weights * weights)
     if quantiles is not None and behind < FEWEST_BEHIND_VARIANCE:
-        residual = residual / (1 - np.minimum(n / total, 0.99))
+        residual = residual / (1 - np.minimum(weights / weights.sum(), 0.99))
     error = _standard_error((residual * residual).sum(), total, count)
     few = behind < LEAST_SHARE_BEHIND_VARIANCE * count
     freedom = max(LEAST_FREEDOM, round(behind) - 1) if few else count - 1
@@ -148,7 +166,7 @@ def interval_of_scores(x: np.ndarray, n: np.ndarray, quantiles: np.ndarray | Non
     return Interval(float(ratio - high * error), float(ratio - low * error), method)
 
 
-def share_interval(count: int, total: int) -> Interval:
+def share_interval(count: float, total: float) -> Interval:
     """Interval of the share of independent texts that have a property, `count` of `total`.
 
     The score interval of Wilson 1927, which holds even if all texts agree.
@@ -210,6 +228,21 @@ def effective_number(weights: np.ndarray) -> float:
     return float(weights.sum() ** 2 / (weights * weights).sum())
 
 
+def largest_share(x: np.ndarray, n: np.ndarray) -> float:
+    """Share of the variance of sum(x) / sum(n) that the largest 5 % of the texts carry; 0 if none.
+
+    x and n are float64 [N]. Of Normal residuals it is 28 %, of exponential ones 50 %.
+
+    >>> largest_share(np.array([21.0, *[1.0] * 19]), np.ones(20))
+    0.95...
+    """
+    if not np.isfinite([x, n]).all():
+        return 0.0
+    squares = np.sort((x - x.sum() / n.sum() * n) ** 2)[::-1]  # [N]
+    most = squares[: math.ceil(LARGEST * len(x))].sum()
+    return float(most / squares.sum()) if squares.any() else 0.0
+
+
 # Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom.
 _STUDENT_T = (
     *(12.706204736174676, 4.302652729749459, 3.1824463052837064, 2.7764451051977908),
@@ -250,6 +283,10 @@ class Limits:
 
     pass_below: float = option(0.05, "Relative change that is still PASS.", metavar="X", least=0)
     risk_below: float = option(0.10, "Relative change that is still AT_RISK.", metavar="X", least=0)
+    # Also of texts of equal length that would count as much (`effective_number`).
+    fewest_texts: int = option(
+        30, "Texts below which a verdict is INCONCLUSIVE.", metavar="N", least=2
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -264,26 +301,55 @@ class Limits:
             return "PASS"
         return "AT_RISK" if change < self.risk_below else "REGRESSION"
 
+    def texts_needed(self, texts: int, effective_texts: float) -> int:
+        """How many texts of this kind a verdict takes.
+
+        >>> Limits().texts_needed(60, 12.0)
+        150
+        """
+        return math.ceil(self.fewest_texts * max(1.0, texts / effective_texts))
+
 
 @dataclass(frozen=True)
 class Verdict:
     """Whether a model still does its job, beside another."""
 
-    label: str  # PASS, AT_RISK, REGRESSION or INCONCLUSIVE
+    label: str  # PASS, AT_RISK, REGRESSION, INCONCLUSIVE or NEAR_CHANCE
     further_texts: int | None = None  # that would probably settle an inconclusive one
+    needed_texts: int | None = None  # where there are fewer than any verdict takes
+    equal: bool = False  # whether all losses are exactly those of the baseline
 
 
 def judge(
-    change: float, interval: Interval | None, texts: int, limits: Limits | None = None
+    change: float,
+    interval: Interval | None,
+    texts: int,
+    limits: Limits | None = None,
+    *,
+    effective_texts: float | None = None,
+    near_chance: bool = False,
+    equal: bool = False,
 ) -> Verdict:
     """The band that the whole interval of a relative change (0.03 for +3 %) lies in, if any.
 
+    NEAR_CHANCE comes first: beside another broken model a broken one changes nothing. What is exact
+    (`equal`, or an infinite change) takes no number of texts.
+
     >>> judge(0.03, Interval(0.01, 0.06, "bootstrap-t"), texts=100)
-    Verdict(label='INCONCLUSIVE', further_texts=733)
+    Verdict(label='INCONCLUSIVE', further_texts=733, needed_texts=None, equal=False)
+    >>> judge(0.0, Interval(-0.01, 0.02, "bootstrap-t"), texts=6).needed_texts
+    30
     """
     limits = limits or Limits()
+    if near_chance:
+        return Verdict("NEAR_CHANCE", equal=equal)
+    if equal:
+        return Verdict("PASS", equal=True)
     if change == math.inf:
         return Verdict("REGRESSION")  # an impossible token: no number of texts brings it back
+    needed = limits.texts_needed(texts, effective_texts or texts)
+    if texts < needed:
+        return Verdict("INCONCLUSIVE", needed_texts=needed)
     if interval is None or math.isnan(change):
         return Verdict("INCONCLUSIVE")
     low, high = limits.band(interval.low), limits.band(interval.high)

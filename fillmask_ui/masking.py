@@ -6,6 +6,7 @@ on (seed, id of the text, its tokens) alone: never on batch, order or padding.
 Axes: T tokens of one text, M hidden positions.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.options import check_options, option
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
+from fillmask_ui.text_words import meet_unspaced, text_words
 
 KINDS = ("mask", "random", "unchanged")
 MASK, RANDOM, UNCHANGED = range(3)
@@ -126,19 +128,22 @@ def hideable(ids: ArrayLike, special_ids: frozenset[int]) -> np.ndarray:
 
 
 def word_starts(encoding: Encoding, special_ids: frozenset[int]) -> np.ndarray:
-    """Where words, separated by blanks, begin: bool [T], false for special tokens.
+    """Where words with the signs at them begin: bool [T], false for special tokens.
+
+    Words that no blank parts are hidden together, unless their script writes none.
 
     Source:
-        The rule of transformers' `DataCollatorForLanguageModeling` with `whole_word_mask`, but for
-        two cases: a blank that begins a token's span counts as a gap (else some SentencePiece
-        tokenizers join all words), and two byte-level tokens of one character have none.
+        The rule of transformers' `DataCollatorForLanguageModeling` with `whole_word_mask`, which
+        compares the offsets of neighbouring tokens. It joins all words of tokenizers whose offsets
+        take in blanks, and of scripts without them.
     """
     real = hideable(encoding.ids, special_ids)
-    starts = real.copy()
-    for index in range(1, len(encoding)):
-        span, before = encoding.spans[index], encoding.spans[index - 1]
-        gap = span.start > before.end or encoding.text[span.start : span.start + 1].isspace()
-        starts[index] = real[index] and (gap or not real[index - 1])
+    starts = real & ~np.concatenate([[False], real[:-1]])
+    words = text_words(encoding)
+    for before, word in itertools.pairwise(words):
+        gap = before.is_blank or word.is_blank or before.end < word.start
+        if gap or meet_unspaced(encoding.text[before.end - 1], encoding.text[word.start]):
+            starts[word.tokens[0]] = real[word.tokens[0]]
     return starts
 
 

@@ -44,7 +44,7 @@ class Encoding:
     ids: tuple[int, ...]  # T token ids
     tokens: tuple[str, ...]  # T raw vocabulary strings
     spans: tuple[Span, ...]  # T ranges in `text`; empty where a token has no characters
-    word_ids: tuple[int | None, ...]  # T indices of a token's word; None for special tokens
+    word_ids: tuple[int | None, ...]  # T indices of a token's word; None for masks and `special`
     special: tuple[bool, ...]  # T, true for what the tokenizer adds ([CLS], </s>), not for masks
 
     def __len__(self) -> int:
@@ -74,6 +74,9 @@ class ModelSignature:
     versions: Mapping[str, str] = field(default_factory=dict)  # of the packages that took part
     cpu_features: tuple[str, ...] = ()  # e.g. `avx512_vnni`; int8 results depend on them.
     notes: tuple[str, ...] = ()  # what a reader should know (size mismatch, ...)
+    config_sha256: str = ""  # of the values of config.json
+    tokenizer_sha256: str = ""  # of the tokenizer's files, or of the vocabulary of one in memory
+    settings: Mapping[str, str] = field(default_factory=dict)  # of the runtime, without defaults
 
     def __str__(self) -> str:
         parts = {
@@ -83,7 +86,10 @@ class ModelSignature:
             "device": self.device,
             "precision": self.precision,
             "sha256": self.sha256[:12],
+            "config": self.config_sha256[:12],
+            "tokenizer": self.tokenizer_sha256[:12],
             "V": self.vocabulary_size,
+            **self.settings,
             **dict(sorted(self.versions.items())),
             "cpu": "+".join(self.cpu_features),
         }

@@ -31,7 +31,8 @@ pytest_plugins = ["once", "tiny_models", "loopback_hub"]
 TESTS = Path(__file__).parent
 # Tests that start processes, train, simulate, measure memory, or ask the embedded model.
 SLOW_PLACES = (
-    *("benchmarks", "cli", "cloze", "cluster", "models", "recorded", "texts", "training", "ui"),
+    *("benchmarks", "features", "cli", "cloze", "cluster", "models", "recorded", "texts"),
+    *("training", "ui"),
     *("evaluation/test_coverage", "evaluation/test_intervals", "evaluation/test_real_models"),
     *("evaluation/test_evaluate_threads", "evaluation/test_masking", "evaluation/test_report"),
     *("evaluation/test_runs", "evaluation/test_unmasking_metric", "sweeps/test_perform"),

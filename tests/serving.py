@@ -18,12 +18,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(demo: Any, *, public: bool = False, mcp: bool = False) -> Iterator[str]:
-    """The address of a page that `build_app` made; `public` and `mcp` are what it was made with."""
+def serving(demo: Any, *, public: bool = False, **more: Any) -> Iterator[str]:
+    """The address of a page that `build_app` made, as public as it; `more` goes to `launch`."""
     from fillmask_ui.ui.page import launch, launch_options
 
     port = free_port()
-    launch(demo, server_port=port, quiet=True, **launch_options(public, "127.0.0.1", mcp))
+    launch(demo, server_port=port, quiet=True, **(launch_options(public, "127.0.0.1") | more))
     try:
         yield f"http://127.0.0.1:{port}/"
     finally:

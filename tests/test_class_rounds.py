@@ -1,7 +1,9 @@
 """A class's rounds and typed guesses: splits, the pooled distribution, losses, all by hand."""
 
+import csv
 import io
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -31,6 +33,12 @@ V = 1000
 TEA = (WordShare("tea", 0.5, 0.25),)
 
 
+HOSTILE = tuple(
+    WordShare(word, 0.1, None)
+    for word in ("tea;=1+1", "tea\t@SUM(A1)", "＝1+1", "x; －1+1", 'x;"+1+1;y', "\t=1", "-1+1")
+)
+
+
 def split(**percents):
     return split_of([Guess(word, percent) for word, percent in percents.items()])
 
@@ -55,6 +63,14 @@ def test_losses_by_hand():
     )
     # A word that nobody named has what was not placed.
     assert smoothed_nll(pooled, "rum", V) == pytest.approx(-math.log(0.99 * 0.2 / 3 / V + 0.01 / V))
+
+
+def test_characters_that_nobody_sees_make_no_other_word():
+    """Of Persian, "mikhaham" is spelled with a joiner of no width, which stays."""
+    (tea,) = split_of([Guess("Tea\u200b", 50), Guess("\u202etea \u3164", 20)]).guesses
+    assert (tea.word, tea.amount) == ("Tea", 70)
+    persian = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    assert split_of([Guess(f"{persian}\u200d", 1)]).guesses[0].word == persian
 
 
 SHARES = st.lists(
@@ -131,7 +147,7 @@ def test_standing_over_the_sentences():
 
 def test_a_stored_class_is_what_was_saved_and_nothing_runs_in_its_csv(tmp_path):
     store = ClassStore(tmp_path)
-    words = (WordShare("tea", 0.5, 0.25), WordShare("=1+1", 0.1, None))
+    words = (WordShare("tea", 0.5, 0.25), WordShare("=1+1", 0.1, None), *HOSTILE)
     run = ClassRun({"name": "table"}, "ABCD", "0" * 64, (finished(0.5, 1.0, words=words),))
     saved = store.save(run)
     again = store.save(saved)
@@ -142,7 +158,10 @@ def test_a_stored_class_is_what_was_saved_and_nothing_runs_in_its_csv(tmp_path):
     lines = target.getvalue().splitlines()
     assert lines[1] == "1,a [MASK],tea,3,tea,1,0.5,0.25,0.5,1.5,1.0"
     assert lines[2].split(",")[4:7] == ["'=1+1", "0", "0.1"]
-    assert lines[3].split(",")[4:7] == ["", "0", "0.5"]
+    assert lines[-1].split(",")[4:7] == ["", "0", "0.5"]
+    for delimiter in ",;\t":  # whatever a spreadsheet takes for the end of a cell
+        for row in csv.reader(target.getvalue().splitlines(), delimiter=delimiter):
+            assert not [cell for cell in row if re.match(r"[\s\"]*[=+\-@＝＋－＠]", cell)]
     (tmp_path / saved.name / "class.json").write_text("{")
     with pytest.raises(DataError, match=saved.name):
         store.read(saved.name)

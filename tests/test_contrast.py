@@ -11,7 +11,7 @@ from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui import compare, compare_sentence, fill, pair_masks, score_candidates, surprisal
 from fillmask_ui.comparing.word_contrast import align_words, compared_words, summarize_comparison
-from fillmask_ui.filling.words import TextWord
+from fillmask_ui.text_words import TextWord
 
 FIRST, SECOND = TableModel(seed=3), TableModel(seed=3, noise=0.8)
 OTHER = TableModel(seed=5, vocabulary=letter_vocabulary())

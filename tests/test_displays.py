@@ -12,6 +12,7 @@ from table_model import TableModel, sample_texts
 import fillmask_ui as fm
 from fillmask_ui.evaluation import Rows
 from fillmask_ui.features.unmask.unmask_texts import finish
+from fillmask_ui.runs.rows_file import dump_row
 
 NOTEBOOK = Path(__file__).parent.parent / "docs" / "example.ipynb"
 A, B = TableModel(seed=3), TableModel(seed=4)
@@ -61,6 +62,16 @@ def test_rows_and_summary_agree():
     np.testing.assert_allclose(accuracy, figures["reference", "top1_accuracy"])
     difference = (tokens.nll_nats - tokens.baseline_nll_nats).mean()
     np.testing.assert_allclose(difference, figures["comparison", "difference_nats"])
+
+
+def test_rows_as_json_are_those_of_a_stored_run():
+    """The lines of rows.jsonl, which `json` reads, without their checksums."""
+    rows = Rows(fm.evaluate(A, [*sample_texts(3, seed=5), ""], baseline=B))
+    stored = [json.loads(dump_row(row, checksum=0)) for row in rows]
+    for values in stored:
+        del values["checksum"]
+    assert json.loads(rows.to_json()) == {"rows": stored}
+    assert {"id": 3, "skipped": "empty or blank"} in stored
 
 
 def test_the_example_notebook_runs():

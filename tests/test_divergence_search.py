@@ -10,6 +10,7 @@ from table_model import TableModel, letter_vocabulary, sample_texts
 
 from fillmask_ui import divergent_sentences, fill, load_model
 from fillmask_ui.comparing.divergence_search import Sentence, look, sentences
+from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.records import Example
 
 FIRST, SECOND = TableModel(seed=3), TableModel(seed=3, noise=0.4)
@@ -39,6 +40,17 @@ def check_sides(pair, found):
     if asked:
         losses = own.scored[0].nll_nats, other.scored[0].nll_nats
         assert (found.nll_nats, found.other_nll_nats) == losses
+
+
+def test_plain_strings_are_numbered_as_examples():
+    found = last(FIRST, SECOND, [example.text for example in TEXTS], most=5)
+    assert found.to_dict() == last(FIRST, SECOND, TEXTS, most=5).to_dict()
+    for texts in ("the cat sat .", b"the cat sat .", TEXTS[0]):
+        with pytest.raises(OptionError, match=r"one text: give a list of them, as in \[text\]"):
+            last(FIRST, SECOND, texts)
+    for text in (b"the cat sat .", None):
+        with pytest.raises(TextError, match="a text was wanted"):
+            last(FIRST, SECOND, [text])
 
 
 def test_every_number_is_that_of_either_model_alone():

@@ -177,7 +177,7 @@ def test_the_table_names_the_rooms_of_heavy_libraries():
 
 
 def test_what_a_public_page_promises_is_what_the_code_has():
-    from fillmask_ui.ui import session
+    from fillmask_ui.ui import job, session
     from fillmask_ui.ui.evaluate import evaluate_form, evaluation_jobs, uploads
     from fillmask_ui.ui.page import launch_options
 
@@ -197,6 +197,8 @@ def test_what_a_public_page_promises_is_what_the_code_has():
         f"cut at {evaluate_form.PUBLIC_TOKENS} tokens",
         f"left alone for {evaluation_jobs.LEFT_SECONDS // 3600} hours",
         f"{options['max_threads']} threads",
+        f"{options['state_session_capacity']} sessions",
+        f"{job.MOST_JOBS} evaluations",
     ):
         assert stated in promises
     assert evaluation_jobs.PUBLIC_SLOTS == 1

@@ -143,5 +143,9 @@ def test_texts_together_are_each_as_alone():
     for given, said in ((["a [MASK]", "a"], "text 1: the text has no"), ([None], "text 0 is None")):
         with pytest.raises(TextError, match=said):
             filling.fill(MODEL, given)
+    with pytest.raises(TextError, match=r"these are bytes: b'the \[MASK\]'; decode them first"):
+        filling.fill(MODEL, b"the [MASK]")
+    with pytest.raises(TextError, match="these are bytes"):
+        filling.surprisal(MODEL, b"the cat")
     with pytest.raises(TextError, match="the type was int"):
         filling.fill(MODEL, 5)

@@ -31,6 +31,7 @@ ROOMS = [
     "scoring",
     "masking",
     "protocol",
+    "text_words",
     "records",
     "options",
     "files",

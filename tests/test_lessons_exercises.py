@@ -6,6 +6,7 @@ z-score those of scipy.
 
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
@@ -127,6 +128,12 @@ def test_what_cannot_be_read_is_not_wrong():
         assert numeric.check(response).right is True, response
     assert numeric.check("−1,25").text == "Not yet. Sign."
     assert numeric.check("7").text == "Not yet: 7 is too large."
+    # Of two slips within the tolerance of an answer the nearer one is meant.
+    close = replace(numeric, slips=(Slip(2.000, "Far."), Slip(2.009, "Near.")))
+    assert [close.check(own).text for own in ("2.008", "2.001")] == [
+        "Not yet. Near.",
+        "Not yet. Far.",
+    ]
     assert ordering.check("0,1").text == "Not yet. A (two) stands before B (one)."
 
 

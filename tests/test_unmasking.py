@@ -94,6 +94,31 @@ def test_what_is_filled_without_draws_is_what_a_plain_loop_fills(model, text, ho
     assert result.steps_taken == steps
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_step_that_fills_nothing_asks_nothing_of_the_model(order):
+    """Floor(masks left / steps left), as xlm-core counts; results are those of the plain loop."""
+    text, steps = "the [MASK] sat on the [MASK] .", 50
+    config = UnmaskingConfig(max_steps=steps, order=order, temperature=1.0, seed=3)
+    model = TableModel()
+    decoding = list(unmask(model, text, config))
+    assert len(model.calls) == 2
+    assert [step.number for step in decoding] == [*range(1, steps + 1)]
+    left = 2
+    for step in decoding:
+        assert len(step.filled) == left // (steps + 1 - step.number)
+        assert len(step.hidden) == left
+        left -= len(step.filled)
+    if order in (*CONFIDENCES, "left_to_right"):
+        model.calls.clear()
+        plain = finish(model, text, UnmaskingConfig(max_steps=steps, order=order))
+        assert plain.ids == tuple(plain_loop(model, text, order=order, max_steps=steps)[0])
+    texts, model = [text, TEXTS[0], TEXTS[3]], TableModel()
+    together = list(unmask_all(model, texts, config))
+    assert len(model.calls) <= 2 + len(texts)  # a perplexity of each finished text
+    for result, one_text in zip(together, texts, strict=True):
+        assert result.ids == finish(model, one_text, config).ids
+
+
 configurations = st.builds(
     UnmaskingConfig,
     max_steps=st.none() | st.integers(1, 9),

@@ -72,7 +72,7 @@ def test_the_baseline_a_noisy_variant_and_the_same_model_again():
     assert noisy.relative_change != 0 and noisy.kl_nats > 0
     assert first.measured == noisy.measured
     assert (same.relative_change, same.kl_nats, same.top1_agreement) == (0.0, 0.0, 1.0)
-    assert same.verdict == "PASS"
+    assert same.verdict == "NEAR_CHANCE"  # as table models are
     broken = replace(noisy, mean_nll_nats=math.inf, relative_change=math.inf)
     for row in (first, noisy, broken):
         assert from_own_values(VariantFigures, json.loads(json.dumps(row.to_dict()))) == row

@@ -101,26 +101,27 @@ def tiny_models(once: Once) -> TinyModels:
 
 def make_model(family: str, folder: Path) -> None:
     """Train a tokenizer, draw random weights and save both in Hugging Face layout."""
+    tokenizer = TOKENIZERS[family]()
+    tokenizer.save_pretrained(folder)
+    words = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    save_random_model(family, folder, **words, **_SHAPES.get(family, _SHAPE))
+
+
+def save_random_model(family: str, folder: Path, size: float = 0.4, **shape: Any) -> None:
+    """A model of this config and of random weights of a size, in Hugging Face layout."""
     import torch
     from transformers import AutoConfig, AutoModelForMaskedLM
 
-    tokenizer = TOKENIZERS[family]()
-    tokenizer.save_pretrained(folder)
     torch_state = torch.random.get_rng_state()
     torch.manual_seed(20)
-    config = AutoConfig.for_model(
-        family,
-        vocab_size=len(tokenizer),
-        pad_token_id=tokenizer.pad_token_id,
-        **_SHAPES.get(family, _SHAPE),
-    )
+    config = AutoConfig.for_model(family, **shape)
     with quiet():
         model = AutoModelForMaskedLM.from_config(config).eval()
         with torch.no_grad():
             for parameter in model.parameters():
                 # Fresh weights give nearly uniform guesses and zero biases: comparisons of
                 # those would hold for wrong code too.
-                parameter.add_(torch.randn_like(parameter) * (0.4 if parameter.dim() > 1 else 0.1))
+                parameter.add_(torch.randn_like(parameter) * (size if parameter.dim() > 1 else 0.1))
         model.save_pretrained(folder)
     torch.random.set_rng_state(torch_state)
 

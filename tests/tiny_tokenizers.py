@@ -2,7 +2,8 @@
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,31 @@ SENTENCES = (
     "We took the train to the sea and slept all the way.",
     "The river runs from the mountains down to the ocean.",
 )
+
+# Scripts without blanks between words.
+UNSPACED_SENTENCES = {
+    "chinese": (
+        "今天天气很好,我们去公园吧。",
+        "法国的首都是巴黎,巴黎是一座城市。",
+        "他打开门,慢慢地走进房间。",
+        "孩子们在老房子后面的花园里玩。",
+        "我们坐火车去海边,一路都在睡觉。",
+    ),
+    "japanese": (
+        "今日は天気がいいので、公園に行きましょう。",
+        "フランスの首都はパリで、パリは川のそばにあります。",
+        "彼はドアを開けて、ゆっくり部屋に入った。",
+        "子どもたちは古い家の庭で遊んでいました。",
+    ),
+    "thai": (
+        "วันนี้อากาศดีมาก เราไปสวนสาธารณะกันเถอะ",
+        "เมืองหลวงของฝรั่งเศสคือปารีส",
+        "เด็กๆ เล่นอยู่ในสวนหลังบ้านเก่า",
+        "เขาเปิดประตูแล้วเดินเข้าไปช้าๆ",
+    ),
+}
+
+ALPHABET = " ".join(f"{letter} {letter}{letter}" for letter in "abcdefghijklmnopqrstuvwxyzé.,'")
 
 # The alphabet of ESM-2, in its order.
 ESM_ALPHABET = (
@@ -59,7 +85,9 @@ def _byte_level(specials: list[str]) -> dict[str, Any]:
     return {"vocab": model["vocab"], "merges": [tuple(pair) for pair in model["merges"]]}
 
 
-def _unigram(specials: list[str], unk: str) -> list[tuple[str, float]]:
+def _unigram(
+    specials: list[str], unk: str, sentences: Sequence[str] = SENTENCES
+) -> list[tuple[str, float]]:
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     raw = Tokenizer(models.Unigram())
@@ -67,7 +95,7 @@ def _unigram(specials: list[str], unk: str) -> list[tuple[str, float]]:
     trainer = trainers.UnigramTrainer(
         vocab_size=200, special_tokens=specials, unk_token=unk, show_progress=False
     )
-    raw.train_from_iterator(SENTENCES, trainer)
+    raw.train_from_iterator(sentences, trainer)
     vocab = json.loads(raw.to_str())["model"]["vocab"]
     return [(token, score) for token, score in vocab]
 
@@ -154,6 +182,63 @@ def _esm_tokenizer() -> Any:
         return EsmTokenizer(str(path), model_max_length=64)
 
 
+# Files of a tokenizer of PhoBERT's kind: words and how often they came, and merges.
+PHOBERT = {
+    "config.json": json.dumps({"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]}),
+    "tokenizer_config.json": json.dumps({"tokenizer_class": "PhobertTokenizer"}),
+    "vocab.txt": "ab 9\nc 5\na@@ 3\nb 2\n",
+    "bpe.codes": "a b</w> 9\n",
+}
+
+
+def _unspaced_tokenizer(language: str) -> Any:
+    """SentencePiece as in XLM-R: blanks alone part words, so that a sentence is one."""
+    from transformers import XLMRobertaTokenizer
+
+    vocab = _unigram(_ROBERTA_SPECIALS, "<unk>", UNSPACED_SENTENCES[language] * 3)
+    return XLMRobertaTokenizer(vocab=vocab, mask_token=_mask("<mask>"), model_max_length=64)
+
+
+def _gemma_tokenizer(blanks: str) -> Any:
+    """Blanks are marked, but part no words: by `pre_tokenizer` or, as in Gemma, `normalizer`."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    specials = ["<pad>", "<unk>", "<bos>", "<eos>", "<mask>"]
+    raw = Tokenizer(models.Unigram(_unigram(specials, "<unk>"), unk_id=1))
+    if blanks == "pre_tokenizer":
+        raw.pre_tokenizer = pre_tokenizers.Metaspace(split=False)
+    else:
+        raw.normalizer = normalizers.Sequence(
+            [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+        )
+        raw.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    raw.post_processor = processors.TemplateProcessing(
+        single="<bos> $A <eos>", special_tokens=[("<bos>", 2), ("<eos>", 3)]
+    )
+    names = {f"{name}_token": f"<{name}>" for name in ("pad", "unk", "bos", "eos", "mask")}
+    return PreTrainedTokenizerFast(tokenizer_object=raw, model_max_length=64, **names)
+
+
+def _open_bpe_tokenizer(class_name: str, **options: Any) -> Any:
+    """PhoBERT's and BERTweet's, in Python alone: `@@` marks tokens that the next one continues."""
+    import transformers
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    raw = Tokenizer(models.BPE(end_of_word_suffix="</w>"))
+    raw.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.BpeTrainer(vocab_size=250, end_of_word_suffix="</w>", show_progress=False)
+    raw.train_from_iterator((*SENTENCES, ALPHABET), trainer)
+    model = json.loads(raw.to_str())["model"]
+    tokens = (own[:-4] if own.endswith("</w>") else f"{own}@@" for own in model["vocab"])
+    with tempfile.TemporaryDirectory() as folder:
+        vocabulary, merges = Path(folder) / "vocab.txt", Path(folder) / "bpe.codes"
+        vocabulary.write_text("".join(f"{own} 1\n" for own in dict.fromkeys(tokens)), "utf-8")
+        merges.write_text("".join(f"{' '.join(own)} 1\n" for own in model["merges"]), "utf-8")
+        kind = getattr(transformers, class_name)
+        return kind(str(vocabulary), str(merges), model_max_length=64, **options)
+
+
 TOKENIZERS: dict[str, Callable[[], Any]] = {
     "bert": _bert_tokenizer,
     "roberta": _roberta_tokenizer,
@@ -165,4 +250,13 @@ TOKENIZERS: dict[str, Callable[[], Any]] = {
     "mpnet": _mpnet_tokenizer,
     "modernbert": _modernbert_tokenizer,
     "esm": _esm_tokenizer,
+}
+
+# Without a model of their own: what a word is, is hardest to see here.
+OTHER_TOKENIZERS: dict[str, Callable[[], Any]] = {
+    "gemma": partial(_gemma_tokenizer, "normalizer"),
+    "metaspace": partial(_gemma_tokenizer, "pre_tokenizer"),
+    "phobert": partial(_open_bpe_tokenizer, "PhobertTokenizer"),
+    "bertweet": partial(_open_bpe_tokenizer, "BertweetTokenizer", normalization=True),
+    **{language: partial(_unspaced_tokenizer, language) for language in UNSPACED_SENTENCES},
 }

@@ -4,7 +4,7 @@ from contextlib import closing
 
 from fillmask_ui.cli.options import BASELINE, COMPARE, IN_BITS, JSON, compared, option, with_options
 from fillmask_ui.cli.printed import print_search
-from fillmask_ui.cli.terminal import count_bar, load, print_json, tell
+from fillmask_ui.cli.terminal import count_bar, load, print_json, tell, warn
 from fillmask_ui.comparing.divergence_search import WORDS, Search, divergent_sentences
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.models.model_choice import ModelChoice
@@ -32,7 +32,7 @@ def differ(
     total = {"total": sentences}
     search: Search | None = None
     stopped: KeyboardInterrupt | None = None
-    with open_texts(texts.source()) as examples:
+    with open_texts(texts.source(), warn=warn) as examples:
         reference, candidate = models = [load(own) for own in choices]
         found = divergent_sentences(reference, candidate, examples, most=most, words=words)
         try:

@@ -11,11 +11,12 @@ import typer
 
 from fillmask_ui.cli import options
 from fillmask_ui.cli.runs import print_figures, run_values, store
-from fillmask_ui.cli.terminal import count_bar, load, print_line, tell, wide_console
+from fillmask_ui.cli.terminal import count_bar, load, print_line, tell, warn, wide_console
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.files import write_text
 from fillmask_ui.intervals import Limits
+from fillmask_ui.models.load import local_files
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import options_of
 from fillmask_ui.runs import Plan, Progress, RunInfo, perform, perform_rest
@@ -51,6 +52,8 @@ def evaluate(
     compared: object = baseline
     if resume is None:
         second = None if baseline is None else model.second(baseline)
+        for choice in filter(None, (model, second)):
+            local_files(choice)  # refuses what names no model before anything is started
         plan = Plan(model, second, config, texts.source(), limits)
         measure = partial(perform, plan, store(), load)
     else:
@@ -130,9 +133,13 @@ def _model_text(model: Any) -> str:
 @contextmanager
 def run_bar(first: Progress, description: str) -> Iterator[Callable[[Progress], None]]:
     """A function to call with each progress of one run after the `first`; in a pipe lines."""
-    pace, start = Pace(first), int(first.through or 0)
+    pace, start, warned = Pace(first), int(first.through or 0), 0
 
     def show(step: Progress) -> None:
+        nonlocal warned
+        for warning in step.warnings[warned:]:
+            warn(warning)
+        warned = len(step.warnings)
         if step.through is None:
             return
         pace.add(step)

@@ -75,9 +75,9 @@ COMPARE = option(
 FAIL_ON = option(None, "Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
 # The verdicts that it turns into exit code 3.
 FAILING = {
-    "regression": ("REGRESSION",),
-    "at-risk": ("AT_RISK", "REGRESSION"),
-    "inconclusive": ("INCONCLUSIVE", "AT_RISK", "REGRESSION"),
+    "regression": ("REGRESSION", "NEAR_CHANCE"),
+    "at-risk": ("AT_RISK", "REGRESSION", "NEAR_CHANCE"),
+    "inconclusive": ("INCONCLUSIVE", "AT_RISK", "REGRESSION", "NEAR_CHANCE"),
 }
 
 

@@ -1,18 +1,22 @@
 """`fillmask-ui predict`, `layers`, `surprise`: words at masks, also by layer; the loss of words."""
 
+from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
 from fillmask_ui.cli import options
 from fillmask_ui.cli.terminal import attempts, given_texts, load, show_each
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import FillmaskError, OptionError, TextError
 from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Filling
 
 _ADVICE = (
     ' in quotes, as in: fillmask-ui predict "The capital of France is [MASK]." or name a --file'
 )
+WINDOW_TEXTS = 64  # that wait for each other's answers
 TOP_K = options.option("5", "1 to 100, or all.", "--top-k", "-k", metavar="K")
 
 
@@ -36,25 +40,59 @@ def predict(
     """Show the most probable words at each mask, with probability and NLL."""
     from fillmask_ui.cli import printed
     from fillmask_ui.comparing import compare as compare_words
-    from fillmask_ui.filling import fill
     from fillmask_ui.filling.prompt import split_words
 
     words = split_words(candidates or "")
     if candidates is not None and not words:
         raise OptionError(f"--candidates {candidates!r} has no word: write them as in: cat, dog")
-    asked = {"top_k": parse_top_k(top_k), "candidates": words}
+    asked: dict[str, Any] = {"top_k": parse_top_k(top_k), "candidates": words}
     asked |= {"joint": joint, "beam_width": beam_width}
     sentences, several = given_texts(texts, file, _ADVICE)
     if not as_json:  # what draws the tables is imported while the weights are read
         Thread(target=import_module, args=("rich.table",)).start()
     models = [load(own) for own in options.compared(model, baseline, compare)]
-    look: Any = compare_words if models[1:] else fill
     show: Any = printed.print_filling
     if models[1:]:
-        show = partial(printed.print_comparison, models=models)
+        show, look = partial(printed.print_comparison, models=models), cast("Any", compare_words)
+        results = attempts(partial(look, *models, **asked), sentences)
+    else:
+        # Who writes to standard input may wait for each answer; whole vocabularies take memory.
+        together = 1 if file == "-" or asked["top_k"] is None else WINDOW_TEXTS
+        results = _filled(models[0], sentences, together, asked)
     show = partial(show, unit="bits" if bits else "nats")
-    results = attempts(partial(look, *models, **asked), sentences)
     show_each(results, show, as_json=as_json, several=several)
+
+
+def _filled(
+    model: MaskedLM, texts: Iterator[str], together: int, choices: Mapping[str, Any]
+) -> Iterator[Filling | TextError]:
+    """What `fill` gives for each text in order, some `together`, or the error of a text alone."""
+    from fillmask_ui.filling import fill
+    from fillmask_ui.filling.candidates import read_prompt
+
+    def check(text: str) -> None:
+        read_prompt(model, text, choices["candidates"])
+
+    for window in _windows(texts, together):
+        errors = list(attempts(check, window))
+        fit = [text for text, error in zip(window, errors, strict=True) if error is None]
+        fillings = iter(fill(model, fit, **choices))
+        for error in errors:
+            yield error or next(fillings)
+
+
+def _windows(texts: Iterator[str], size: int) -> Iterator[list[str]]:
+    window: list[str] = []
+    try:
+        for text in texts:
+            window.append(text)
+            if len(window) == size:
+                yield window
+                window = []
+    except FillmaskError:  # as of a line that is not UTF-8: those before it are answered
+        yield window
+        raise
+    yield window
 
 
 def parse_top_k(value: str) -> int | None:

@@ -16,7 +16,7 @@ from fillmask_ui.filling.logit_lens import LogitLens
 from fillmask_ui.filling.word_surprisal import SentenceSurprisal
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import ROLES, Filling
-from fillmask_ui.show.numbers import in_unit, loss_form, percent
+from fillmask_ui.show.numbers import in_unit, is_zero, loss_form, percent, signed
 from fillmask_ui.show.table import Column, Table
 from fillmask_ui.show.words import compared_name, first_words, mark, points, rank_change
 
@@ -169,6 +169,8 @@ def print_surprisal(found: SentenceSurprisal, unit: str) -> None:
         print_line(f"Most surprising: {summary.most.word.text}")
     if unknown := [own.word.text for own in found.words if own.unknown]:
         print_line(f"Not counted, as the vocabulary cannot spell them: {', '.join(unknown)}")
+    for note in found.notes:
+        print_line(f"Note: {note}")
     print_line(f"\n{found.signature}\n", "dim")
 
 
@@ -180,11 +182,11 @@ def print_compared_losses(found: SentenceComparison, unit: str) -> None:
     """The loss of each word of a text under two models, and the figures of all."""
     loss, alike = loss_form(unit), found.alignment.alike
 
-    def signed(nats: float) -> str:
-        return f"{in_unit(nats, unit):+.4f}"
+    def difference(nats: float) -> str:
+        return signed(in_unit(nats, unit), 4)
 
     wanted = (f"{role} wanted" for role in ROLES)
-    columns: list[str | Column] = ["word", *_losses(unit), Column("difference", signed)]
+    columns: list[str | Column] = ["word", *_losses(unit), Column("difference", difference)]
     columns += [*wanted, "best word"]
     rows = (
         (
@@ -210,7 +212,7 @@ def print_compared_losses(found: SentenceComparison, unit: str) -> None:
             own, other = first.pseudo_perplexity, second.pseudo_perplexity
             print_line(f"Pseudo-perplexity: reference {own:,.2f}, candidate {other:,.2f}")
         print_line(
-            f"Largest difference: {largest.text} {signed(largest.difference_nats)}; the best "
+            f"Largest difference: {largest.text} {difference(largest.difference_nats)}; the best "
             f"word flipped at {summary.flipped} of {summary.words}"
         )
     if found.note:
@@ -223,13 +225,16 @@ def print_compared_losses(found: SentenceComparison, unit: str) -> None:
 def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
     """The sentences on which two models differ most, and how many were looked at."""
     looked = f"{search.looked:,} sentences ({search.words:,} words hidden)"
-    if search.best:
+    differing = [
+        own for own in search.best if own.flipped or not is_zero(in_unit(own.change_nats, unit), 4)
+    ]
+    if differing:
         says = (f"{role} says" for role in ROLES)
         kl = Column(f"KL ({unit})", loss_form(unit), missing="-", right=True)
-        rows = ((rank, *_cells(own)) for rank, own in enumerate(search.best, start=1))
+        rows = ((rank, *_cells(own)) for rank, own in enumerate(differing, start=1))
         print_table(Table.of(("#", "sentence", *says, kl, *_losses(unit)), rows))
         print_line(f"Another first word in {search.flipped:,} of {looked}.")
-        if search.best[0].kl_nats is None:
+        if differing[0].kl_nats is None:
             print_line("The tokenizers differ: the models are compared by word, without KL.")
     else:
         print_line(f"The models do not differ on {looked}.")

@@ -18,6 +18,8 @@ from fillmask_ui.files import text_file, user_folder, visible
 from fillmask_ui.records import ROLES
 from fillmask_ui.runs import RunInfo, RunStore, tokens
 from fillmask_ui.runs import compare as compare_runs
+from fillmask_ui.runs.compare import compared_info
+from fillmask_ui.runs.info import DONE
 from fillmask_ui.show.figures import comparison_table, figures_table, groups_table, own_groups
 from fillmask_ui.show.sentences import comparison_lines, engine_names, engines_text
 from fillmask_ui.show.table import Table
@@ -59,8 +61,8 @@ def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
     return summary.to_dict() | own
 
 
-def print_figures(summary: Summary, info: RunInfo) -> None:
-    """The tables of figures, the verdict, notes and the signature."""
+def print_figures(summary: Summary, info: RunInfo, state: str = DONE) -> None:
+    """The tables of figures, the verdict, notes and the signature of a run in that state."""
     names = ROLES if summary.baseline is not None else ("Value",)
     print_table(figures_table(summary, names, summary.metric.figure_key).headed("Metric"))
     for table in own_groups(summary):
@@ -72,8 +74,10 @@ def print_figures(summary: Summary, info: RunInfo) -> None:
             print_table(groups.headed("Tokens that are", f"By {SPLITS[split]}{of}"))
     if summary.comparison is not None:
         print_table(comparison_table(summary).headed("Reference and candidate"))
-    notes = (f"Note: {note}" for note in (*info.notes, *summary.alarms))
-    for line in (*comparison_lines(summary), *notes):
+    notes = [*info.notes, *summary.alarms]
+    if state != DONE:
+        notes.insert(0, f"the run is {state}: these are the figures of the texts measured so far")
+    for line in (*comparison_lines(summary, info), *(f"Note: {note}" for note in notes)):
         print_line(line)
     print_line(info.signature, "dim")
 
@@ -142,7 +146,7 @@ def show(run: str = RUN_NAME, as_json: bool = JSON) -> None:
     print_line(f"{info.name}: {opened.state}{failed}")
     if info.engines:
         say(f"measured by: {engines_text(info.engines)}")
-    print_figures(summary, info)
+    print_figures(summary, info, opened.state)
 
 
 @runs.command()
@@ -159,7 +163,7 @@ def compare(
         print_json(summary.to_dict() | names)
         return
     say(f"reference {second.info.name}, candidate {first.info.name}")
-    print_figures(summary, first.info)
+    print_figures(summary, compared_info(first, second))
 
 
 @runs.command()

@@ -51,12 +51,13 @@ def start_page(
     port: int | None = None,
     public: bool = False,
     link: str | None = None,
+    notice: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> None:
     """Serve the page until it is interrupted; an `OptionError` if it cannot listen there.
 
-    The browser opens the page with the query string `link`; None opens no browser. Features read
-    their `settings` from the session.
+    The browser opens the page with the query string `link`; None opens no browser. `notice` is
+    printed once the model is loaded. Features read their `settings` from the session.
     """
     check_address(host)
     import webbrowser
@@ -70,6 +71,8 @@ def start_page(
         store.get(model, on_progress=update)
     demo = build_app(store, model, public=public, settings=settings)
     _pass_proxies_by(host)
+    if notice:
+        typer.echo(notice)
     # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -52,6 +52,11 @@ def tell(text: str) -> None:
     sys.stderr.write(f"{visible(text, lines=True)}\n")
 
 
+def warn(text: str) -> None:
+    """A line of standard error that a reader should see before any figure."""
+    tell(f"warning: {text}")
+
+
 def wide_console() -> Console:
     """The terminal; in a pipe lines have at least 140 characters, for the tables."""
     from rich.console import Console

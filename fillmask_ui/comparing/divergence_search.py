@@ -23,6 +23,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ import numpy as np
 import fillmask_ui.filling.prompt as prompts
 from fillmask_ui.comparing.contrast import compare
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Example, by_role, finite
+from fillmask_ui.text_words import text_words
 
 WORDS = 6  # hidden in a sentence
 LEAST_WORDS = 3  # of a sentence: fewer tell a model nothing
@@ -61,6 +62,7 @@ def sentences(example: Example) -> Iterator[Sentence]:
     ['Mr. Ray said "No."', 'It was 3 p.m. then!', 'Why?']
     """
     start, cut, text = 0, [], example.text
+    prompts.check_text(text)
     for end in _END.finditer(text):
         goes_on = text[end.end() : end.end() + 1].islower() or _NO_END.search(text[: end.end()])
         if "\n" in end.group() or not goes_on:
@@ -157,7 +159,7 @@ class Search:
 def divergent_sentences(
     reference: MaskedLM,
     candidate: MaskedLM,
-    texts: Iterable[Example],
+    texts: Iterable[Example | str],
     *,
     most: int = 20,
     words: int = WORDS,
@@ -165,23 +167,30 @@ def divergent_sentences(
 ) -> Generator[Search]:
     """Search texts for the sentences on which two models differ most.
 
-    Words are drawn by the seed, the id of the text and the number of the sentence.
+    Words are drawn by the seed, the id of the text and the number of the sentence. Plain strings
+    are numbered from 0.
 
     Yields:
         After each sentence, with the `most` best so far; stop pulling to cancel.
 
     >>> from fillmask_ui import load_model
     >>> model = load_model("embedded")
-    >>> [search] = divergent_sentences(model, model, [Example(0, "The cat sat on the mat.")])
+    >>> [search] = divergent_sentences(model, model, ["The cat sat on the mat."])
     >>> search.words, search.parted, search.best
     (6, 0, ())
     """
     for name, value in (("most", most), ("words", words)):
         if value < 1:
             raise OptionError(f"{name} must be 1 or more; it was {value}")
+    if isinstance(texts, str | bytes | Example):
+        raise OptionError("the texts were one text: give a list of them, as in [text]")
     best: list[Divergence] = []
     done = left_out = hidden = parted = flipped = 0
-    for sentence in (own for text in texts for own in sentences(text)):
+    examples = (
+        text if isinstance(text, Example) else Example(number, text)
+        for number, text in enumerate(texts)
+    )
+    for sentence in chain.from_iterable(map(sentences, examples)):
         latest = look(reference, candidate, sentence, words=words, seed=seed)
         if latest.found is not None:
             # The sort is stable: of equals the one found first stays first.
@@ -225,7 +234,7 @@ def _places(model: MaskedLM, text: str, most: int, rng: np.random.Generator) -> 
         return [Place(None, *span, text, mask) for mask, span in enumerate(own[:most])]
     words = [
         word
-        for word in text_words(prompts.encode_unmasked(model, text), model.vocabulary)
+        for word in text_words(prompts.encode_unmasked(model, text))
         if any(character.isalnum() for character in word.text)
     ]
     if len(words) < LEAST_WORDS:

@@ -33,9 +33,9 @@ from fillmask_ui.filling.word_surprisal import (
     summarize_surprisal,
     surprisal,
 )
-from fillmask_ui.filling.words import TextWord, text_words
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Displayed, by_role, finite
+from fillmask_ui.text_words import TextWord, text_words
 
 DIFFERENT_CUTS = (
     "The two models cut this text into different tokens: it is compared word by word, a word that "
@@ -95,8 +95,8 @@ def align_text(reference: MaskedLM, candidate: MaskedLM, text: str) -> Alignment
     alike = all(
         getattr(first, name) == getattr(second, name) for name in ("ids", "tokens", "spans")
     )
-    words = text_words(first, reference.vocabulary), text_words(second, candidate.vocabulary)
-    return Alignment(first.text, alike, align_words(*words))
+    stretches = align_words(text_words(first), text_words(second))
+    return Alignment(first.text, alike, stretches)
 
 
 def align_words(first: Sequence[TextWord], second: Sequence[TextWord]) -> tuple[SharedStretch, ...]:

@@ -30,7 +30,7 @@ def texts_of(
     >>> [*texts_of([{"id": 5, "text": "a"}, {"id": 6, "text": "b"}])]
     ['a', 'b']
     """
-    if isinstance(given, str | Example):
+    if isinstance(given, str | bytes | Example):
         raise OptionError("the examples were one text: give a list of texts, as in [text]")
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         parts = ", ".join(map(str, given)) if isinstance(given, Mapping) else ""
@@ -96,6 +96,37 @@ def pair_columns(
     elif known and known[2] in columns and found == [*known[:2]]:
         found.append(known[2])
     return tuple(found)
+
+
+def nested_names(record: Mapping[str, Any]) -> list[str]:
+    """Names of columns, and dotted ones of what lies inside an object.
+
+    >>> nested_names({"id": 1, "translation": {"en": "A dog.", "de": "Ein Hund."}})
+    ['id', 'translation', 'translation.en', 'translation.de']
+    """
+    names = []
+    for name, value in record.items():
+        names.append(name)
+        if isinstance(value, Mapping):
+            names += [f"{name}.{inner}" for inner in nested_names(value)]
+    return list(dict.fromkeys(names))  # a name may hold a dot itself
+
+
+def cell_of(record: Mapping[str, Any], name: str) -> Any:
+    """The value of a column, also of a dotted name; None inside of null; a `KeyError` for no such.
+
+    >>> cell_of({"translation": {"en": "A dog."}}, "translation.en")
+    'A dog.'
+    """
+    outer, dot, inner = name.partition(".")
+    if name in record or not dot:
+        return record[name]
+    value = record[outer]
+    if isinstance(value, Mapping):
+        return cell_of(value, inner)
+    if value is None:
+        return None
+    raise KeyError(name)
 
 
 def choose_column(

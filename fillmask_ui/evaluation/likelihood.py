@@ -10,9 +10,11 @@ import numpy as np
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
-from fillmask_ui.evaluation.measure import Heartbeat, evaluate
+from fillmask_ui.evaluation.given_texts import texts_of
+from fillmask_ui.evaluation.measure import check_models, evaluate, prepare
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Example, SkippedText
 
 
 def pseudo_log_likelihoods(
@@ -29,14 +31,30 @@ def pseudo_log_likelihoods(
         float64 [N], in nats; higher is more likely. Special and unknown tokens do not count.
 
     Raises:
-        DataError: for a text that is blank or longer than the model takes, with its place.
+        DataError: for a text that is blank or longer than the model takes, with its place; before
+            the model is asked about any.
     """
-    found = np.full(len(texts), np.nan)
     config = EvaluationConfig("pseudo-perplexity", within_word=within_word)
-    for row in evaluate(model, texts, config):
-        if isinstance(row, EvaluatedText) and not row.truncated:
+    config = check_models(model, None, config)
+    examples = [Example(number, text) for number, text in enumerate(texts_of(texts))]
+    for example in examples:  # all of them before the model is asked about any
+        if reason := _unfit(example, model, config):
+            raise DataError(f"text {example.id} has no likelihood: {reason}; leave it out")
+    found = np.full(len(examples), np.nan)
+    for row in evaluate(model, examples, config):
+        if isinstance(row, EvaluatedText):
             found[row.id] = -row.scores.nll_nats.sum()
-        elif not isinstance(row, Heartbeat):
-            reason = getattr(row, "reason", "longer than the model takes")
-            raise DataError(f"text {row.id} has no likelihood: {reason}")
     return found
+
+
+def _unfit(example: Example, model: MaskedLM, config: EvaluationConfig) -> str:
+    """Why a text has no likelihood; blank if it has one."""
+    text: object = example.text
+    if not isinstance(text, str):
+        return f"{repr(text)[:80]} is not a text"
+    prepared = prepare(example, model.vocabulary, config)
+    if isinstance(prepared, SkippedText):
+        return prepared.reason
+    if prepared.row.truncated:
+        return f"it has more than the {model.max_tokens:,} tokens that the model takes"
+    return ""

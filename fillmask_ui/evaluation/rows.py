@@ -189,6 +189,17 @@ class EvaluatedText(MaskedText):
 class Rows(tuple[EvaluatedText | SkippedText, ...], Displayed):
     """Measured texts that are kept, to be looked at: `Rows(evaluate(...))`."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Under `rows` what a stored run has for each text."""
+        return {"rows": [row_values(row) for row in self]}
+
+
+def row_values(row: EvaluatedText | SkippedText) -> dict[str, Any]:
+    """Plain JSON-ready values of a row of either kind."""
+    if isinstance(row, SkippedText):
+        return {"id": row.id, "skipped": row.reason}
+    return row.to_dict()
+
 
 def nested(values: dict[str, Any]) -> dict[str, Any]:
     """The values of `EvaluatedText.to_dict` by the fields of the records."""

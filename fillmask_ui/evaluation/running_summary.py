@@ -21,11 +21,13 @@ from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, Comparison, ModelFigures, Summary
 from fillmask_ui.evaluation.tallies import ModelTally, PairTally
 from fillmask_ui.records import SkippedText
+from fillmask_ui.text_words import is_unspaced
 
-NEAR_CHANCE = 0.9  # share of the loss of a uniform guess
 # Where texts count as less than this share of them, a reader is told, from so many texts on.
 LEAST_EFFECTIVE_SHARE = 0.5
 FEWEST_TEXTS_TO_TELL = 10
+# Told too where 5 % of the texts carry more than this share of the variance of the mean.
+MOST_VARIANCE_OF_A_FEW = 2 / 3
 MOST_MEANS = MOST_TOKENS = 200
 MOST_POINTS = 3000
 
@@ -40,26 +42,27 @@ class MeanSoFar:
     highs: tuple[float | None, ...]
 
 
-def few_texts_note(texts: int, effective_texts: float) -> str:
-    """What to tell a reader where a few long texts carry most of the tokens; else blank."""
-    if texts < FEWEST_TEXTS_TO_TELL or effective_texts >= LEAST_EFFECTIVE_SHARE * texts:
+def few_texts_note(texts: int, effective_texts: float, variance_share: float) -> str:
+    """What to tell a reader where a few texts decide: by their length, or their loss; else blank.
+
+    `variance_share` is `ModelFigures.top_texts_variance_share`.
+    """
+    if texts < FEWEST_TEXTS_TO_TELL:
+        return ""
+    if effective_texts < LEAST_EFFECTIVE_SHARE * texts:
+        reason = f"long texts carry most tokens: {texts:,} texts count as {effective_texts:,.0f}"
+    elif variance_share > MOST_VARIANCE_OF_A_FEW:
+        few = math.ceil(intervals.LARGEST * texts)
+        reason = (
+            f"texts have far larger or smaller losses than the others: {few:,} of {texts:,} carry "
+            f"{variance_share:.0%} of the variance"
+        )
+    else:
         return ""
     return (
-        f"a few long texts carry most tokens: {texts:,} texts count as {effective_texts:,.0f}; "
-        "what many more texts would show can lie outside the intervals more often than 5 times in "
-        "100"
+        f"a few {reason}; what many more texts would show can lie outside the intervals more often "
+        "than 5 times in 100"
     )
-
-
-def chance_alarms(name: str, mean_nll_nats: float, vocabulary_size: int) -> Iterable[str]:
-    """What to tell a reader of a model whose loss is nearly that of a uniform guess, if it is."""
-    chance = math.log(vocabulary_size)
-    if mean_nll_nats >= NEAR_CHANCE * chance:
-        yield (
-            f"{name} is near chance: its mean NLL is {mean_nll_nats:.2f} nats and guessing among "
-            f"{vocabulary_size:,} tokens has {chance:.2f}; its weights, its quantization or its "
-            "tokenizer may be broken"
-        )
 
 
 def summarize(
@@ -93,6 +96,7 @@ class RunningSummary(running_sums.Tally):
         self._metric: Metric = self.config.metric if self.config else CrossEntropy()
         self._name = self._metric.name if self.config else ""  # of the metric of the rows
         self.skipped: Counter[str] = Counter()  # reason to number of texts
+        self._scripts: Counter[str] = Counter()  # `unspaced` to number of texts
         self._ids = array("q")
         self._model = ModelTally(self._metric)
         self._baseline = ModelTally(self._metric)  # empty without a second model
@@ -129,6 +133,8 @@ class RunningSummary(running_sums.Tally):
             for tally in (self._model, self._baseline):
                 tally.own = METRICS.get(self._name, CrossEntropy)().own_sums()
         self._ids.append(row.id)
+        if self._metric.reads_words and is_unspaced(row.text):
+            self._scripts["unspaced"] += 1
         self._model.add(row, row.scores)
         losses = [row.scores.nll_nats]
         self._worst.add(row, losses[0], row.example)
@@ -174,7 +180,7 @@ class RunningSummary(running_sums.Tally):
         """The figures so far; `quick` has linearised intervals in place of resampling.
 
         A `DataError` if no text was measured (the message counts the reasons), or one twice of one
-        config; a `ValueError` if some rows have a baseline and others have none.
+        config, or if some rows have a baseline and others have none.
         """
         if not self._ids:
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())
@@ -198,9 +204,12 @@ class RunningSummary(running_sums.Tally):
             if len(self._baseline.texts) != len(self._model.texts) or (
                 paired and paired != model.tokens
             ):
-                raise ValueError("not all rows have the same models: give those of one evaluation")
+                raise DataError(
+                    "not all rows have the same models: give those of one evaluation, without the "
+                    "texts where one of two models failed"
+                )
             baseline = self._baseline.figures(order, quick)
-            comparison = self._comparison(order, quick)
+            comparison = self._comparison(order, quick, model)
         return Summary(
             config=self.config,
             texts=self.texts,
@@ -216,7 +225,7 @@ class RunningSummary(running_sums.Tally):
             provisional=quick,
         )
 
-    def _comparison(self, order: np.ndarray, quick: bool) -> Comparison:
+    def _comparison(self, order: np.ndarray, quick: bool, model: ModelFigures) -> Comparison:
         x, tokens, own_units, characters, _ = self._model.text_columns(order)
         y, _, base_units, _, _ = self._baseline.text_columns(order)
         metric, own, base = self._metric, self._model.own, self._baseline.own
@@ -234,7 +243,7 @@ class RunningSummary(running_sums.Tally):
             # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a
             # loss per token means another thing where the tokens are others.
             change = expm1(running_sums.total(differences) / math.fsum(base_units))
-            difference = running_sums.interval_of(differences, base_units, quick)
+            difference = running_sums.interval_of(differences, base_units, quick, weights=y)
             interval = difference and difference.map(expm1)
         else:
             # One tokenizer where the metric is scaled, so that both models have the same weights.
@@ -244,27 +253,44 @@ class RunningSummary(running_sums.Tally):
             change = running_sums.total(change_nats) / whole if 0 < whole < math.inf else math.nan
             interval = running_sums.interval_of(change_nats, base_loss, quick)
         worse, worse_interval = change, interval
+        chance = self._model.chance(self.vocabulary_size) if self.vocabulary_size else None
         if metric.counts_right and interval:
-            worse = -change
-            worse_interval = intervals.Interval(-interval.high, -interval.low, interval.method)
+            worse, worse_interval = -change, interval.negative()
         return Comparison(
             unit="token" if same_tokens else "character",
             texts=len(order),
             relative_change=change,
             interval=interval,
             difference_nats=running_sums.total(differences) / math.fsum(units),
-            difference_interval=running_sums.interval_of(differences, units, quick),
-            verdict=intervals.judge(worse, worse_interval, len(order), self.limits),
+            # Corrected as the relative change is, so that both say the same.
+            difference_interval=running_sums.interval_of(differences, units, quick, weights=y),
+            verdict=intervals.judge(
+                worse,
+                worse_interval,
+                len(order),
+                self.limits,
+                effective_texts=len(order) if metric.counts_right else model.effective_texts,
+                near_chance=bool(chance and chance.is_near(model.mean_nll_nats)),
+                equal=not differences.any(),
+            ),
             written=own and own.against(base, order),
             **(self._pair.figures() if same_tokens else {}),
         )
 
     def _alarms(self, model: ModelFigures, baseline: ModelFigures | None) -> Iterable[str]:
         if self.vocabulary_size:
-            for name, figures in (("the model", model), ("the baseline", baseline)):
-                if figures is not None:
-                    yield from chance_alarms(name, figures.mean_nll_nats, self.vocabulary_size)
+            chance = self._model.chance(self.vocabulary_size)
+            yield from chance.alarms("the model", model.mean_nll_nats)
+            if baseline is not None:
+                chance = self._baseline.chance(self.vocabulary_size)
+                yield from chance.alarms("the baseline", baseline.mean_nll_nats)
         if any(group.name == "unchanged" for group in model.by_kind):
             yield UNCHANGED_ALARM
-        if note := few_texts_note(self.texts, model.effective_texts):
+        if unspaced := self._scripts["unspaced"]:
+            yield (
+                f"{unspaced:,} of {self.texts:,} texts are in a script without blanks between "
+                "words: each of its tokens counts as a word"
+            )
+        shares = model.effective_texts, model.top_texts_variance_share
+        if note := few_texts_note(self.texts, *shares):
             yield note

@@ -30,13 +30,20 @@ def total(values: np.ndarray) -> float:
 
 
 def interval_of(
-    x: np.ndarray, n: np.ndarray, quick: bool, least: float = -math.inf
+    x: np.ndarray,
+    n: np.ndarray,
+    quick: bool,
+    least: float = -math.inf,
+    weights: np.ndarray | None = None,
 ) -> Interval | None:
-    """Of sum(x) / sum(n) over texts, cut at `least`; linearised if `quick`."""
+    """Of sum(x) / sum(n) over texts, cut at `least`; linearised if `quick`.
+
+    `weights` as of `ratio_interval`.
+    """
     if quick:
         found = RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval()
     else:
-        found = ratio_interval(x, n)
+        found = ratio_interval(x, n, weights)
     return found and found.not_below(least)
 
 

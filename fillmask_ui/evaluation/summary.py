@@ -99,6 +99,10 @@ class ModelFigures:
     tokens: int = figure("tokens")  # hidden tokens scored
     # (sum n)^2 / sum n^2
     effective_texts: float = figure("texts of equal length that would count as much")
+    # Of `mean_nll_nats`: how far it hangs on a few texts.
+    top_texts_variance_share: float = figure(
+        "share of the variance that 5% of the texts carry", share=True
+    )
     characters: int = figure("characters")  # that the tokens stand for
     truncated: int = figure("texts cut at the end", key="texts_truncated")
     left_out: int = figure("tokens left out", key="tokens_left_out")  # unknown, written special
@@ -141,6 +145,7 @@ class Comparison:
     further_texts: int | None = figure(
         "further texts that settle it four times in five", init=False
     )
+    needed_texts: int | None = figure("texts that a verdict takes", init=False)
     # None by character, as all that follow, and where two stored runs are compared those with
     # distributions and logits.
     agreement: float | None = figure("same best guess", share=True, default=None)
@@ -161,7 +166,8 @@ class Comparison:
     written: Any = None  # record of figures of the metric alone: of pairs
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "further_texts", self.verdict.further_texts)
+        for name in ("further_texts", "needed_texts"):
+            object.__setattr__(self, name, getattr(self.verdict, name))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fillmask_ui.evaluation.chance import Chance
 from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.metrics.metric import exp
 from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores
@@ -26,7 +27,7 @@ from fillmask_ui.evaluation.running_sums import (
     total,
 )
 from fillmask_ui.evaluation.summary import CalibrationBin, GroupFigures, Histogram, ModelFigures
-from fillmask_ui.intervals import RatioMoments, effective_number, share_interval
+from fillmask_ui.intervals import RatioMoments, effective_number, largest_share, share_interval
 from fillmask_ui.masking import KINDS
 
 # Columns of every sum over tokens: their number, these, and the probability of the best guess.
@@ -131,6 +132,11 @@ class ModelTally(Tally):
         tokens, nll = self.sums["by_kind"].sum(axis=-1)[:, [COUNT, NLL]].T
         return math.fsum(nll) / int(tokens.sum())
 
+    def chance(self, vocabulary_size: int) -> Chance:
+        """What a model would lose on these hidden tokens that reads nothing."""
+        hidden = {token_id: int(sums[COUNT].sum()) for token_id, sums in self.by_token.items()}
+        return Chance.of(self.occurrences, hidden, vocabulary_size)
+
     def text_columns(self, order: np.ndarray) -> np.ndarray:
         """Float64 [TEXT_COLUMNS, N]: NLL, tokens, the metric's units, characters, entropy."""
         return np.array(self.texts).reshape(-1, TEXT_COLUMNS)[order].T.copy()
@@ -165,6 +171,7 @@ class ModelTally(Tally):
             metric_interval=metric_interval and metric_interval.map(metric.figure),
             tokens=tokens,
             effective_texts=effective_number(n),
+            top_texts_variance_share=largest_share(x, n),
             characters=covered,
             **means,
             interval=mean_interval,

@@ -107,7 +107,7 @@ def fill(
         ModelOutputError: if the model returns NaN.
     """
     check_choices(top_k, candidates, joint, beam_width)
-    if isinstance(text, str):
+    if isinstance(text, str | bytes | bytearray):  # bytes are refused as one text
         prompts = [read_prompt(model, text, candidates, most_work)]
     elif isinstance(text, Iterable):
         numbered = enumerate(text)

@@ -25,13 +25,12 @@ from fillmask_ui.filling.prompt import encode_masked, mask_position
 from fillmask_ui.filling.word_surprisal import WINDOW_TOKENS
 from fillmask_ui.filling.words import (
     ROWS_PER_CALL,
-    TextWord,
     log_probabilities_at,
     sole_token,
-    text_words,
 )
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate
+from fillmask_ui.text_words import TextWord, text_words
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def occlusion_windows(
     whole, target = said.values.log_probabilities, said.mask.candidates[0]
     if true is not None:
         target = candidate_at(vocabulary, whole, true)
-    words, cost = text_words(encoding, vocabulary)[start:], len(encoding)
+    words, cost = text_words(encoding)[start:], len(encoding)
     if not words:
         yield Occlusion(position, target, true is not None, ())
     cut = windows(words, lambda _: cost, max_size=window_tokens, max_items=ROWS_PER_CALL)

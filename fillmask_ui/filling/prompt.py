@@ -31,9 +31,18 @@ def encode_text(vocabulary: Vocabulary, text: str) -> Encoding:
     return vocabulary.encode(normalise_masks(text, vocabulary.mask_token))
 
 
+def check_text(text: object) -> None:
+    """A `TextError` for bytes, or anything else that is no text."""
+    if isinstance(text, bytes | bytearray):
+        raise TextError(f"a text was wanted, and these are bytes: {text[:40]!r}; decode them first")
+    if not isinstance(text, str):
+        raise TextError(f"a text was wanted; the type was {type(text).__name__}")
+
+
 def encode_masked(model: MaskedLM, text: str) -> Encoding:
     """A text with masks to token ids; a `TextError` if it is blank, has no mask or is too long."""
     vocabulary = model.vocabulary
+    check_text(text)
     if not text.strip():
         raise TextError(
             f"the text is empty: write a sentence with {vocabulary.mask_token} where a word is "
@@ -52,6 +61,7 @@ def encode_masked(model: MaskedLM, text: str) -> Encoding:
 def encode_unmasked(model: MaskedLM, text: str) -> Encoding:
     """A text without masks to token ids; a `TextError` if blank, with a mask or too long."""
     vocabulary = model.vocabulary
+    check_text(text)
     if not text.strip():
         raise TextError("the text is empty: write a sentence, without a mask")
     encoding = encode_text(vocabulary, text)

@@ -28,6 +28,7 @@ from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import encode_unmasked
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature, ScoredPart, finite
+from fillmask_ui.text_words import UNSPACED_NOTE, TextWord, is_unspaced, text_words
 
 WANTED = 5  # best tokens kept for each word
 WINDOW_TOKENS = 512  # that the model reads between two reports
@@ -37,7 +38,7 @@ WINDOW_TOKENS = 512  # that the model reads between two reports
 class WordSurprisal:
     """One word of a text, predicted from all the others."""
 
-    word: word_tokens.TextWord
+    word: TextWord
     nll_nats: float  # -ln P(word), the sum over `parts`
     parts: tuple[ScoredPart, ...]  # its sub-tokens, each given those before it
     rank: int | None  # among all V tokens; None for several tokens
@@ -90,6 +91,11 @@ class SentenceSurprisal(Displayed):
     def summary(self) -> SurprisalSummary | None:
         return summarize_surprisal(self.words)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know."""
+        return (UNSPACED_NOTE,) if is_unspaced(self.encoding.text) else ()
+
     def to_dict(self) -> dict[str, Any]:
         """What `fillmask-ui surprise --json` prints."""
         means = ("mean_token_nll_nats", "mean_word_nll_nats", "pseudo_perplexity")
@@ -98,6 +104,7 @@ class SentenceSurprisal(Displayed):
             "text": self.encoding.text,
             "model": self.signature.name,
             "signature": str(self.signature),
+            "notes": list(self.notes),
             **{name: finite(getattr(self.summary, name, None)) for name in names},
             "words": [found.to_dict() for found in self.words],
         }
@@ -132,9 +139,9 @@ def surprisal_windows(
     more than `most_work` for a word is a `TextError`.
     """
     encoding = encode_unmasked(model, text)
-    words = word_tokens.text_words(encoding, model.vocabulary)[start:]
+    words = text_words(encoding)[start:]
 
-    def cost(word: word_tokens.TextWord) -> int:
+    def cost(word: TextWord) -> int:
         parts = len(word.tokens)
         tokens = parts * len(encoding) + (len(encoding) - parts + 1 if parts > 1 else 0)
         if most_work is not None and tokens > most_work:
@@ -158,9 +165,7 @@ def summarize_surprisal(words: Sequence[WordSurprisal]) -> SurprisalSummary | No
     return SurprisalSummary(len(known), tokens, total, max(known, key=lambda word: word.nll_nats))
 
 
-def _views(
-    model: MaskedLM, encoding: Encoding, word: word_tokens.TextWord
-) -> list[word_tokens.View]:
+def _views(model: MaskedLM, encoding: Encoding, word: TextWord) -> list[word_tokens.View]:
     """One per sub-token of a word; for several one more with one mask in place of the word."""
     ids, mask_id = encoding.ids, model.vocabulary.mask_id
     first, end = word.tokens[0], word.tokens[-1] + 1
@@ -171,7 +176,7 @@ def _views(
 
 
 def _surprisals(
-    model: MaskedLM, encoding: Encoding, words: Sequence[word_tokens.TextWord]
+    model: MaskedLM, encoding: Encoding, words: Sequence[TextWord]
 ) -> tuple[WordSurprisal, ...]:
     views = [_views(model, encoding, word) for word in words]
     rows: list[tuple[float, int, tuple[Candidate, ...]]] = []

@@ -1,8 +1,4 @@
-"""Words as tokens: those of a text, and the probability of given ones at a mask.
-
-A word of a text is what a reader would hide, be it one token or two: the tokens that the tokenizer
-counts to one word, cut where letters meet punctuation.
-"""
+"""Words as tokens at a mask, and their probability there."""
 
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import suppress
@@ -14,66 +10,13 @@ import numpy as np
 from fillmask_ui import scoring
 from fillmask_ui.batching import logits_of_batch, pad
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding, ScoredPart, ScoredWord
 
 ROWS_PER_CALL = 64  # of a model: M rows bring M x V logits
 
 # What the model reads to predict one token, the token's position there, and the token.
 View: TypeAlias = tuple[tuple[int, ...], int, int]
-
-
-@dataclass(frozen=True)
-class TextWord:
-    """One word of an encoded text."""
-
-    text: str  # without blanks around it
-    start: int  # its first character in the encoded text
-    end: int  # one past its last
-    tokens: tuple[int, ...]  # indices of its tokens in the encoding, ascending
-
-
-def text_words(encoding: Encoding, vocabulary: Vocabulary) -> tuple[TextWord, ...]:
-    """The words of a text from left to right, without masks and special tokens.
-
-    >>> from fillmask_ui import load_model
-    >>> vocabulary = load_model("embedded").vocabulary
-    >>> [word.text for word in text_words(vocabulary.encode("It freezes, [MASK]!"), vocabulary)]
-    ['It', 'freezes', ',', '!']
-    """
-    groups: list[list[int]] = []
-    before: tuple[int | None, bool] | None = None  # of the token to the left
-    prefixes: list[int] = []  # tokens to the left that are only a prefix (`Ġ`, `▁`)
-    for index, word in enumerate(encoding.word_ids):
-        start, end = characters(encoding, index)
-        if encoding.special[index] or encoding.ids[index] == vocabulary.mask_id:
-            before, prefixes = None, []
-            continue
-        if start == end:
-            before = None
-            prefixes.append(index)
-            continue
-        here = (word, any(c.isalnum() for c in encoding.text[start:end]))
-        if here == before and word is not None:
-            groups[-1].append(index)
-        else:
-            # Some tokenizers make the prefix of a word a token of its own, which goes with it.
-            own = [i for i in prefixes if encoding.word_ids[i] == word is not None]
-            groups.append([*own, index])
-        before, prefixes = here, []
-    ranges = [(characters(encoding, own[0])[0], characters(encoding, own[-1])[1]) for own in groups]
-    return tuple(
-        TextWord(encoding.text[start:end], start, end, tuple(own))
-        for (start, end), own in zip(ranges, groups, strict=True)
-    )
-
-
-def characters(encoding: Encoding, token: int) -> tuple[int, int]:
-    """A token's range of characters, without blanks before it."""
-    start, end = encoding.spans[token].start, encoding.spans[token].end
-    while start < end and encoding.text[start].isspace():
-        start += 1
-    return start, end
 
 
 def log_probabilities_at(

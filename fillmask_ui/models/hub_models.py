@@ -22,6 +22,7 @@ from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback
 from fillmask_ui.models.model_choice import Reference
 from fillmask_ui.models.runtimes import RUNTIMES, Weights, pick_weights
+from fillmask_ui.models.vocabulary import vocabulary_files
 
 logging.set_verbosity(logging.CRITICAL)  # failures arrive as exceptions too
 
@@ -39,7 +40,7 @@ def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
     """Folder with the tokenizer of a model on the hub; its weights are not fetched."""
 
     def no_weights(names: list[str]) -> None:
-        if layout.TOKENIZER_MARKS.isdisjoint(names):
+        if not any(map(layout.TOKENIZER_MARK.fullmatch, names)):
             raise ModelError(f"{parsed.name} has no tokenizer")
 
     return _fetch(parsed, no_weights, report)
@@ -98,13 +99,14 @@ def _fetch(
             RUNTIMES[weights.runtime].need(parsed.name)  # before anything large is fetched for it
             first.add(weights.file)
         folder = _download(parsed, parsed.revision, {own: sizes[own] for own in first}, report)
+        paths = vocabulary_files(folder)
         if weights is not None:
             beside = posixpath.dirname(weights.file)
             names = RUNTIMES[weights.runtime].needed_beside(folder / weights.file)
-            paths = {posixpath.normpath(posixpath.join(beside, name)) for name in names}
-            if more := {path: sizes[path] for path in paths & sizes.keys()}:
-                # By commit, so that both are of one state of the repository.
-                _download(parsed, folder.name, more, report)
+            paths |= {posixpath.normpath(posixpath.join(beside, name)) for name in names}
+        if more := {path: sizes[path] for path in (paths & sizes.keys()) - first}:
+            # By commit, so that both are of one state of the repository.
+            _download(parsed, folder.name, more, report)
         return folder
 
 

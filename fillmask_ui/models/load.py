@@ -1,6 +1,7 @@
 """`load_model`: from a reference to a model that is checked and ready; the models at hand."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -11,7 +12,15 @@ from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback, silent
 from fillmask_ui.models.model_choice import ModelChoice, check_threads, parse_reference
-from fillmask_ui.models.runtimes import HOLDERS, LIVE_MODEL, RUNTIMES, WEIGHTS, imported, kinds_of
+from fillmask_ui.models.runtimes import (
+    HOLDERS,
+    LIVE_MODEL,
+    RUNTIMES,
+    WEIGHTS,
+    WRAPPERS,
+    imported,
+    kinds_of,
+)
 from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
 from fillmask_ui.protocol import MaskedLM
 
@@ -80,6 +89,8 @@ def _load_live(given: Any, tokenizer: Any, choice: ModelChoice, report: Progress
     check_threads(choice.threads)
     held = next((HOLDERS[kind] for kind in kinds_of(given) if kind in HOLDERS), None)
     module = given if held is None else given.model
+    while wrapper := next((kind for kind in kinds_of(module) if kind in WRAPPERS), None):
+        module = getattr(module, WRAPPERS[wrapper])
     name = type(module).__name__
     if "PreTrainedModel" not in kinds_of(module):
         raise ModelError(
@@ -106,7 +117,9 @@ def _tokenizer_folder(reference: str, report: ProgressCallback) -> Path:
         from fillmask_ui.models.hub_models import fetch_tokenizer
 
         return fetch_tokenizer(named, report)
-    return named.path or asset("model")
+    folder = named.path or asset("model")
+    layout.refuse_foreign(named.name, folder)
+    return folder
 
 
 def load_choice(
@@ -147,6 +160,11 @@ def load_choice(
         report(LoadProgress(f"reading the {step} of {name}", stage=step))
     model: MaskedLM = (open_as or imported(runtime.model))(files, reading, config, choice)
     return model
+
+
+def local_files(choice: ModelChoice) -> layout.ModelFiles | None:
+    """`find_files` without asking the hub: None for a model there."""
+    return None if parse_reference(choice.reference).kind == "hub" else find_files(choice)
 
 
 def find_files(choice: ModelChoice, report: ProgressCallback = silent) -> layout.ModelFiles:
@@ -203,8 +221,11 @@ def available_models() -> tuple[AvailableModel, ...]:
     ]
     for reference, (folder, size) in cached_models().items():
         names = layout.names_in(folder)
-        own = tuple(runtime for runtime, row in RUNTIMES.items() if row.among(names))
-        models.append(AvailableModel(reference, own, size, "local cache"))
+        runtimes = [runtime for runtime, row in RUNTIMES.items() if row.among(names)]
+        with suppress(OptionError):  # one of several ONNX files has to be chosen
+            default = layout.files_in_folder(reference, folder).runtime
+            runtimes = [default, *(runtime for runtime in runtimes if runtime != default)]
+        models.append(AvailableModel(reference, tuple(runtimes), size, "local cache"))
     for number, model in enumerate(models):
         rows = [RUNTIMES[runtime] for runtime in model.runtimes]
         if not any(row.is_installed for row in rows):

@@ -33,7 +33,7 @@ class ModelChoice:
     onnx_file: str | None = option(  # relative to the folder or to its `onnx/`
         None, "Which ONNX file of a folder or hub id.", label="ONNX file", metavar="NAME"
     )
-    runtime: str = option(  # `auto`: the first with a file
+    runtime: str = option(  # `auto`: by the file nearest to full precision
         "auto", f"What runs it: auto, {', '.join(RUNTIMES)}.", choices=("auto", *RUNTIMES)
     )
     provider: str | None = option(None, "ONNX Runtime execution provider, such as CPU or CUDA.")

@@ -1,5 +1,6 @@
 """Which files make a model, in a folder on disk or on the hub, and what its `config.json` says."""
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass, field
@@ -13,7 +14,13 @@ TOKENIZER = re.compile(
     r"(tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json"
     r"|vocab\.(txt|json)|merges\.txt|[^/]+\.model)"
 )
-TOKENIZER_MARKS = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"}
+# One of these shows that a tokenizer lies there; the last is the name of a sentencepiece file.
+TOKENIZER_MARK = re.compile(r"tokenizer(_config)?\.json|vocab\.(txt|json)|[^/]+\.model")
+# What transformers reads beside the weights, by the endings of all its classes' files.
+_READ_BESIDE = re.compile(r".+\.(codes|jinja|json|model|spm|tokenizer|txt)")
+# The hub's client puts a file of this name into the store that repositories of its cache share.
+_STORE_MARK = ".huggingface-shared-blobs"
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,11 @@ class ModelFiles:
 def files_in_folder(
     name: str, folder: Path, runtime: str = "auto", onnx_file: str | None = None
 ) -> ModelFiles:
-    """The files of a folder in Hugging Face layout for a runtime; errors as of `pick_weights`."""
+    """The files of a folder in Hugging Face layout for a runtime.
+
+    Errors as of `pick_weights` and `refuse_foreign`.
+    """
+    refuse_foreign(name, folder)
     names = names_in(folder)
     picked = pick_weights(name, names, runtime, onnx_file)
     weights = index_parts(folder / picked.file) or {picked.file}
@@ -40,6 +51,8 @@ def files_in_folder(
             f"{folder / picked.file} names parts that are not in its folder: {', '.join(missing)}"
         )
     paths = tuple(folder / weight for weight in sorted(weights))
+    for path in paths:
+        refuse_pointer(path)
     tokenizer = folder if has_tokenizer(folder) else None
     return ModelFiles(name, folder, picked.runtime, paths, tokenizer)
 
@@ -52,7 +65,49 @@ def names_in(folder: Path) -> list[str]:
 
 def has_tokenizer(folder: Path) -> bool:
     """Whether files of a tokenizer lie in a folder."""
-    return any((folder / file).is_file() for file in TOKENIZER_MARKS)
+    return any(map(TOKENIZER_MARK.fullmatch, names_in(folder)))
+
+
+def refuse_foreign(name: str, folder: Path) -> None:
+    """A ModelError if a file of the config or tokenizer leads out of the folder or is a pointer."""
+    names = names_in(folder)
+    if not has_tokenizer(folder):  # a folder of other things, with an ONNX file among them
+        names = [file for file in names if file == "config.json"]
+    for file in filter(_READ_BESIDE.fullmatch, names):
+        path = folder / file
+        if file != INDEX and not is_inside(path, folder):  # which goes with its weights
+            raise ModelError(
+                f"{path} is a link to a place outside the folder of {name}: that is never read; "
+                "put the file itself into the model's folder"
+            )
+        refuse_pointer(path)
+
+
+def refuse_pointer(path: Path) -> None:
+    """A ModelError for what a clone without Git LFS leaves in the place of a large file."""
+    with opening("a model", path), path.open("rb") as file:
+        if file.read(len(_LFS_POINTER)) != _LFS_POINTER:
+            return
+    raise ModelError(
+        f"{path} is a pointer of Git LFS, and the file itself is wanted: run git lfs pull in its "
+        "repository, or name the model by its hub id"
+    )
+
+
+def is_inside(path: Path, root: Path) -> bool:
+    """Whether a file lies in a model's folder `root`, links followed.
+
+    In a snapshot of the hub's cache the files are links to where the client keeps their content:
+    `blobs/` beside `snapshots/`, or a marked store that all repositories share.
+    """
+    with opening("a model", path):
+        real, base = path.resolve(strict=True), root.resolve()
+    allowed = [base]
+    if base.parent.name == "snapshots":
+        repository = base.parent.parent
+        store = repository.parent / "blobs"
+        allowed += [repository / "blobs", *([store] if (store / _STORE_MARK).is_file() else [])]
+    return any(real.is_relative_to(folder.resolve()) for folder in allowed)
 
 
 def index_parts(path: Path) -> set[str]:
@@ -66,12 +121,23 @@ def index_parts(path: Path) -> set[str]:
     return set(names)
 
 
+def is_rounded_up(width: int, size: int) -> bool:
+    """Whether a model this wide may be one of `size` tokens, rounded up for speed.
+
+    >>> is_rounded_up(30_528, 30_522), is_rounded_up(30_720, 30_522)
+    (True, False)
+    """
+    return any(width == -(-size // multiple) * multiple for multiple in (8, 16, 32, 64, 128))
+
+
 # Architectures that count positions from pad_token_id + 1, so that many rows of the position
 # table are never reached: RoBERTa's 514 rows serve 512 tokens.
 _POSITIONS_AFTER_PAD = re.compile(
     r"camembert|data2vec-text|esm|ibert|longformer|luke|mpnet|xmod"
     r"|roberta|roberta-prelayernorm|xlm-roberta|xlm-roberta-xl"
 )
+# Keys of config.json that shape no number.
+_WRITERS = {"_name_or_path", "name_or_path", "transformers_version"}
 # Endings of the class names of models that predict the next token or write new text.
 _OTHER_TASKS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
@@ -121,6 +187,12 @@ class ModelConfig:
         rows = self._count("max_position_embeddings", self.first_position + 1)
         return None if rows is None else rows - self.first_position
 
+    @property
+    def sha256(self) -> str:
+        """Hash of its values, in any order, but for those that say who wrote the file."""
+        values = {key: value for key, value in self.raw.items() if key not in _WRITERS}
+        return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+
     def refuse_other_tasks(self, name: str) -> None:
         """A ModelError for a model that was made for another task than filling masks."""
         for own in () if self.is_masked_lm else self.architectures:
@@ -131,10 +203,24 @@ class ModelConfig:
                 )
 
 
-def read_config(*folders: Path) -> ModelConfig:
-    """The first `config.json` in the folders; empty if none has one."""
-    path = next(filter(Path.is_file, (folder / "config.json" for folder in folders)), None)
+def read_config(*folders: Path, file: str = "config.json") -> ModelConfig:
+    """The first file of that name in the folders; empty if none has one."""
+    path = next(filter(Path.is_file, (folder / file for folder in folders)), None)
     return ModelConfig() if path is None else ModelConfig(_read_object(path))
+
+
+def transformers_config(folder: Path) -> Any:
+    """config.json as transformers reads it, but for a kernel and outputs that it may choose."""
+    import transformers
+
+    return transformers.AutoConfig.from_pretrained(
+        folder,
+        local_files_only=True,
+        trust_remote_code=False,
+        # It refuses a kernel together with attentions, before they can be taken out.
+        attn_implementation=None,
+        output_attentions=False,
+    )
 
 
 def _read_object(path: Path) -> dict[str, Any]:

@@ -10,10 +10,11 @@ import onnxruntime as ort
 from fillmask_ui.errors import ModelError
 from fillmask_ui.masking import HiddenTokens
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.models.onnx_model import OnnxMaskedLM, open_session
+from fillmask_ui.models.onnx_model import OnnxMaskedLM, open_session, runtime_settings
 from fillmask_ui.onnx_tools.risky_constants import risky_constants
 
 CPU = "CPUExecutionProvider"
+PLAIN = "plain"  # beside the levels: all options as ONNX Runtime has them by default
 Logits = Iterable[np.ndarray]  # [M, V] of each text
 
 
@@ -39,15 +40,16 @@ class OnnxFile(OnnxMaskedLM):
         self._source = own = self._with_logits(session, self._file)
         self.logits_name = own.logits  # of the output [1, T, V]
         sizes = {"parameters": own.parameters, "size_bytes": own.size_bytes}
-        self._sign(("onnxruntime",), (), device=CPU, precision=own.precision, **sizes)
+        signed = {"device": CPU, "precision": own.precision, "settings": runtime_settings(choice)}
+        self._sign(("onnxruntime",), (), **signed, **sizes)
 
     def feeds(self, ids: np.ndarray) -> dict[str, np.ndarray]:
         """The inputs for one text, int64 [T], by name; padded where the graph has a fixed size."""
         return self.arrays(ids[None], np.ones_like(ids)[None])
 
     def run_on(self, provider: str, level: str, hidden: Sequence[HiddenTokens]) -> Logits:
-        """Logits at the hidden positions; errors as of `open_session`."""
-        choice = replace(self._choice, graph_optimization=level)
+        """Logits at the hidden positions, `level` may be `PLAIN`; errors as of `open_session`."""
+        choice = None if level == PLAIN else replace(self._choice, graph_optimization=level)
         session, name = open_session(self._source, provider, choice), self.logits_name
         for text in hidden:
             yield self._call(session, self.feeds(text.input_ids), [name])[name][0, text.cols]

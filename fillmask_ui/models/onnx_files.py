@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.errors import DataError, ModelError, opening
+from fillmask_ui.errors import DataError, ModelError
 from fillmask_ui.files import finished_file, user_folder
+from fillmask_ui.models.model_files import is_inside, refuse_pointer
 from fillmask_ui.models.weights import weights_sha256
 
-# The hub's client puts a file of this name into the store that repositories of its cache share.
-_STORE_MARK = ".huggingface-shared-blobs"
-_CUT_VERSION = "5"  # raised when graphs are cut or kept in another way
-_KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "logits", "width")
+_CUT_VERSION = "6"  # raised when graphs are cut or kept in another way
+_KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "logits", "width", "sharing")
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,7 @@ class GraphSource:
     size_bytes: int  # of the file, and of what it refers to in others
     logits: str = ""  # name of the output with the logits, once known
     width: int = 0  # V, once known
+    sharing: str = ""  # which texts share a call, a key of `runtime_model.SHARING`, once known
     logit_bytes: int = 0  # of one logit, where those of all positions are computed
 
 
@@ -108,24 +108,13 @@ def _cut_path(graph: Path, key: tuple[str, ...]) -> Path:
 
 
 def _inside(path: Path, root: Path, location: str, name: str) -> Path:
-    """Where an external location lies, if that is inside the model's folder.
-
-    In a snapshot of the hub's cache the files are links to where the client keeps their content:
-    `blobs/` beside `snapshots/`, or a marked store that all repositories share.
-    """
+    """Where an external location lies, if that is inside the model's folder."""
     # `..` is resolved by the names alone, before any link is followed.
     base = Path(os.path.normpath(root.absolute()))
     target = Path(os.path.normpath(path.parent.absolute() / location.replace("\\", "/")))
-    allowed = [base]
-    if base.parent.name == "snapshots":
-        repository = base.parent.parent
-        store = repository.parent / "blobs"
-        allowed += [repository / "blobs", *([store] if (store / _STORE_MARK).is_file() else [])]
-    if target.is_relative_to(base):
-        with opening("a model", target):
-            real = target.resolve(strict=True)
-        if any(real.is_relative_to(folder.resolve()) for folder in allowed):
-            return root / target.relative_to(base)
+    if target.is_relative_to(base) and is_inside(target, root):
+        refuse_pointer(target)
+        return root / target.relative_to(base)
     raise ModelError(
         f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
         "never read; put the weights themselves into the model's folder"

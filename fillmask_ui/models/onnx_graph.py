@@ -2,13 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
-from onnx import GraphProto, ModelProto, TensorProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from fillmask_ui.errors import ModelError, opening
@@ -19,7 +20,7 @@ from fillmask_ui.onnx_tools.asked_positions import gather_asked, last_state
 from fillmask_ui.onnx_tools.constant_folding import HALVES
 from fillmask_ui.onnx_tools.external_weights import point_into
 from fillmask_ui.onnx_tools.graph_edits import read_as_stored, with_outputs
-from fillmask_ui.onnx_tools.layers import head_at_asked, layer_values
+from fillmask_ui.onnx_tools.layers import SAME_IDS, head_at_asked, layer_values
 
 _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 _BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 types
@@ -50,7 +51,7 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
                 f"{home} has no tensor at byte {start:,}, and {path} takes "
                 "weights from there: the two do not belong together; fetch both again"
             )
-    graph, tensors = model.graph, [*_tensors(model.graph)]
+    graph, tensors = model.graph, [*_tensors(model)]
     precision = _precision(graph, tensors)
     sizes = (math.prod(tensor.dims) for tensor in tensors if tensor.data_type in _FLOATS)
     parameters = sum(size for size in sizes if size > 1)  # single numbers are part of the code
@@ -122,7 +123,7 @@ def parsed(source: GraphSource) -> ModelProto:
 def self_contained(source: GraphSource) -> ModelProto:
     """A graph with its weights inside."""
     model = parsed(source)
-    for tensor in filter(uses_external_data, _tensors(model.graph)):
+    for tensor in filter(uses_external_data, _tensors(model)):
         own = ExternalDataInfo(tensor)
         with (source.homes.folder / own.location).open("rb") as file:
             file.seek(own.offset or 0)
@@ -130,6 +131,18 @@ def self_contained(source: GraphSource) -> ModelProto:
         del tensor.external_data[:]
         tensor.ClearField("data_location")
     return model
+
+
+def reads_types_as_words(source: GraphSource, inputs: Mapping[str, tuple[str, Any]]) -> bool:
+    """Whether token types are looked up in the table of the words; `inputs`: name -> role, type."""
+    roles = {name: role for name, (role, _) in inputs.items()}  # also of values made of inputs
+    tables: dict[str, set[str]] = {"input_ids": set(), "token_type_ids": set()}
+    for node in parsed(source).graph.node:
+        if node.op_type in {*SAME_IDS, "Slice"} and node.input[0] in roles:
+            roles.update(dict.fromkeys(node.output, roles[node.input[0]]))
+        if node.op_type == "Gather" and (role := roles.get(node.input[1])) in tables:
+            tables[role].add(node.input[0])
+    return not tables["input_ids"].isdisjoint(tables["token_type_ids"])
 
 
 def external_locations(path: Path) -> set[str]:
@@ -140,19 +153,33 @@ def external_locations(path: Path) -> set[str]:
 
 
 def _outside(model: ModelProto) -> Iterator[ExternalDataInfo]:
-    return map(ExternalDataInfo, filter(uses_external_data, _tensors(model.graph)))
+    return map(ExternalDataInfo, filter(uses_external_data, _tensors(model)))
 
 
-def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+def _tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """All constants of a model, those of its functions too."""
+    yield from _constants(model.graph)
+    for function in model.functions:
+        yield from _inside(function.node)
+
+
+def _constants(graph: GraphProto) -> Iterator[TensorProto]:
     """All constants of a graph, those of branches and loops too."""
     yield from graph.initializer
-    for node in graph.node:
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    yield from _inside(graph.node)
+
+
+def _inside(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
+    """The constants in the attributes of nodes; attributes that are not set are empty."""
+    for node in nodes:
         for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-            for inner in (attribute.g, *attribute.graphs):  # empty if there is none
-                yield from _tensors(inner)
+            yield from (attribute.t, *attribute.tensors)
+            for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
+                yield from (sparse.values, sparse.indices)
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _constants(inner)
 
 
 def _precision(graph: GraphProto, tensors: Iterable[TensorProto]) -> str:

@@ -25,8 +25,18 @@ from fillmask_ui.errors import (
     unknown,
 )
 from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.model_files import is_rounded_up
 from fillmask_ui.models.onnx_files import GraphSource, keep_cut, read_cut
-from fillmask_ui.models.runtime_model import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
+from fillmask_ui.models.runtime_model import (
+    ALONE,
+    ANY_LENGTH,
+    FULL_LOGITS,
+    ONE_LENGTH,
+    SHARING,
+    TEXT_BY_TEXT,
+    RuntimeModel,
+    cpu_features,
+)
 
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
@@ -80,10 +90,10 @@ class OnnxMaskedLM(RuntimeModel):
         # `--device cpu` means the same for both runtimes.
         provider = find_provider(choice.provider or choice.device or "cpu")
         self._open = partial(open_session, provider=provider, choice=choice)
-        optimization, exact = choice.graph_optimization, choice.x64_quant_precision
         # All that the comparison of the cut graph with the whole one depends on.
         width = str(self._config.vocabulary_size)
-        key = (ort.__version__, provider, optimization, exact, width, *cpu_features())
+        options = choice.graph_optimization, choice.x64_quant_precision
+        key = (ort.__version__, provider, *options, width, *cpu_features())
         source = read_cut(self.files.weights[0], self.files.folder, self._name, key)
         if source is None:
             source = self._read(key)
@@ -91,7 +101,7 @@ class OnnxMaskedLM(RuntimeModel):
             self._hash(source.homes.files)
             self._use(source, self._open(source))
         self.vocabulary = self._reading.result()
-        self.runs_alone = source.scales_by_call
+        by_call = source.scales_by_call
         blind = self._length and not self._sees_mask
         stored = sum(path.stat().st_size for path in source.homes.files)
         self.memory_bytes = max(stored, 4 * (source.parameters or 0))
@@ -102,13 +112,12 @@ class OnnxMaskedLM(RuntimeModel):
             size_bytes=source.size_bytes,
             packages=("onnxruntime",),
             notes=(
-                "activations are quantized text by text" if self.runs_alone else "",
+                TEXT_BY_TEXT if by_call else SHARING[self._sharing],
                 FULL_LOGITS if source.logit_bytes else "",
                 self._width_note(),
                 "the graph takes no attention mask, so it also attends to padding" if blind else "",
-                f"graph optimization: {optimization}" if optimization != "all" else "",
-                f"x64 quant precision: {exact}" if exact != "auto" else "",
             ),
+            settings=runtime_settings(choice),
         )
 
     def _read(self, key: tuple[str, ...]) -> GraphSource:
@@ -120,6 +129,11 @@ class OnnxMaskedLM(RuntimeModel):
         self.vocabulary = self._reading.result()
         whole = self._with_logits(session, self._file)
         self._use(whole, session)
+        if onnx_graph.reads_types_as_words(whole, self._inputs):
+            raise ModelError(
+                f"the ONNX graph of {self._name} reads token types as words, as XLM does, so that "
+                "none of them is neutral: export it without the input token_type_ids"
+            )
         wanted, cut = self.logits_at(*self._probe()), onnx_graph.cut(whole, whole.logits)
         tolerance = onnx_graph.tolerance(whole)
         if self._differs(wanted, tolerance):
@@ -128,14 +142,17 @@ class OnnxMaskedLM(RuntimeModel):
                 "training mode does: export it after model.eval()"
             )
         if cut is None:
+            self._find_sharing(tolerance)
             return whole
         del self._session, session  # two of a large model might not fit
         with suppress(ModelError, ValueError):  # a graph that cutting did not foresee
             self._use(cut, self._open(cut))
             if not self._differs(wanted, tolerance):
-                keep_cut(cut, key)
+                self._find_sharing(tolerance)
+                keep_cut(replace(cut, sharing=self._sharing), key)
                 return cut
         self._use(whole, self._open(whole))
+        self._find_sharing(tolerance)
         return whole
 
     def _use(self, source: GraphSource, session: ort.InferenceSession) -> None:
@@ -143,10 +160,12 @@ class OnnxMaskedLM(RuntimeModel):
         self._output = source.logits if source.logit_bytes else session.get_outputs()[0].name
         self._width, self._logit_bytes = source.width, source.logit_bytes
         self._recognise(session)
-        # By itself, a text's activations have a scale of their own.
-        self._batch = 1 if source.scales_by_call else self._rows
+        self._batch = self._rows
         self._sees_mask = any(role == "attention_mask" for role, _ in self._inputs.values())
-        self._hides_padding = self._sees_mask or self._length is not None
+        masked = self._sees_mask or self._length is not None
+        # By itself, a text's activations have a scale of their own.
+        first = ALONE if source.scales_by_call else ANY_LENGTH if masked else ONE_LENGTH
+        self._sharing = source.sharing or first
 
     def _recognise(self, session: ort.InferenceSession) -> None:
         """Look at the inputs of a graph; a ModelError for inputs other than tokens."""
@@ -165,8 +184,15 @@ class OnnxMaskedLM(RuntimeModel):
                 f"{self._name} is no masked language model that takes tokens alone: its inputs are "
                 f"{listed or 'none'}; wanted are {', '.join(_ROLES)} of shape [batch, tokens]"
             )
-        sizes = (size if isinstance(size, int) and size > 0 else None for size in ids[0])
-        self._rows, self._length = tuple(sizes) or (None, None)
+        self._rows, self._length = fixed = _fixed_sizes(ids[0]) or (None, None)
+        for one in inputs:
+            pairs = zip(_fixed_sizes(one.shape), fixed, strict=False)
+            if any(size not in (None, expected) for size, expected in pairs):
+                raise ModelError(
+                    f"{self._name} takes {one.name} of the shape {list(one.shape)} beside tokens "
+                    f"of {list(ids[0])}, and equal shapes are wanted: export it with dynamic axes "
+                    f"for all inputs, or without {one.name}"
+                )
 
     def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
         """The whole graph's inputs for a batch, both int64 [B, T], by name."""
@@ -208,13 +234,18 @@ class OnnxMaskedLM(RuntimeModel):
     def _find_logits(self, outputs: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> str:
         """Name of the output of a probe [B, T] that is [B, T, V]."""
         known, configured = self.vocabulary.size, self._config.vocabulary_size
-        fitting = []
+        exact, wider = [], []
         for key, value in outputs.items():
             if value.ndim == 3 and value.shape[:2] == shape and value.dtype.kind == "f":
-                width, rounded = value.shape[2], configured is None and "logits" in key
-                if width in (configured, known) or (rounded and 0 <= width - known < _ROUNDED_UP):
-                    fitting.append(key)
-        if fitting:
+                width = value.shape[2]
+                rounded = is_rounded_up(width, configured or known)
+                if configured is None and "logits" in key:
+                    rounded = 0 <= width - known < _ROUNDED_UP
+                if width in (configured, known):
+                    exact.append(key)
+                elif rounded:
+                    wider.append(key)
+        if fitting := exact or wider:
             return "logits" if "logits" in fitting else fitting[0]
         listed = ", ".join(f"{key} {list(one.shape)} {one.dtype}" for key, one in outputs.items())
         raise ModelError(
@@ -279,7 +310,10 @@ class OnnxMaskedLM(RuntimeModel):
 
     def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
         batch = np.asarray(input_ids)[None]
-        return tuple(self._call(self._layers, self.arrays(batch, np.ones_like(batch))).values())
+        states = self._call(self._layers, self.arrays(batch, np.ones_like(batch))).values()
+        if len({state.shape for state in states}) > 1:  # tokens are pooled
+            raise self._hidden(_LAYERS_END)
+        return tuple(states)
 
     def layer_logits(self, states: np.ndarray, cols: np.ndarray) -> np.ndarray:
         *_, last = self._layers.get_outputs()
@@ -341,10 +375,9 @@ class OnnxMaskedLM(RuntimeModel):
         self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray, *, cut: bool
     ) -> dict[str, Any]:
         """Inputs of the graph, by name; `cut`: of one that takes the asked positions."""
-        length = int(used_lengths(batch.attention_mask, rows, cols).max())
-        feeds = self.arrays(batch.input_ids[:, :length], batch.attention_mask[:, :length])
+        feeds = self.arrays(batch.input_ids, batch.attention_mask)
         if cut:
-            feeds[ASKED] = rows * (self._length or length) + cols
+            feeds[ASKED] = rows * (self._length or batch.input_ids.shape[1]) + cols
         return feeds
 
     def _call(
@@ -361,6 +394,21 @@ class OnnxMaskedLM(RuntimeModel):
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
 
+def _fixed_sizes(shape: Sequence[int | str | None]) -> tuple[int | None, ...]:
+    """The sizes of the axes of an input, None for one of any size."""
+    return tuple(size if isinstance(size, int) and size > 0 else None for size in shape)
+
+
+def runtime_settings(choice: ModelChoice) -> dict[str, str]:
+    """The options of ONNX Runtime that change digits, for a signature; defaults are left out.
+
+    >>> runtime_settings(ModelChoice("embedded:int8", graph_optimization="basic"))
+    {'graph-optimization': 'basic'}
+    """
+    names = ("graph_optimization", "x64_quant_precision")
+    return {key.replace("_", "-"): value for key, value in choice.given().items() if key in names}
+
+
 def find_provider(wanted: str) -> str:
     """`cpu` -> `CPUExecutionProvider`; an `OptionError` for one that this onnxruntime lacks."""
     available = ort.get_available_providers()
@@ -371,10 +419,32 @@ def find_provider(wanted: str) -> str:
     return provider
 
 
-def open_session(source: GraphSource, provider: str, choice: ModelChoice) -> ort.InferenceSession:
-    """A `ModelError` for a graph, an `OptionError` for a provider that does not start here."""
+def open_session(
+    source: GraphSource, provider: str, choice: ModelChoice | None
+) -> ort.InferenceSession:
+    """A session; without a `choice` one as ONNX Runtime opens it by default.
+
+    A `ModelError` for a graph, an `OptionError` for a provider that does not start here.
+    """
     settings = ort.SessionOptions()
     settings.log_severity_level = 4  # errors arrive as exceptions; the log would repeat them
+    weights_folder = "session.model_external_initializers_file_folder_path"
+    settings.add_session_config_entry(weights_folder, str(source.homes.folder))
+    if choice is not None:
+        _set(settings, choice)
+    with opening("a model", source.homes.path):
+        session = ort.InferenceSession(
+            source.content, settings, providers=[provider], enable_fallback=0
+        )
+    if session.get_providers()[0] != provider:
+        raise OptionError(
+            f"{provider} is in this onnxruntime but does not start on this machine (its driver "
+            f"or libraries are missing); usable here: {', '.join(session.get_providers())}"
+        )
+    return session
+
+
+def _set(settings: ort.SessionOptions, choice: ModelChoice) -> None:
     wanted = choice.graph_optimization
     level = "DISABLE_ALL" if wanted == "none" else f"ENABLE_{wanted.upper()}"
     settings.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{level}")
@@ -395,21 +465,10 @@ def open_session(source: GraphSource, provider: str, choice: ModelChoice) -> ort
         "session.intra_op.spin_duration_us": "10",
         "session.force_spinning_stop": "1",
         "session.x64quantprecision": "1" if exact.get(choice.x64_quant_precision) else "",
-        "session.model_external_initializers_file_folder_path": str(source.homes.folder),
     }
     for name, value in entries.items():
         if value:
             settings.add_session_config_entry(name, value)
-    with opening("a model", source.homes.path):
-        session = ort.InferenceSession(
-            source.content, settings, providers=[provider], enable_fallback=0
-        )
-    if session.get_providers()[0] != provider:
-        raise OptionError(
-            f"{provider} is in this onnxruntime but does not start on this machine (its driver "
-            f"or libraries are missing); usable here: {', '.join(session.get_providers())}"
-        )
-    return session
 
 
 @cache

@@ -3,7 +3,9 @@
 Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
 
+import hashlib
 import importlib
+import json
 import platform
 import re
 from abc import ABC, abstractmethod
@@ -19,7 +21,7 @@ from fillmask_ui import __version__
 from fillmask_ui.batching import MOST_CALLS, PaddedBatch, pad, sharing
 from fillmask_ui.errors import ModelError, ModelOutputError
 from fillmask_ui.models.model_choice import ModelChoice, cores
-from fillmask_ui.models.model_files import ModelConfig, ModelFiles
+from fillmask_ui.models.model_files import TOKENIZER, ModelConfig, ModelFiles
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import PairLogits, Vocabulary
@@ -30,7 +32,16 @@ _RUN_BYTES = 256 << 20
 # Largest difference of logits at the asked positions from those of the whole model on the probe,
 # relative to the largest logit: rounding in half precision depends on the number of rows.
 TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3}
+# Which texts share a call -> what the signature says of it. Padding is read as text by mixers of
+# tokens (FNet), convolutions (ConvBERT), and graphs whose mask was lost; each is tried in turn.
+ANY_LENGTH, ONE_LENGTH, ALONE = "any length", "one length", "alone"
+SHARING = {
+    ANY_LENGTH: "",
+    ONE_LENGTH: "padding changes the logits, so only texts of one length share a call",
+    ALONE: "other texts in a call change the logits, so each text is a call of its own",
+}
 FULL_LOGITS = "logits are computed at all positions: this architecture's head cannot be cut"
+TEXT_BY_TEXT = "activations are quantized text by text"
 _DEFAULT_TOKENS = 512
 # Features of a CPU that choose between kernels with different rounding or saturation.
 _X86 = ("avx2", "avx_vnni", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
@@ -46,11 +57,11 @@ class RuntimeModel(ABC):
     signature: ModelSignature
     max_tokens: int
     memory_bytes: int  # estimate for the loaded weights
-    runs_alone = False  # whether each text is a call of its own, so that batches gain nothing
     _width: int  # V
     _batch: int | None = None  # the only B of a call, None for any
     _length: int | None = None  # the only T of a call, None for any
-    _hides_padding = True  # whether texts of different lengths can share a call
+    _sharing = ANY_LENGTH  # which texts share a call, a key of `SHARING`
+    _chunk = 0  # tokens that a layer reads at once: padding may show in longer texts alone
     _logit_bytes = 0  # of one logit, where a call computes those of all positions
 
     def __init__(
@@ -83,6 +94,16 @@ class RuntimeModel(ABC):
     def _run_pair(self, batch: PaddedBatch, segments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Logits of both heads for one pair, [1, T, V] and [1, 2]; of models that have both."""
         raise NotImplementedError
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether each text is a call of its own, so that batches gain nothing."""
+        return self._sharing == ALONE
+
+    @property
+    def shares_padding(self) -> bool:
+        """Whether texts of different lengths share a call."""
+        return self._sharing == ANY_LENGTH
 
     @property
     def predicts_next(self) -> bool:
@@ -121,9 +142,11 @@ class RuntimeModel(ABC):
         # Not `np.unique`, whose first call imports modules for as long as a sentence takes.
         texts = np.flatnonzero(np.bincount(rows))
         parts, places = [], []
-        for own in self._calls(texts, used_lengths(batch.attention_mask, rows, cols)):
+        lengths = used_lengths(batch.attention_mask, rows, cols)
+        for own in self._calls(texts, lengths):
             asked = np.flatnonzero(np.bincount(own, minlength=len(batch.input_ids))[rows])
-            part = PaddedBatch(batch.input_ids[own], batch.attention_mask[own])
+            longest = lengths[own].max()
+            part = PaddedBatch(batch.input_ids[own, :longest], batch.attention_mask[own, :longest])
             parts.append(run(part, np.searchsorted(own, rows[asked]), cols[asked]))
             places.append(asked)
         values = parts[0].astype(np.float32, copy=False)  # [M, ...]
@@ -141,12 +164,13 @@ class RuntimeModel(ABC):
     def _calls(self, texts: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
         """Indices of texts [B'], whose lengths are [B], in groups that are one call each."""
         groups = [texts]
-        if not self._hides_padding:  # padding would be read as text
+        if self._sharing != ANY_LENGTH:
             groups = [texts[lengths[texts] == length] for length in sorted({*lengths[texts]})]
         for group in groups:
             tokens = self._length or int(lengths[group].max(initial=1))
             text_bytes = max(1, tokens * self._width * self._logit_bytes)
             size = self._batch or max(1, _RUN_BYTES // sharing() // text_bytes)
+            size = 1 if self.runs_alone else size
             yield from (group[start : start + size] for start in range(0, len(group), size))
 
     def _probe_batch(self) -> PaddedBatch:
@@ -167,6 +191,34 @@ class RuntimeModel(ABC):
             difference = np.abs(self.logits_at(*self._probe()) - wanted).max()
         return not difference <= tolerance * max(1.0, float(np.abs(wanted).max()))
 
+    def _find_sharing(self, tolerance: float) -> None:
+        """Find the texts that share a call without a change to each other's logits.
+
+        A ModelOutputError if a text has other logits each time.
+        """
+        mask, limit = self.vocabulary.mask_token, self._length or self._config.usable_positions
+        first, *words, last = self.vocabulary.encode(f"{mask} a {mask} the {mask}").ids
+        words *= 1 + self._chunk // len(words)  # so that the shorter text, too, has more than one
+        texts = [first, *words * 3, last], [first, *reversed(words), last], [first, *words, last]
+        probe = pad([np.array(text[:limit]) for text in texts], self.vocabulary.pad_id)
+        cols = np.arange(probe.attention_mask[-1].sum())
+        alone = PaddedBatch(probe.input_ids[-1:, cols], probe.attention_mask[-1:, cols])
+        logits = self.logits_at(alone.input_ids, alone.attention_mask, np.zeros_like(cols), cols)
+        # Stricter in float32 than promised: trained weights may show more than the probe does.
+        most = tolerance / 4 if tolerance < 1e-3 else tolerance
+        # A text without a question would be left out.
+        asked = np.array([0, 1, *np.full_like(cols, 2)]), np.array([0, 0, *cols])
+        kinds = list(SHARING)
+        for kind in kinds[kinds.index(self._sharing) :]:
+            self._sharing = kind
+            beside = self.logits_at(probe.input_ids, probe.attention_mask, *asked)[2:]
+            if relative_difference(beside, logits) <= most:
+                return
+        raise ModelOutputError(
+            f"{self._name} gives other logits each time: it draws random numbers, as in training; "
+            "export it after model.eval(), or choose another model"
+        )
+
     def _width_note(self) -> str:
         """A note if the model is wider than its tokenizer; a ModelError if it is narrower."""
         known = self.vocabulary.size
@@ -184,6 +236,12 @@ class RuntimeModel(ABC):
         """Begin to hash the weights, for `_sign`."""
         self._hashing = self._beside.submit(weights_sha256, paths)
 
+    def _tokenizer_sha256(self, tokenizer: TokenizerVocabulary) -> str:
+        if self.files.tokenizer is None:  # in memory
+            return hashlib.sha256(json.dumps(sorted(tokenizer.ids.items())).encode()).hexdigest()
+        paths = (path for path in self.files.tokenizer.iterdir() if TOKENIZER.fullmatch(path.name))
+        return weights_sha256(paths)
+
     def _sign(self, packages: Sequence[str], notes: Sequence[str], **parts: Any) -> None:
         """Set `max_tokens` and the signature, after `_hash`; empty notes are left out."""
         tokenizer = self._reading.result()
@@ -198,13 +256,27 @@ class RuntimeModel(ABC):
             architecture=self._config.model_type,
             runtime=self.files.runtime,
             sha256=self._hashing.result(),
+            config_sha256=self._config.sha256,
+            tokenizer_sha256=self._tokenizer_sha256(tokenizer),
             vocabulary_size=self._width,
             max_tokens=self.max_tokens,
             versions={"fillmask-ui": __version__, **{own: _version(own) for own in running}},
             cpu_features=cpu_features(),
-            notes=tuple(note for note in (commit, *notes, guess) if note),
+            notes=tuple(note for note in (commit, *notes, guess, tokenizer.note) if note),
             **parts,
         )
+
+
+def relative_difference(logits: np.ndarray, reference: np.ndarray) -> float:
+    """The largest difference of a logit, relative to the largest finite one of the reference.
+
+    >>> relative_difference(np.array([4.0, -np.inf]), np.array([5.0, -np.inf]))
+    0.2
+    """
+    changed = logits != reference  # equal infinities have no difference
+    difference = np.abs(logits[changed] - reference[changed]).max(initial=0)
+    largest = np.abs(reference[np.isfinite(reference)]).max(initial=0)
+    return float(difference / largest) if difference else 0.0
 
 
 def used_lengths(attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:

@@ -25,9 +25,10 @@ class Runtime:
     package: str  # the module that has to be installed
     model: str  # `module:class` of its `RuntimeModel`
     reads: str  # a regular expression for the names of its files
-    names: tuple[str, ...]  # of several files the first of these is meant
+    names: tuple[str, ...]  # of several files the first of these is meant, in full precision
     beside: str = ""  # `module:function`: the names of what a file needs beside it, given its path
     install: str = ""  # for pip
+    reduced: tuple[str, ...] = ()  # names of less than full precision, the nearest to it first
 
     @property
     def is_installed(self) -> bool:
@@ -49,6 +50,13 @@ class Runtime:
         return set(imported(self.beside)(file)) if self.beside else set()
 
 
+# Endings of the names that transformers.js, Optimum and `fillmask-ui quantize` give to graphs of
+# less than full precision, the nearest to it first.
+_REDUCED = (
+    *("fp16", "quantized", "int8", "uint8", "qdq", "int8_channel", "int8_tensor"),
+    *("q4", "q4f16", "bnb4"),
+)
+
 # In the order in which `auto` looks for their files.
 RUNTIMES: dict[str, Runtime] = {
     "onnx": Runtime(
@@ -56,19 +64,10 @@ RUNTIMES: dict[str, Runtime] = {
         package="onnxruntime",
         model="fillmask_ui.models.onnx_model:OnnxMaskedLM",
         reads=r"(onnx/)?[^/]+\.onnx",
-        names=(
-            "model.onnx",
-            "onnx/model.onnx",
-            # As `fillmask-ui quantize` writes them, nearest to full precision first.
-            "onnx/model_fp16.onnx",
-            "onnx/model_int8.onnx",
-            "onnx/model_qdq.onnx",
-            "onnx/model_int8_channel.onnx",
-            "onnx/model_int8_tensor.onnx",
-            "onnx/model_q4.onnx",
-        ),
+        names=("model.onnx", "onnx/model.onnx"),
         beside="fillmask_ui.models.onnx_graph:external_locations",
         install="onnxruntime",
+        reduced=tuple(f"{home}model_{name}.onnx" for name in _REDUCED for home in ("", "onnx/")),
     ),
     "torch": Runtime(
         title="PyTorch",
@@ -85,6 +84,12 @@ RUNTIMES: dict[str, Runtime] = {
 # Classes of transformers that hold a `model`, and their attribute with its tokenizer: by name,
 # without importing the library.
 HOLDERS = {"Trainer": "processing_class", "Pipeline": "tokenizer"}
+# What PyTorch wraps a model in, and the attribute with the model.
+WRAPPERS = {
+    "OptimizedModule": "_orig_mod",  # of torch.compile
+    "DataParallel": "module",
+    "DistributedDataParallel": "module",
+}
 LIVE_MODEL = "fillmask_ui.models.torch_live:LiveMaskedLM"
 
 
@@ -101,7 +106,10 @@ class Weights(NamedTuple):
 
 
 def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> Weights:
-    """Which of the files `names` of a model to load; `auto` is the first runtime with a file.
+    """Which of the files `names` of a model to load.
+
+    `auto` takes the file nearest to full precision that a library installed here runs, and of
+    equals that of the first runtime.
 
     Raises:
         ModelError: if there are no weights for the runtime, or only pickles.
@@ -109,7 +117,7 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
 
     >>> pick_weights("m", ["model.safetensors", "onnx/model.onnx"], "auto", None)
     Weights(runtime='onnx', file='onnx/model.onnx')
-    >>> pick_weights("m", ["onnx/model_int8.onnx", "onnx/model_qdq.onnx"], "auto", None).file
+    >>> pick_weights("m", ["onnx/model_int8.onnx", "onnx/model_q4.onnx"], "auto", None).file
     'onnx/model_int8.onnx'
     """
     if onnx_file is not None:
@@ -119,16 +127,11 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
                 return Weights("onnx", file)
         raise OptionError(unknown(f"ONNX file of {name}", onnx_file, graphs))
     found = {own: files for own, row in RUNTIMES.items() if (files := row.among(names))}
-    for own in RUNTIMES if runtime == "auto" else (runtime,):
-        if own in found:
-            row, files = RUNTIMES[own], found[own]
-            known = [file for file in row.names if file in files]
-            if not known and len(files) > 1:
-                raise OptionError(
-                    f"{name} has several files for {row.title} and none is called {row.names[0]}; "
-                    f"choose one with --onnx-file (onnx_file=): {', '.join(files)}"
-                )
-            return Weights(own, (*known, *files)[0])
+    nearest = [_nearest(name, own, found[own]) for own in found if runtime in ("auto", own)]
+    usable = [weights for weights in nearest if RUNTIMES[weights.runtime].is_installed]
+    full = [weights for weights in usable if weights.file not in RUNTIMES[weights.runtime].reduced]
+    if nearest:
+        return (*full, *usable, *nearest)[0]
     if found:
         raise ModelError(
             f"{name} has no weights for the runtime {runtime}: use the runtime {' or '.join(found)}"
@@ -142,6 +145,18 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
         f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "
         "beside config.json and the tokenizer"
     )
+
+
+def _nearest(name: str, runtime: str, files: Sequence[str]) -> Weights:
+    """Of the files for one runtime the one nearest to full precision; errors as `pick_weights`."""
+    row = RUNTIMES[runtime]
+    ranked = [file for file in (*row.names, *row.reduced) if file in files]
+    if not ranked and len(files) > 1:
+        raise OptionError(
+            f"{name} has several files for {row.title} and none is called {row.names[0]}; "
+            f"choose one with --onnx-file (onnx_file=): {', '.join(files)}"
+        )
+    return Weights(runtime, (*ranked, *files)[0])
 
 
 def imported(place: str) -> Any:

@@ -6,7 +6,7 @@ behind its encoder; afterwards each of its modules is as it was. One call runs a
 
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from fillmask_ui.batching import PaddedBatch
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import ModelConfig, ModelFiles
+from fillmask_ui.models.runtime_model import ALONE
 from fillmask_ui.models.runtimes import kinds_of
 from fillmask_ui.models.torch_model import TorchMaskedLM
 
@@ -46,10 +47,18 @@ class LiveMaskedLM(TorchMaskedLM):
         self.threads = choice.threads or torch.get_num_threads()  # as its owner has set them
         self.concurrent_calls = 1
         self._state, self._hashing = self._versions(), self._beside.submit(state_sha256, model)
-        size_bytes = sum(own.nbytes for own in model.state_dict().values())
-        self._use(model, precision=str(model.dtype).removeprefix("torch."), size_bytes=size_bytes)
+        weights = [weight for _, weight in _weights(model)]
+        self._scales_by_call = any(weight.is_quantized for weight in weights)
+        if self._scales_by_call:
+            self._sharing = ALONE
+        precision = "int8" if self._scales_by_call else str(model.dtype).removeprefix("torch.")
+        size_bytes = sum(weight.numel() * weight.element_size() for weight in weights)
+        self._use(model, precision=precision, size_bytes=size_bytes)
 
     def _cut_head(self, tolerance: float) -> None:
+        if self._scales_by_call:
+            self._logit_bytes = 4  # fewer positions would have another scale
+            return
         super()._cut_head(tolerance)
         if not self._logit_bytes:
             self._placed.remove()  # `_output` places it for each call
@@ -75,13 +84,20 @@ class LiveMaskedLM(TorchMaskedLM):
                 self.signature = replace(self.signature, device=str(model.device), sha256=sha256)
             trained = [part for part in model.modules() if part.training]
             hook = model.base_model.register_forward_hook(self._behind_base)
+            # Compiled by `module.compile()`: for each new shape that would take minutes.
+            compiled = [part for part in model.modules() if part._compiled_call_impl]
+            calls = [part._compiled_call_impl for part in compiled]
             try:
+                for part in compiled:
+                    part._compiled_call_impl = None
                 model.eval()
                 return super()._output(module, batch, return_dict=True, **more)
             finally:
                 hook.remove()
                 for part in trained:
                     part.training = True
+                for part, call in zip(compiled, calls, strict=True):
+                    part._compiled_call_impl = call
 
     def _versions(self) -> list[Any]:
         """What changes with the weights: each counts its changes, or is another one."""
@@ -92,7 +108,15 @@ class LiveMaskedLM(TorchMaskedLM):
 def state_sha256(module: Any) -> str:
     """Hash of name, type, shape and bytes of each weight by name; not that of a file of them."""
     digest = hashlib.sha256()
-    for name, weight in sorted(module.state_dict().items()):
+    for name, weight in _weights(module):
         digest.update(f"{name} {weight.dtype} {[*weight.shape]}\n".encode())
-        digest.update(weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        values = weight.dequantize() if weight.is_quantized else weight
+        digest.update(values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def _weights(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """All weights by name; quantized layers of PyTorch pack theirs in tuples, beside their type."""
+    for name, entry in sorted(module.state_dict().items()):
+        parts = entry if isinstance(entry, tuple) else (entry,)
+        yield from ((name, part) for part in parts if isinstance(part, torch.Tensor))

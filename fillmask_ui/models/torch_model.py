@@ -16,9 +16,22 @@ from fillmask_ui.batching import PaddedBatch, pad, sharing
 from fillmask_ui.errors import ModelError, OptionError, first_line, opening, unknown
 from fillmask_ui.models.loading_progress import quiet_transformers
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.models.model_files import ModelFiles
-from fillmask_ui.models.runtime_model import FULL_LOGITS, TOLERANCE, RuntimeModel
-from fillmask_ui.models.weights import read_header, refuse_missing, refuse_unlike, stored_precision
+from fillmask_ui.models.model_files import ModelFiles, is_rounded_up, transformers_config
+from fillmask_ui.models.runtime_model import (
+    FULL_LOGITS,
+    SHARING,
+    TEXT_BY_TEXT,
+    TOLERANCE,
+    RuntimeModel,
+    used_lengths,
+)
+from fillmask_ui.models.weights import (
+    refuse_deeper,
+    refuse_missing,
+    refuse_unlike,
+    stored_precision,
+    tensor_names,
+)
 from fillmask_ui.protocol import MaskedLM
 
 if TYPE_CHECKING:
@@ -29,6 +42,8 @@ PARITY = 1e-3  # largest allowed difference of a logit between ONNX and PyTorch
 _THREADS = torch.get_num_threads()
 # transformers swaps functions of torch while it builds a model: one thread at a time.
 _BUILDING = threading.Lock()
+# What torch.compile and parallel training put before the names of weights -> nothing.
+_WRAPPED = {r"^(?:_orig_mod\.|module\.)+": ""}
 # A config may choose neither the outputs of a call nor code that transformers would fetch, nor that
 # a token sees only those before it.
 _SET = {
@@ -45,6 +60,7 @@ class TorchMaskedLM(RuntimeModel):
     """`MaskedLM` over a transformers model."""
 
     _without_gradients: Any = torch.inference_mode
+    _scales_by_call = False  # whether its products of 8 bits scale activations by all in a call
 
     def _load(self, choice: ModelChoice) -> None:
         if choice.provider:
@@ -68,21 +84,33 @@ class TorchMaskedLM(RuntimeModel):
         self.vocabulary = self._reading.result()
         self._width = int(model.config.get_text_config().vocab_size)
         width_note = self._width_note()
+        refuse_unrepeatable(model.config, self._name)
         # Of each thread: several may be inside the model at a time.
         self._asked = threading.local()
-        self._cut_head(TOLERANCE.get(str(model.dtype).removeprefix("torch."), TOLERANCE["float32"]))
+        tolerance = TOLERANCE.get(str(model.dtype).removeprefix("torch."), TOLERANCE["float32"])
+        self._cut_head(tolerance)
+        self._chunk = getattr(model.config, "local_attn_chunk_length", None) or 0  # of Reformer
+        self._find_sharing(tolerance)
         parameters = list(model.parameters())
         self.memory_bytes = sum(p.numel() * p.element_size() for p in parameters)
         self._sign(
             device=str(model.device),
-            parameters=sum(p.numel() for p in parameters),
+            # Quantized weights lie packed beside them.
+            parameters=None if self._scales_by_call else sum(p.numel() for p in parameters),
             packages=("torch", "transformers"),
-            notes=(FULL_LOGITS if self._logit_bytes else "", width_note),
+            notes=(
+                TEXT_BY_TEXT if self._scales_by_call else SHARING[self._sharing],
+                FULL_LOGITS if self._logit_bytes else "",
+                width_note,
+            ),
             **signed,
         )
 
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         positions = self._tensor(rows), self._tensor(cols)
+        # Padding behind the texts of this call would be read by scales of activations.
+        length = int(used_lengths(batch.attention_mask, rows, cols).max())
+        batch = PaddedBatch(batch.input_ids[:, :length], batch.attention_mask[:, :length])
         if not self._logit_bytes:
             self._asked.positions = positions
         try:
@@ -101,6 +129,11 @@ class TorchMaskedLM(RuntimeModel):
                 "no vectors of words to look at: choose another model"
             )
         states: torch.Tensor = self._output(base, batch)[0]  # [B, T, H]
+        if states.shape[:2] != batch.input_ids.shape:
+            raise ModelError(
+                f"the encoder of {self._name} gives no vector for each token, so there are no "
+                "vectors of words to look at: choose another model"
+            )
         return states[self._tensor(rows), self._tensor(cols)].float().cpu().numpy()
 
     def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -111,7 +144,16 @@ class TorchMaskedLM(RuntimeModel):
             )
         ids, base = np.asarray(input_ids)[None], self._model.base_model
         batch = PaddedBatch(ids, np.ones_like(ids))
-        *states, last = self._output(base, batch, output_hidden_states=True).hidden_states
+        output = self._output(base, batch, output_hidden_states=True)
+        every: tuple[Any, ...] = getattr(output, "hidden_states", None) or ()
+        # As the head reads them: [1, T, H].
+        if {state.shape for state in every} != {(1, len(input_ids), output[0].shape[-1])}:
+            raise ModelError(
+                f"a {type(self._model).__name__} does not show a state of each token behind each "
+                "layer (it pools tokens, or has two parts), so there is no guess behind each "
+                "layer: choose another model"
+            )
+        *states, last = every
         if self._last_norm is not None:
             with self._without_gradients():
                 states = [self._last_norm(own) for own in states]
@@ -152,8 +194,7 @@ class TorchMaskedLM(RuntimeModel):
     @cached_property
     def predicts_next(self) -> bool:
         """Whether weights of BERT's head for next sentences are among those on disk."""
-        tensors = (tensor for path in self.files.weights for tensor in read_header(path))
-        return any("seq_relationship." in tensor.name for tensor in tensors)
+        return any("seq_relationship." in name for name in tensor_names(self.files.weights))
 
     @cached_property
     def _pretrained(self) -> Any:
@@ -223,11 +264,7 @@ def plain_config(folder: Path, name: str) -> Any:
 
     A ModelError for stored quantization, whose kernels transformers fetches from the hub.
     """
-    import transformers
-
-    config = transformers.AutoConfig.from_pretrained(
-        folder, local_files_only=True, trust_remote_code=False
-    )
+    config = transformers_config(folder)
     for own in (config, config.get_text_config(decoder=True)):
         if getattr(own, "quantization_config", None):
             raise ModelError(
@@ -237,6 +274,20 @@ def plain_config(folder: Path, name: str) -> Any:
         for key, value in _SET.items():
             setattr(own, key, value)
     return config
+
+
+def refuse_unrepeatable(config: Any, name: str) -> None:
+    """A ModelError for architectures whose numbers rest on more than weights and text."""
+    if config.model_type == "mra":
+        raise ModelError(
+            f"{name} is an MRA, whose attention is a CUDA kernel that transformers fetches from "
+            "the hub, and zero without it; code is never fetched: choose another model"
+        )
+    if config.model_type == "reformer" and "lsh" in config.attn_layers:
+        raise ModelError(
+            f"{name} is a Reformer with LSH attention, which hashes by random numbers that are "
+            "drawn in each call: choose one whose attn_layers are all local, or another model"
+        )
 
 
 def read_torch(
@@ -250,7 +301,7 @@ def read_torch(
     A ModelError if it cannot be loaded, or has other weights than config.json says.
     """
     model, missing = read_incomplete(files, dtype, device, loader)
-    refuse_missing(files.name, type(model).__name__, missing)
+    refuse_missing(files.name, type(model).__name__, missing, tensor_names(files.weights))
     return model
 
 
@@ -259,14 +310,23 @@ def read_incomplete(
     dtype: torch.dtype,
     device: torch.device,
     loader: str = "AutoModelForMaskedLM",
+    vocabulary_size: int | None = None,
 ) -> tuple[Any, list[str]]:
-    """As `read_torch`, with the names of weights that are missing: random numbers."""
+    """As `read_torch`, with the names of weights that are missing: random numbers.
+
+    `vocabulary_size` stands in place of that of config.json.
+    """
     with _BUILDING, quiet_transformers(), opening("a model", files.name):
         import transformers
 
+        config = plain_config(files.folder, files.name)
+        text_config = config.get_text_config()
+        refuse_deeper(files.name, text_config, tensor_names(files.weights))
+        text_config.vocab_size = size = vocabulary_size or text_config.vocab_size
         model, info = getattr(transformers, loader).from_pretrained(
             files.folder,
-            config=plain_config(files.folder, files.name),
+            config=config,
+            key_mapping=_WRAPPED,
             dtype=dtype,
             use_safetensors=True,
             output_loading_info=True,
@@ -275,8 +335,30 @@ def read_incomplete(
             trust_remote_code=False,
         )
         model = model.to(device)
-    refuse_unlike(files.name, model.state_dict(), info)
-    return model.eval(), sorted(info["missing_keys"])
+    rows = {
+        stored[0]
+        for _, stored, expected in info["mismatched_keys"]
+        if len(stored) == len(expected) and (size, *stored[1:]) == tuple(expected)
+    }
+    if vocabulary_size is None and len(rows) == 1 and is_rounded_up(min(rows), size):
+        return read_incomplete(files, dtype, device, loader, min(rows))
+    refuse_unlike(files.name, model, info)
+    missing = set(info["missing_keys"])
+    _tie_biases(model, missing)
+    return model.eval(), sorted(missing)
+
+
+def _tie_biases(model: Any, missing: set[str]) -> None:
+    """Fill in, and take from `missing`, a bias of the head that was stored under its second name.
+
+    transformers 4 shared it between both names, also where the embeddings were not shared.
+    """
+    for first, second in (model._tied_weights_keys or {}).items():
+        if first.endswith(".bias") and len(absent := missing & {first, second}) == 1:
+            (name,) = absent
+            weight = model.get_parameter(second if name == first else first)
+            model.get_parameter(name).data.copy_(weight.data)
+            missing.remove(name)
 
 
 def export_files(files: ModelFiles) -> "ModelProto":

@@ -5,15 +5,19 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, opening
 from fillmask_ui.models.loading_progress import quiet_transformers
+from fillmask_ui.models.model_files import read_config, transformers_config
 from fillmask_ui.records import Encoding, Span
+from fillmask_ui.text_words import LONE_MARKS, number_words, visible_blanks, word_fault
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as RustTokenizer
@@ -21,9 +25,13 @@ if TYPE_CHECKING:
 # Text, and whether to add special tokens, to an encoding.
 Splitter = Callable[[str, bool], Encoding]
 
+# What a tokenizer gives to a model; a model reads a text without token types as one of zeros.
+_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "special_tokens_mask"}
 _NO_LIMIT = 10_000_000  # a tokenizer that knows no limit reports about 1e30
 _PREFIXES = {"pieces": "##", "bytes": "Ġ", "blank": "▁"}
-_VISIBLE_BLANKS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
+_GOES_ON = "@@"
+# Its words are checked when a tokenizer is loaded.
+_PROBE = "The cats sat on 3 mats, and it isn't warm."
 
 
 @dataclass(frozen=True)
@@ -32,13 +40,14 @@ class SubwordPrefixes:
 
     WordPiece marks what continues a word (`##ing`); byte-level BPE and Unigram mark what begins
     one (`Ġthe`, `▁the`), and byte-level BPE also spells every byte as one printable character.
+    The BPE of PhoBERT and BERTweet marks what the next token continues (`souv@@`, `enir`).
     """
 
-    style: str  # `pieces` (##), `bytes` (Ġ), `blank` (▁) or `none`
+    style: str  # `pieces` (##), `bytes` (Ġ), `blank` (▁), `open` (@@) or `none`
 
     @property
     def mark(self) -> str:
-        """What begins a marked string; blank if none is marked."""
+        """What begins a marked string; blank if none is marked there."""
         return _PREFIXES.get(self.style, "")
 
     @classmethod
@@ -48,12 +57,11 @@ class SubwordPrefixes:
         >>> SubwordPrefixes.of(["[MASK]", "play", "##ing", "##ed"]).style
         'pieces'
         """
-        counts = Counter(
-            style
-            for own in tokens
-            for style, mark in _PREFIXES.items()
-            if own.startswith(mark) and own != "##"
-        )
+        counts = Counter[str]()
+        for token in tokens:
+            marks = (style for style, mark in _PREFIXES.items() if token.startswith(mark))
+            if style := next(marks, "open" if token.endswith(_GOES_ON) else ""):
+                counts[style] += token not in ("##", _GOES_ON)
         return cls(max(counts, key=lambda style: counts[style], default="none"))
 
     def is_marked(self, text: str) -> bool:
@@ -61,7 +69,10 @@ class SubwordPrefixes:
         return bool(self.mark) and text.startswith(self.mark)
 
     def is_continuation(self, token: str) -> bool:
-        """Whether a token that is not special continues the word to its left."""
+        """Whether a token that is not special continues the word to its left.
+
+        With `@@` only the token to the left can say so: False.
+        """
         if self.style == "pieces":
             return token.startswith("##") and len(token) > 2
         return self.style in _PREFIXES and not self.is_marked(token)
@@ -76,14 +87,14 @@ class SubwordPrefixes:
             text = token[2:] if self.is_continuation(token) else token
         elif self.style == "blank":
             text = token.replace("▁", " ")
-        elif self.style == "none":
-            text = token.removesuffix("</w>")
+        elif self.style in ("none", "open"):
+            text = token.removesuffix(_GOES_ON if self.style == "open" else "</w>")
         else:
             from tokenizers.decoders import ByteLevel
 
             text = ByteLevel().decode([token])  # with U+FFFD for half a letter
         if not text.strip(" \n\t"):
-            return text.translate(_VISIBLE_BLANKS) or token
+            return visible_blanks(text) or token
         text = text.removeprefix(" ")
         is_visible = not text.isspace() and any(map(str.isprintable, text))
         return text if is_visible and "\ufffd" not in text else token
@@ -103,6 +114,7 @@ class TokenizerVocabulary:
     limit: int | None  # the tokenizer's own longest text in tokens, None without a sane one
     packages: tuple[str, ...]  # whose versions take part in the result
     prefixes: SubwordPrefixes
+    note: str = ""  # what a reader should know of its words
     size: int = field(init=False)  # number of tokens, gaps between ids counted
 
     def __post_init__(self) -> None:
@@ -113,7 +125,8 @@ class TokenizerVocabulary:
         _refuse_surrogates(text)
         encoding = self.split(text, True)
         # Tokenizers report the characters that a special token swallowed, not its name.
-        return replace(encoding, tokens=tuple(map(self.token, encoding.ids)))
+        encoding = replace(encoding, tokens=tuple(map(self.token, encoding.ids)))
+        return replace(encoding, word_ids=number_words(encoding, self.mask_id))
 
     def encode_word(self, word: str, before: str = " ") -> tuple[int, ...]:
         _refuse_surrogates(word, f"word {word[:40]!r}")
@@ -170,6 +183,12 @@ def load_vocabulary(source: Path | Any, name: str) -> TokenizerVocabulary:
             "tokenizer"
         )
     with opening("a tokenizer", name):
+        # Before `_over`, as a call switches cutting and padding.
+        if more := set(tokenizer(mask)) - _INPUTS:
+            raise ModelError(
+                f"the tokenizer of {name} also gives {', '.join(sorted(more))}, without which its "
+                "model would predict something else, and they are not read: choose another model"
+            )
         vocabulary = _over(tokenizer, name, ("tokenizers", "transformers"))
     wrong = ""
     if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
@@ -182,7 +201,19 @@ def load_vocabulary(source: Path | Any, name: str) -> TokenizerVocabulary:
         wrong = f"does not read its mask token, {mask!r}, as one token"
     if wrong:
         raise ModelError(f"the tokenizer of {name} {wrong}; fetch it again")
+    vocabulary.note = _words_note(vocabulary)
     return vocabulary
+
+
+def _words_note(vocabulary: TokenizerVocabulary) -> str:
+    """What a reader should know of the words that the tokenizer cuts; blank if they are sound."""
+    mark = vocabulary.prefixes.mark
+    wide = (token for token in vocabulary.ids if mark in token.strip(mark))
+    if mark in LONE_MARKS and (example := next(wide, "")):
+        return f"some tokens are several words, such as {example!r}, and count as one"
+    if fault := word_fault(vocabulary.encode(_PROBE)):
+        return f"the words of a text may be cut wrongly: {fault}"
+    return ""
 
 
 def tokenizer_json(source: Path, name: str) -> str:
@@ -198,13 +229,52 @@ def tokenizer_json(source: Path, name: str) -> str:
     return str(tokenizer.backend_tokenizer.to_str())
 
 
+def vocabulary_files(folder: Path) -> set[str]:
+    """Names of the files that the tokenizer class of a folder reads; empty if it names no class."""
+    with quiet_transformers():
+        from transformers.models.auto import tokenization_auto as auto
+
+    config = read_config(folder)
+    named = read_config(folder, file="tokenizer_config.json").raw.get("tokenizer_class")
+    named = named or config.raw.get("tokenizer_class")
+    for kind in (named, auto.TOKENIZER_MAPPING_NAMES.get(config.model_type)):
+        tokenizer = auto.tokenizer_class_from_name(kind) if isinstance(kind, str) else None
+        if tokenizer is not None:
+            with suppress(ImportError):  # of a library that the class needs
+                return {*getattr(tokenizer, "vocab_files_names", {}).values()}
+    return set()
+
+
+def _refuse_incomplete(source: Path, name: str) -> None:
+    """A ModelError for a tokenizer without its vocabulary, or without the library to read it."""
+    expected = vocabulary_files(source)
+    present = [file for file in {"tokenizer.json", *expected} if (source / file).is_file()]
+    if expected and not present:
+        raise ModelError(
+            f"the tokenizer of {name} is read from {', '.join(sorted(expected))}, as its config "
+            "says, and none of these is there: add them, or a tokenizer_config.json with the right "
+            "tokenizer_class"
+        )
+    needs_library = present and all(file.endswith(".model") for file in present)
+    if needs_library and find_spec("sentencepiece") is None:
+        raise ModelError(
+            f"{present[0]} of {name} is read by a library that is not installed: pip install "
+            "sentencepiece, or add a tokenizer.json"
+        )
+
+
 def read_tokenizer(source: Path, name: str) -> Any:
     """The tokenizer of a folder as transformers makes it; a ModelError if that fails."""
+    _refuse_incomplete(source, name)
     with quiet_transformers(), opening("a tokenizer", name):
         from transformers import AutoTokenizer
 
+        chooses_outputs = read_config(source).raw.get("output_attentions")
         tokenizer: Any = AutoTokenizer.from_pretrained(
-            source, local_files_only=True, trust_remote_code=False
+            source,
+            config=transformers_config(source) if chooses_outputs else None,
+            local_files_only=True,
+            trust_remote_code=False,
         )
         return without_dropout(tokenizer)
 
@@ -239,7 +309,7 @@ def _over(tokenizer: Any, name: str, packages: tuple[str, ...]) -> TokenizerVoca
         # Once: the wrapper in Python sets both at each call, which fails in two threads at a time.
         backend.no_truncation()
         backend.no_padding()
-        encode = partial(_encode_in_rust, backend, prefixes)
+        encode = partial(_encode_in_rust, backend)
 
     def split(text: str, special: bool) -> Encoding:
         with opening("a tokenizer", name):
@@ -259,23 +329,18 @@ def _over(tokenizer: Any, name: str, packages: tuple[str, ...]) -> TokenizerVoca
     )
 
 
-def _encode_in_rust(
-    backend: "RustTokenizer", prefixes: SubwordPrefixes, text: str, special: bool
-) -> Encoding:
+def _encode_in_rust(backend: "RustTokenizer", text: str, special: bool) -> Encoding:
     encoded = backend.encode(text, add_special_tokens=special)
     tokens, added = tuple(encoded.tokens), tuple(map(bool, encoded.special_tokens_mask))
     ranges = zip(tokens, encoded.offsets, strict=True)
     spans = tuple(visible_span(text, token, *offsets) for token, offsets in ranges)
-    # Without a pre-tokenizer one word is the whole text: the prefixes say more.
-    is_one_word = backend.pre_tokenizer is None
-    words = tuple(_words(tokens, added, prefixes) if is_one_word else encoded.word_ids)
-    return Encoding(text, tuple(encoded.ids), tokens, spans, words, added)
+    return Encoding(text, tuple(encoded.ids), tokens, spans, tuple(encoded.word_ids), added)
 
 
 def _encode_in_python(
     tokenizer: Any, prefixes: SubwordPrefixes, text: str, special: bool
 ) -> Encoding:
-    """By a tokenizer that knows no spans: they are found word by word."""
+    """By a tokenizer that knows neither spans nor words: all are of one unit."""
     tokens = tokenizer.tokenize(text)
     ids = tokenizer.convert_tokens_to_ids(tokens)
     added = [0] * len(ids)
@@ -283,22 +348,20 @@ def _encode_in_python(
         added = tokenizer.get_special_tokens_mask(ids)
         ids = tokenizer.build_inputs_with_special_tokens(ids)
     specials = tokenizer.all_special_tokens
-    found = find_pieces(text, [t if t in specials else prefixes.word(t) for t in tokens])
-    ends = Span(0, 0), Span(len(text), len(text))
-    placed = [(ends[place > 0], None) if own else next(found) for place, own in enumerate(added)]
-    spans, words = tuple(span for span, _ in placed), tuple(word for _, word in placed)
+    pieces = [t if t in specials else prefixes.word(t) for t in tokens]
+    # Blanks and lone marks stand in front of the next piece, if the text has them at all.
+    is_blank = [own != t and not own.strip("␣⏎⇥") for own, t in zip(pieces, tokens, strict=True)]
+    pieces = ["" if blank else own for own, blank in zip(pieces, is_blank, strict=True)]
+    located = zip(find_pieces(text, pieces), tokens, strict=True)
+    spans, units = list[Span](), list[int | None]()
+    for is_added in added:
+        border = len(text) if units else 0
+        span, token = (Span(border, border), None) if is_added else next(located)
+        spans.append(span)
+        units.append(None if token is None or token in specials else 0)
     tokens = tuple(tokenizer.convert_ids_to_tokens(ids))
-    return Encoding(text, tuple(ids), tokens, spans, words, tuple(map(bool, added)))
-
-
-def _words(
-    tokens: Sequence[str], special: Sequence[bool], prefixes: SubwordPrefixes
-) -> Iterator[int | None]:
-    current = -1
-    for token, is_special in zip(tokens, special, strict=True):
-        if not is_special and (current < 0 or not prefixes.is_continuation(token)):
-            current += 1
-        yield None if is_special else current
+    flags = tuple(map(bool, added))
+    return Encoding(text, tuple(ids), tokens, tuple(spans), tuple(units), flags)
 
 
 def _refuse_surrogates(text: str, kind: str = "text") -> None:
@@ -322,35 +385,35 @@ def visible_span(text: str, token: str, start: int, end: int) -> Span:
     """
     covered = text[start:end]
     own = covered.strip()
-    if own == covered and token not in ("▁", "Ġ"):  # nearly all
+    is_mark = token in LONE_MARKS and own != token  # Ġ is also a letter of Maltese
+    if own == covered and not is_mark:  # nearly all
         return Span(start, end)
     if own:
         start = end - len(covered.lstrip())
-        end = start if token in ("▁", "Ġ") else start + len(own)
+        end = start if is_mark else start + len(own)
     return Span(start, end)
 
 
-def find_pieces(text: str, pieces: Sequence[str]) -> Iterator[tuple[Span, int]]:
-    """Find pieces one after the other in the text they were made from: span and word of each.
+def find_pieces(text: str, pieces: Sequence[str]) -> Iterator[Span]:
+    """Find pieces one after the other in the text they were made from.
 
     A piece that is not found (changed by the tokenizer, or unknown to it) gets the text up to the
-    next blank or the next piece. A word begins behind a blank.
+    next blank or the next piece.
 
     >>> [*find_pieces("MK <mask>", ["M", "K", "<mask>"])]
-    [(Span(start=0, end=1), 0), (Span(start=1, end=2), 0), (Span(start=3, end=9), 1)]
+    [Span(start=0, end=1), Span(start=1, end=2), Span(start=3, end=9)]
     """
     # Lower case may change the length of a text (İ): then positions would shift.
     folded = text.lower() if len(text.lower()) == len(text) else text
-    end = word = 0
+    end = 0
     for index, piece in enumerate(pieces):
         start = end
         while start < len(text) and text[start].isspace():
             start += 1
-        word += index > 0 and start > end
         if text.startswith(piece, start) or folded.startswith(piece.lower(), start):
             end = start + len(piece)
         else:
             borders = [r"\s", *map(re.escape, filter(None, pieces[index + 1 : index + 2]))]
             border = re.compile("|".join(borders)).search(text, start + 1)
             end = border.start() if border else len(text)
-        yield Span(start, end), word
+        yield Span(start, end)

@@ -3,12 +3,15 @@
 import hashlib
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from safetensors import safe_open
 
 from fillmask_ui.errors import ModelError, opening
 
@@ -46,16 +49,22 @@ class Tensor(NamedTuple):
 
 def read_header(path: Path) -> list[Tensor]:
     """The tensors of a safetensors file, in the order of their bytes."""
-    with opening("a model", path), path.open("rb") as file:
-        content = file.read(min(int.from_bytes(file.read(8), "little"), path.stat().st_size))
+    # `safe_open` checks the header, but does not say where the bytes of a tensor are.
+    with opening("a model", path), safe_open(path, "numpy"), path.open("rb") as file:
+        content = file.read(int.from_bytes(file.read(8), "little"))
         header, first = json.loads(content), 8 + len(content)
-        header.pop("__metadata__", None)
-        tensors = []
-        for name, own in header.items():
-            start, end = own["data_offsets"]
-            shape = tuple(own["shape"])
-            tensors.append(Tensor(first + start, first + end, name, own["dtype"], shape))
-        return sorted(tensors)
+    header.pop("__metadata__", None)
+    tensors = []
+    for name, entry in header.items():
+        start, end = entry["data_offsets"]
+        shape = tuple(entry["shape"])
+        tensors.append(Tensor(first + start, first + end, name, entry["dtype"], shape))
+    return sorted(tensors)
+
+
+def tensor_names(paths: Iterable[Path]) -> list[str]:
+    """Names of the tensors in some safetensors files."""
+    return [tensor.name for path in paths for tensor in read_header(path)]
 
 
 def stored_precision(paths: Iterable[Path]) -> str:
@@ -67,30 +76,102 @@ def stored_precision(paths: Iterable[Path]) -> str:
     return max(sizes, key=lambda kind: sizes[kind], default="float32")
 
 
-def refuse_unlike(name: str, loaded: Iterable[str], info: Mapping[str, Any]) -> None:
-    """A ModelError for weights of other shapes or more layers than config.json says.
+def refuse_deeper(name: str, config: Any, stored: Iterable[str]) -> None:
+    """A ModelError if a config of transformers has more layers than weights are stored for.
 
-    `loaded` are the names of the model's weights, `info` is the loading report of transformers.
+    Building them all could take minutes, only to find that their weights are missing.
     """
-    for tensor, stored, wanted in info["mismatched_keys"]:
+    layers = getattr(config, "num_hidden_layers", None) or 0
+    layers = getattr(config, "num_hidden_groups", layers)  # of layers that share their weights
+    # Modules with a number; those inside a layer count too, so there may be more than layers.
+    numbered = {tensor[: number.end()] for tensor in stored for number in _LAYER.finditer(tensor)}
+    if layers > len(numbered):
+        raise ModelError(
+            f"config.json of {name} asks for {layers:,} layers, and its weights have at most "
+            f"{len(numbered):,}: fetch both from one place"
+        )
+
+
+def refuse_unlike(name: str, model: Any, info: Mapping[str, Any]) -> None:
+    """A ModelError if a model of transformers does not compute what its weights were made for.
+
+    Those are weights of other shapes or more layers than config.json says, under names that the
+    network does not know, or of parts that it does not have. `info` is the loading report.
+    """
+    for tensor, stored, expected in info["mismatched_keys"]:
         raise ModelError(
             f"the weights of {name} have other shapes than its config.json asks for, such as "
-            f"{tensor}: {list(stored)}, wanted {list(wanted)}; fetch both from one place"
+            f"{tensor}: {list(stored)}, wanted {list(expected)}; fetch both from one place"
         )
+    unexpected = sorted(info["unexpected_keys"])
     # Named as a loaded weight but for the number; others belong to heads of other tasks.
-    numbered = {_LAYER.sub("#", own) for own in loaded}
-    if more := sorted(o for o in info["unexpected_keys"] if _LAYER.sub("#", o) in numbered):
+    numbered = {_LAYER.sub("#", tensor) for tensor in model.state_dict()}
+    if more := [tensor for tensor in unexpected if _LAYER.sub("#", tensor) in numbered]:
         raise ModelError(
             f"the weights of {name} have more layers than its config.json asks for, such as "
             f"{more[0]}: fetch both from one place"
         )
-
-
-def refuse_missing(name: str, kind: str, missing: Sequence[str]) -> None:
-    """A ModelError if weights of a class are missing, which transformers draws at random."""
-    if missing:
+    for missing in sorted(info["missing_keys"]):
+        if prefixed := [tensor for tensor in unexpected if tensor.endswith(f".{missing}")]:
+            raise ModelError(
+                f"the weights of {name} have a prefix before their names, such as {prefixed[0]} "
+                f"for {missing}: save the model without what it is wrapped in"
+            )
+    if unused := _unused(model, unexpected):
         raise ModelError(
-            f"{name} lacks {len(missing)} weights of a {kind}, such as {', '.join(missing[:3])}: "
-            "without them its answers would be random numbers; choose a checkpoint with its "
-            "masked-LM head, or train one: fillmask-ui train --init"
+            f"{name} has {len(unused)} weights that a {type(model).__name__} does not use, such as "
+            f"{', '.join(unused[:3])}: its answers would be those of another model. Check "
+            "config.json, or choose a model that this version of transformers computes in full"
         )
+    positions = getattr(model.config.get_text_config(), "position_embedding_type", None)
+    has_rotary = any("rotary" in name for name, _ in model.named_modules())
+    if positions not in (None, "absolute") and not has_rotary:
+        raise ModelError(
+            f'config.json of {name} asks for "position_embedding_type": "{positions}", which a '
+            f"{type(model).__name__} of this version of transformers does not compute: its answers "
+            "would be those of another model; choose a model with absolute positions"
+        )
+
+
+def _unused(model: Any, unexpected: Iterable[str]) -> list[str]:
+    """Those unexpected tensors that belong to the encoder or to the masked-LM head."""
+    modules: dict[str, list[str]] = {}  # paths of all modules with weights, by their first part
+    for tensor in model.state_dict():
+        path = tensor.split(".")[:-1]
+        modules.setdefault(path[0] if path else "", []).append("/".join(path))
+    # In BERT's `cls` there are several heads, of which `cls.predictions` is in use.
+    roots = tuple(f"{os.path.commonpath(paths)}/" for top, paths in modules.items() if top)
+    # What is computed from the config alone was stored by earlier versions.
+    computed = {"position_ids"} | {buffer.split(".")[-1] for buffer, _ in model.named_buffers()}
+    if not getattr(model.config, "position_biased_input", True):
+        computed.add("position_embeddings")  # of DeBERTa: absolute ones, stored but not read
+    unused = []
+    for tensor in unexpected:
+        path = tensor.split(".")
+        if path[0] not in modules and hasattr(model.base_model, path[0]):
+            path = [model.base_model_prefix, *path]  # stored as the encoder alone
+        is_inside = "/".join(path).startswith(roots)
+        if is_inside and "pooler" not in path and computed.isdisjoint(path[-2:]):
+            unused.append(tensor)
+    return unused
+
+
+def refuse_missing(
+    name: str, kind: str, missing: Sequence[str], stored: Iterable[str] = ()
+) -> None:
+    """A ModelError if weights of a class are missing, which transformers draws at random.
+
+    `stored` are the names of those in the files.
+    """
+    if not missing:
+        return
+    if any(tensor.startswith("lm_predictions.") for tensor in stored):
+        raise ModelError(
+            f"the masked-LM head of {name} has DeBERTa's own layout, lm_predictions: write "
+            '"legacy": false into its config.json'
+        )
+    raise ModelError(
+        f"{name} lacks {len(missing)} weights of a {kind}, such as {', '.join(missing[:3])}: "
+        "without them its answers would be random numbers; choose a checkpoint with its "
+        "masked-LM head, or train one: fillmask-ui train --init"
+    )

@@ -21,7 +21,7 @@ from fillmask_ui.onnx_tools.constant_folding import Constants, copied, in_order,
 
 _ATTENTION = ("Softmax", "Attention")  # ends of the names, fused ones included
 _NORMS = ("Normalization", "ReduceMean")  # also of a norm in single operators
-_SAME_IDS = {"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten"}
+SAME_IDS = {"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten"}
 _SHAPES = {"Shape", "Size"}  # let no number through
 
 
@@ -66,7 +66,7 @@ def _boundaries(graph: GraphProto, ids: str, logits: str) -> Iterator[_Boundary]
     words, said, begin = {ids}, set[str](), 0  # values that are ids, that depend on their rows
     for node in in_order(graph.node, [logits]):
         read = set(read_by(node))
-        if node.op_type in _SAME_IDS and node.input[0] in words:
+        if node.op_type in SAME_IDS and node.input[0] in words:
             words.update(node.output)
         looked_up = node.op_type.startswith(("Gather", "Embed")) and not read.isdisjoint(words)
         if looked_up or (node.op_type not in _SHAPES and not read.isdisjoint(said)):

@@ -21,7 +21,8 @@ from fillmask_ui.errors import DataError, FillmaskError, OptionError, opening
 from fillmask_ui.files import finished_file, write_text, writing
 from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.models.model_files import TOKENIZER, ModelFiles
-from fillmask_ui.models.runtime_model import RuntimeModel
+from fillmask_ui.models.vocabulary import vocabulary_files
+from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs.store import is_locked, lock_file
 
 # The layout: config.json and the tokenizer's files, `model.safetensors` of a trained model, and
@@ -88,15 +89,24 @@ def draft(output: Path) -> Iterator[Draft]:
 
 
 def check_output(
-    output: Path, model: RuntimeModel, names: Sequence[str], *, force: bool = False
+    output: Path,
+    files: ModelFiles | None,
+    names: Sequence[str],
+    *,
+    force: bool = False,
+    signature: ModelSignature | None = None,
 ) -> None:
-    """An OptionError if variants of a model must not be written into a folder under these names."""
-    if output.resolve().is_relative_to(model.files.folder.resolve()):
+    """An OptionError if variants of a model must not be written into a folder under these names.
+
+    Once before the model is read, without its signature or even its files (of a hub id), and once
+    behind.
+    """
+    if files is not None and output.resolve().is_relative_to(files.folder.resolve()):
         raise OptionError(
             f"{output} is in the folder of the model itself, which stays as it is: name another"
         )
     record = read_record(output)
-    if record is not None and (other := _other_model(record["sources"], model)):
+    if record and signature and (other := _other_model(record["sources"], signature)):
         raise OptionError(
             f"{output} holds variants of another model ({other}): name another folder"
         )
@@ -115,9 +125,8 @@ def check_output(
             )
 
 
-def _other_model(sources: Mapping[str, Any], model: RuntimeModel) -> str:
+def _other_model(sources: Mapping[str, Any], signature: ModelSignature) -> str:
     """What the variants of a record were made of, if that was not this model."""
-    signature = model.signature
     if own := sources.get(signature.runtime):
         return "" if own["sha256"] == signature.sha256 else str(own["reference"])
     # Made of its file for the other runtime, as an export was.
@@ -156,7 +165,10 @@ def copy_beside(files: ModelFiles, folder: Path) -> None:
     tokenizer = files.tokenizer or files.folder
     homes = (files.folder, files.weights[0].parent, tokenizer)
     configs = [home / "config.json" for home in homes if (home / "config.json").is_file()]
-    names = [path for path in tokenizer.iterdir() if TOKENIZER.fullmatch(path.name)]
+    read = vocabulary_files(tokenizer)
+    names = [
+        path for path in tokenizer.iterdir() if TOKENIZER.fullmatch(path.name) or path.name in read
+    ]
     for path in (*configs[:1], *names):
         shutil.copyfile(path, folder / path.name)
 

@@ -15,20 +15,28 @@ from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
 from fillmask_ui.evaluation.measure import NOT_COMPARABLE
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs.info import RunInfo
+from fillmask_ui.runs.info import DONE, RunInfo
 from fillmask_ui.runs.store import Run
 
 ONE_RUN_ONLY = "measured in one run only"
 
 
-def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = None) -> Summary:
+def compare(
+    run_a: Run | Path | str, run_b: Run | Path | str, *, limits: Limits | None = None
+) -> Summary:
     """Figures of two runs (or their folders), the second as the baseline of the first.
 
     The first model of each counts, on the texts in both. Runs with different tokenizers are
-    compared by character. `limits` are by default those of `run_a`. A `DataError` if the runs
-    measured different things or share no text.
+    compared by character. `limits` are by default those of `run_a`. A `DataError` if a folder holds
+    no run, or the runs measured different things or share no text.
     """
-    first, second = (run if isinstance(run, Run) else Run(run) for run in (run_a, run_b))
+    for run in (run_a, run_b):
+        if not isinstance(run, Run | Path | str):
+            raise DataError(
+                f"a run was wanted, or its folder; the type was {type(run).__name__}: open one as "
+                "in RunStore(folder).open(name)"
+            )
+    first, second = (run if isinstance(run, Run) else Run(Path(run)) for run in (run_a, run_b))
     own, other = first.info, second.info
     config = own.config
     if config.signature != other.config.signature:
@@ -38,12 +46,19 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
                 f"the runs measured different things: {own.name} has {own.config.signature}, "
                 f"{other.name} has {other.config.signature}; evaluate both alike"
             )
-    return summarize(
+    summary = summarize(
         paired(first, second),
         config=config,
         vocabulary_size=max(info.model["vocabulary_size"] for info in (own, other)),
         limits=limits or own.limits,
     )
+    unfinished = tuple(
+        f"run {run.info.name} is {run.state}: only the {run.row_count:,} texts that it has are "
+        "compared"
+        for run in (first, second)
+        if run.state != DONE
+    )
+    return replace(summary, alarms=unfinished + summary.alarms)
 
 
 def compared_info(first: Run, second: Run) -> RunInfo:

@@ -153,7 +153,9 @@ def read_info(folder: Path) -> RunInfo:
     name = printable(folder.absolute().name)  # it may have been copied or renamed
     path, what = folder / RUN_FILE, f"run {name}: {RUN_FILE}"
     if not path.exists():
-        raise DataError(f"{folder} is no run: it has no {RUN_FILE}")
+        raise DataError(
+            f"{folder} is no run: it has no {RUN_FILE}; give the folder of a stored run"
+        )
     with opening("a run", path):
         content = path.read_bytes()
         stored = from_json(dict[str, Any], content, what)

@@ -32,6 +32,7 @@ class Progress:
     rows: Iterable[EvaluatedText | SkippedText] = ()  # just stored
     tokens: int = 0  # scored since the run began or was resumed
     workers: int = 1  # processes of an engine that measure now
+    warnings: tuple[str, ...] = ()  # on how the texts are read, none of a text before its row
     dropped_bytes: int = 0  # length of a half-written last line that was dropped
     # Stops the run at once, from any thread.
     stop: Callable[[], None] = lambda: None
@@ -136,7 +137,12 @@ def _measure(
 ) -> Generator[Progress]:
     def now(**changes: Any) -> Progress:
         return Progress(
-            recorder.info, recorder.running, texts.report.expected, stop=recorder.close, **changes
+            recorder.info,
+            recorder.running,
+            texts.report.expected,
+            warnings=texts.report.warnings,
+            stop=recorder.close,
+            **changes,
         )
 
     yield now(through=recorder.running.seen, dropped_bytes=recorder.dropped_bytes)

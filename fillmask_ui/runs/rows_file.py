@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fillmask_ui.evaluation import EvaluatedText
-from fillmask_ui.evaluation.rows import nested
+from fillmask_ui.evaluation.rows import nested, row_values
 from fillmask_ui.records import SkippedText
 from fillmask_ui.schema import from_json, from_own_values
 
@@ -31,10 +31,7 @@ def checksum(text: str) -> int:
 
 def dump_row(row: EvaluatedText | SkippedText, checksum: int) -> bytes:
     """A line of the file, its newline included; the checksum is that of the text."""
-    values: dict[str, Any] = (
-        {"id": row.id, "skipped": row.reason} if isinstance(row, SkippedText) else row.to_dict()
-    )
-    values["checksum"] = checksum
+    values = row_values(row) | {"checksum": checksum}
     line = json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n"
     return line.encode("utf-8", "replace")  # of lone surrogates no JSON reader knows
 

@@ -14,7 +14,7 @@ import numpy as np
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluatedText
 from fillmask_ui.evaluation.rows import PARTS, TokenScores
-from fillmask_ui.files import finished_file, text_file
+from fillmask_ui.files import csv_cell, finished_file, text_file
 from fillmask_ui.masking import KINDS
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.records import SkippedText
@@ -70,7 +70,8 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
     if file_format == "csv":
         writer = csv.DictWriter(file, _columns(run), restval="", lineterminator="\n")
         writer.writeheader()
-        return sum(1 for record in _records(run) if writer.writerow(record))
+        cells = ({name: csv_cell(own) for name, own in row.items()} for row in _records(run))
+        return sum(1 for row in cells if writer.writerow(row))
     lines = (line.content.decode().rstrip("\n") for line in run.lines())
     if file_format == "jsonl":
         return sum(1 for line in lines if file.write(line + "\n"))

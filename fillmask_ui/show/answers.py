@@ -18,13 +18,22 @@ from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.catalogue import figures_of
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, GroupFigures
 from fillmask_ui.filling.word_surprisal import WordSurprisal, summarize_surprisal
-from fillmask_ui.intervals import Interval, Limits
+from fillmask_ui.intervals import Interval
 from fillmask_ui.records import ROLES
+from fillmask_ui.runs import RunInfo
 from fillmask_ui.show.bars import Axis, Cell, Column, Columns, Mark, Row, short
 from fillmask_ui.show.figures import interval_heading, models_of
-from fillmask_ui.show.numbers import Share, cell_text, in_unit, percent
+from fillmask_ui.show.numbers import Share, cell_text, in_unit, is_zero, least_axis, percent, signed
 from fillmask_ui.show.render import render
-from fillmask_ui.show.sentences import change_text, conclusion_text, outlook_text, story_text
+from fillmask_ui.show.sentences import (
+    bound_text,
+    change_text,
+    measured_text,
+    outlook_text,
+    sentence,
+    story_text,
+)
+from fillmask_ui.text_words import is_unspaced
 
 # Words with a column each; the tables have them all.
 MAX_COLUMNS = 100
@@ -61,7 +70,9 @@ def contrast_html(
     ordered = by_change if change else by_size
     shown = [own for place, own in enumerate(ordered) if place < MAX_ROWS or own.asked]
     steps = [100 * (own.difference or 0.0) for own in shown]
-    axis = Axis.fitted(steps, "points", signed=True) if change else Axis.shares(zoom)
+    fitted = Axis.fitted(steps, "points", signed=True, digits=2)
+    axis = fitted if change else Axis.shares(zoom)
+    most = by_change[0]
     rows = [
         Row(
             name(own),
@@ -84,9 +95,9 @@ def contrast_html(
         axis=axis,
         words=by_size,
         name=name,
-        points=_points,
+        points=lambda own: spelling.points(own) or "–",
         first=[name(own) for own in spelling.first_words(found)],
-        most=by_change[0],
+        most=None if is_zero(100 * (most.difference or 0.0), 2) else most,
         truth=next((own for own in found.candidates if own.asked and own.word == hidden), None),
         number=number,
         notes=notes,
@@ -101,16 +112,12 @@ def _drawn_word(
 ) -> tuple[tuple[Mark, ...], tuple[Cell, ...]]:
     """Bars and numbers; that of a change is in the colour of the side that gives more."""
     if not change:
-        return axis.pair(own.probabilities), (Cell(_points(own)), _ranks(own))
+        return axis.pair(own.probabilities), (Cell(spelling.points(own) or "–"), _ranks(own))
     cells = *(Cell("–" if p is None else percent(p)) for p in own.probabilities), _ranks(own)
     if own.difference is None:
         return (), cells
     side = "candidate" if own.difference > 0 else "reference"
-    return (axis.mark(100 * own.difference, side, _points(own)),), cells
-
-
-def _points(own: ContrastedWord) -> str:
-    return spelling.points(own).replace("-", "−") or "–"
+    return (axis.mark(100 * own.difference, side, spelling.points(own)),), cells
 
 
 def _ranks(own: ContrastedWord) -> Cell:
@@ -165,6 +172,7 @@ def surprisal_values(
     return {
         "summary": summarize_surprisal(words),
         "unknown": [own.word.text for own in words if own.unknown],
+        "unspaced": is_unspaced("".join(own.word.text for own in words)),
         "labels": LOSSES.labels(unit),
         "chart": Columns.of(columns, unit),
     }
@@ -196,27 +204,27 @@ def compared_column(own: ComparedWord, tint: str, unit: str) -> Column:
         value, nats = (one, own.nll_nats) if tint == "a" else (two, own.other_nll_nats)
         return Column(own.text, value, f"{value:.2f}", both, LOSSES.of(nats))
     value = two - one
-    if math.isnan(value) or not value:
+    if math.isnan(value) or is_zero(value, 2):
         return Column(own.text, 0.0, "=", both)
     side = "candidate" if value > 0 else "reference"
-    text = f"{value:+.2f}".replace("-", "−")
-    return Column(own.text, value, text, both, CHANGES.of(abs(own.difference_nats)), side)
+    level = CHANGES.of(abs(own.difference_nats))
+    return Column(own.text, value, signed(value, 2), both, level, side)
 
 
 def summary_html(
     summary: Summary,
     labels: Sequence[str],
-    limits: Limits,
+    info: RunInfo | None = None,
     *,
     final: bool = True,
     so_far: str = "",
     link: str = "",
     live: bool = True,
 ) -> str:
-    """What was measured of models with these labels: the conclusion, its interval, the figures.
+    """What was measured of models with these labels: the verdict, its interval, the figures.
 
-    `so_far` qualifies the verdict of an unfinished run; `link` opens the page with this result,
-    blank for none. `final` adds what can be done next.
+    `info` of the run has the sizes; `so_far` qualifies the verdict of an unfinished run; `link`
+    opens the page with this result, blank for none. `final` adds what can be done next.
     """
     return render(
         "page/evaluate/figures.html",
@@ -231,8 +239,8 @@ def summary_html(
         so_far=so_far,
         masked=masked_figures(summary),
         said=[*_said(summary.comparison), *_said(summary.model)],
-        conclusion=conclusion_text(summary),
-        limits=[f"{100 * x:g} %" for x in vars(limits).values()],
+        bound=bound_text(summary),
+        measured=measured_text(summary, info),
         drawn=_drawn(summary),
         change=change_text(summary),
         outlook=outlook_text(summary),
@@ -241,19 +249,15 @@ def summary_html(
     )
 
 
-def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str]] | None:
-    """The change of the conclusion, its interval and how its numbers are written, if it has one."""
+def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str], float] | None:
+    """The verdict's change in percent, its interval, how numbers are written and `least_axis`."""
     pair = summary.comparison
-    if pair is None:
+    if pair is None or pair.interval is None:
         return None
-    change, span = pair.difference_nats, pair.difference_interval
-    form: Callable[[float], str] = "{:+g} nats".format
-    if summary.metric.scaled or summary.metric.counts_right:
-        change, form = 100 * pair.relative_change, "{:+.3g} %".format
-        span = pair.interval and pair.interval.map(lambda end: 100 * end)
-    if span is None or not all(map(math.isfinite, (change, span.low, span.high))):
+    change, span = 100 * pair.relative_change, pair.interval.map(lambda end: 100 * end)
+    if not all(map(math.isfinite, (change, span.low, span.high))) or not span.low < span.high:
         return None
-    return (change, span, form) if span.low < span.high else None
+    return change, span, lambda end: f"{end:+.3g}%".replace("-", "−"), least_axis(2)
 
 
 def _said(record: Any) -> Iterator[tuple[str, str]]:
@@ -269,12 +273,3 @@ def masked_figures(summary: Summary) -> GroupFigures | None:
     """The figures of mask tokens alone, where unchanged ones flatter the mean."""
     kinds = {group.name: group for group in summary.model.by_kind}
     return kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None
-
-
-def sentence(message: str) -> str:
-    """A message with a capital and one full stop.
-
-    >>> sentence("see ../a.csv"), sentence("it failed.")
-    ('See ../a.csv.', 'It failed.')
-    """
-    return f"{message[:1].upper()}{message[1:]}".rstrip(".") + "."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fillmask_ui.show.drawing import Scale
-from fillmask_ui.show.numbers import percent
+from fillmask_ui.show.numbers import is_zero, least_axis, percent
 
 # Beyond the ends of a fitted axis, for the numbers at the ends of the bars.
 _ROOM = 0.2
@@ -57,6 +57,7 @@ class Axis:
     scale: Scale  # from 0 to 1 across the axis
     unit: str
     signed: bool = False
+    digits: int | None = None  # decimals that the numbers are printed with; None for counts
 
     @classmethod
     def shares(cls, zoom: int = 1) -> "Axis":
@@ -64,18 +65,31 @@ class Axis:
         return cls(Scale(0.0, 100.0 / zoom, 0.0, 1.0), "%")
 
     @classmethod
-    def fitted(cls, values: Iterable[float], unit: str, *, signed: bool = False) -> "Axis":
-        """As long as the values are, zero included."""
+    def fitted(
+        cls, values: Iterable[float], unit: str, *, signed: bool = False, digits: int | None = None
+    ) -> "Axis":
+        """As long as the values are, zero included, and never shorter than `least_axis`.
+
+        >>> Axis.fitted([0.00001], "nats", digits=2).mark(0.00001, "candidate", "0.00").size
+        0.0
+        """
         values = [0.0, *filter(math.isfinite, values)]
         low, high = min(values), max(values)
+        missing = 0.0 if digits is None else max(0.0, least_axis(digits) - (high - low))
+        if signed:
+            low, high = low - missing / 2, high + missing / 2
+        else:
+            high += missing
         room = _ROOM * ((high - low) or 1.0)
-        return cls(Scale(low - room * (low < 0), high + room, 0.0, 1.0), unit, signed)
+        return cls(Scale(low - room * (low < 0), high + room, 0.0, 1.0), unit, signed, digits)
 
     @property
     def zero(self) -> float:
         return self.scale(0.0)
 
     def mark(self, value: float, side: str, text: str) -> Mark:
+        if self.digits is not None and is_zero(value, self.digits):
+            value = 0.0
         end, beyond = self.scale(value), not self.scale.low <= value <= self.scale.high
         return Mark(side, min(self.zero, end), abs(end - self.zero), text, value < 0, beyond)
 
@@ -128,7 +142,7 @@ class Columns:
         if not columns:
             return None
         values, signed = [own.value for own in columns], any(own.side for own in columns)
-        axis = Axis.fitted(values, unit, signed=signed)
+        axis = Axis.fitted(values, unit, signed=signed, digits=2)
         marks = [axis.mark(own.value, own.side, own.text) for own in columns]
         *ticks, last = (tick._replace(label=tick.label.split()[0]) for tick in axis.ticks)
         last = last._replace(label=f"{last.label} {unit}")
@@ -138,10 +152,10 @@ class Columns:
 def short(value: float) -> str:
     """A number on a column.
 
-    >>> short(29.44), short(0.031), short(-0.31), short(0.0), short(math.inf)
+    >>> short(29.44), short(0.031), short(-0.31), short(-0.001), short(math.inf)
     ('29.4', '0.03', '−0.31', '0', '∞')
     """
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "?"
     text = f"{value:.{1 if abs(value) >= 1 else 2}f}"
-    return "0" if not value else text.replace("-", "−")
+    return "0" if is_zero(value, 2) else text.replace("-", "−")

@@ -157,7 +157,7 @@ def _rows_html(rows: Rows) -> Iterator[str]:
 
 def _summary_html(summary: Summary) -> Iterator[str]:
     labels = ("the model",) if summary.comparison is None else ("", "")
-    yield answers.summary_html(summary, labels, summary.limits, live=False)
+    yield answers.summary_html(summary, labels, live=False)
 
 
 class Display(NamedTuple):

@@ -21,7 +21,7 @@ from fillmask_ui.show.table import Table
 
 # What tables and charts call one model, or the reference and the candidate.
 Names = tuple[str, ...]
-INTERVAL = "95 % interval"
+INTERVAL = "95% interval"
 
 
 def models_of(summary: Summary) -> tuple[ModelFigures, ...]:

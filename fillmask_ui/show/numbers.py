@@ -16,13 +16,46 @@ def interval_text(interval: Interval | None, render: Callable[[float], str]) -> 
     return "" if interval is None else f"{render(interval.low)} to {render(interval.high)}"
 
 
+# Equal as printed is equal: a difference of which no digit is printed has no sign, no bar and no
+# sentence, and an axis is at least so many times as long as the smallest difference printed.
+_LEAST_STEPS = 50
+
+
+def is_zero(value: float, digits: int) -> bool:
+    """Whether a number is printed as zero with so many decimals.
+
+    >>> is_zero(-0.004, 2), is_zero(0.006, 2), is_zero(math.nan, 2)
+    (True, False, False)
+    """
+    return math.isfinite(value) and round(value, digits) == 0
+
+
+def least_axis(digits: int) -> float:
+    """The shortest axis of numbers that are printed with so many decimals."""
+    return _LEAST_STEPS * 10.0**-digits
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference; zero as printed has no sign.
+
+    >>> signed(0.0126), signed(-0.21784, 2), signed(-0.004, 2), signed(math.nan)
+    ('+0.013', '−0.22', '0.00', 'unknown')
+    """
+    if math.isnan(value):
+        return "unknown"
+    if math.isinf(value):
+        return f"{'−' if value < 0 else '+'}infinite"
+    sign = "" if is_zero(value, digits) else "−" if value < 0 else "+"
+    return f"{sign}{abs(value):,.{digits}f}"
+
+
 def signed_percent(value: float) -> str:
     """A relative change.
 
-    >>> signed_percent(0.0304), signed_percent(math.nan)
-    ('+3.04%', 'unknown')
+    >>> signed_percent(0.0304), signed_percent(-0.00001), signed_percent(math.nan)
+    ('+3.04%', '0.00%', 'unknown')
     """
-    return "unknown" if math.isnan(value) else f"{value:+.2%}"
+    return signed(100 * value, 2) + "%" * math.isfinite(value)
 
 
 _LEAST_PERCENT = 1e-6  # with digits of its own
@@ -82,14 +115,10 @@ def loss_text(nats: float, unit: str) -> str:
 def signed_loss(nats: float, unit: str) -> str:
     """A difference of losses, without the unit.
 
-    >>> signed_loss(-0.21784, "nats"), signed_loss(0.0, "nats"), signed_loss(math.nan, "nats")
-    ('-0.218', '0', 'unknown')
+    >>> signed_loss(-0.21784, "nats"), signed_loss(0.0001, "nats"), signed_loss(math.inf, "bits")
+    ('−0.218', '0.000', '+infinite')
     """
-    if math.isnan(nats):
-        return "unknown"
-    if math.isinf(nats):
-        return f"{'-' if nats < 0 else '+'}infinite"
-    return f"{in_unit(nats, unit):+,.3f}" if nats else "0"
+    return signed(in_unit(nats, unit))
 
 
 class Share(float):
@@ -101,11 +130,11 @@ def cell_text(value: Any) -> str:
 
     >>> cell_text(1234), cell_text(0.25), cell_text(1.5e-7), cell_text(math.inf), cell_text(None)
     ('1,234', '0.2500', '1.5e-07', 'infinite', '')
-    >>> cell_text(Share(0.25))
-    '25.00%'
+    >>> cell_text(Share(0.25)), cell_text(Share(-0.00001)), cell_text(-0.0)
+    ('25.00%', '0.00%', '0.0000')
     """
     if isinstance(value, Share):
-        return f"{value:.2%}"
+        return f"{round(value, 4) + 0.0:.2%}"
     if isinstance(value, Interval):
         return interval_text(value, cell_text)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -114,7 +143,7 @@ def cell_text(value: Any) -> str:
         return f"{value:,}"
     if not math.isfinite(value):
         return "" if math.isnan(value) else f"{'-' * (value < 0)}infinite"
-    return f"{value:,.4f}" if 0.001 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
+    return f"{value + 0.0:,.4f}" if 0.001 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
 
 
 def cosine_text(cosine: float | None) -> str:

@@ -40,8 +40,8 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 _NUMBERS = (
-    *("general", "grouped", "in_unit", "loss_number", "percent"),
-    *("signed_loss", "signed_percent", "three_digits"),
+    *("general", "grouped", "in_unit", "is_zero", "loss_number", "percent"),
+    *("signed", "signed_loss", "signed_percent", "three_digits"),
 )
 _ENVIRONMENT.filters |= {name: getattr(numbers, name) for name in _NUMBERS}
 _ENVIRONMENT.filters |= {"factors": words.factors, "guesses": words.guesses}

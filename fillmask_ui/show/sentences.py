@@ -6,7 +6,7 @@ from typing import Any
 
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.metrics.metric import exp
-from fillmask_ui.intervals import Interval
+from fillmask_ui.intervals import Interval, Limits
 from fillmask_ui.runs import RunInfo
 from fillmask_ui.show.figures import INTERVAL, interval_heading
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent, three_digits
@@ -61,75 +61,110 @@ def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
-def conclusion_text(summary: Summary) -> str:
-    """What the comparison of two models shows; blank without a second model.
+def headline_text(summary: Summary) -> str:
+    """The verdict on two models and what it rests on; blank without a second model.
 
-    It rests on the difference of the mean losses in nats, or on the relative change where the
-    metric is no plain mean of them.
+    Both rest on one interval, that of the relative change, so that they cannot contradict.
     """
+    pair = summary.comparison
+    return "" if pair is None else f"{pair.verdict.label}: {bound_text(summary)}"
+
+
+def bound_text(summary: Summary) -> str:
+    """What the verdict rests on, such as `at most 0.71% worse (limit 5%)`; blank for one model."""
     pair = summary.comparison
     if pair is None:
         return ""
-    heading, label = interval_heading(summary), pair.verdict.label
-    higher = summary.metric.counts_right
-    if higher and math.isnan(pair.relative_change):
-        return f"The two cannot be compared: the reference has no {summary.metric.measures} right."
-    if higher or (summary.metric.scaled and math.isfinite(pair.difference_nats)):
-        change, span, name = pair.relative_change, pair.interval, summary.compared_metric
-        shown: dict[str, Any] = {"name": name, "heading": heading, "higher_is_better": higher}
-        return difference_text(change, span, label, unit="", **shown)
-    name = "loss" if pair.unit == "token" else f"loss per {pair.unit}"
-    change, span = pair.difference_nats, pair.difference_interval
-    return difference_text(change, span, label, name=name, heading=heading)
+    verdict, measures = pair.verdict, summary.metric.measures
+    if verdict.label == "NEAR_CHANCE":
+        return "the candidate is hardly better than a model that reads nothing"
+    if verdict.equal:
+        return "the difference is exactly 0"
+    if pair.relative_change == math.inf:
+        return "the candidate gave a hidden word no chance at all"
+    if verdict.needed_texts is not None:
+        texts = _counted(pair.texts, measures)
+        if pair.texts < summary.limits.fewest_texts:
+            return f"{texts} cannot settle it, {verdict.needed_texts:,} are needed"
+        effective = f"{summary.model.effective_texts:,.0f}"
+        return f"{texts} count as {effective}, about {verdict.needed_texts:,} are needed"
+    if math.isnan(pair.relative_change):
+        if summary.metric.counts_right:
+            return f"the reference has no {measures} right"
+        return "a mean loss is infinite"
+    if pair.interval is None:
+        return "there is no interval"
+    worse = pair.interval.negative() if summary.metric.counts_right else pair.interval
+    return _interval_bound(verdict.label, worse, summary.limits)
 
 
-# What a candidate is whose interval lies above no change, by its verdict.
-_WORSE = {
-    "PASS": "is slightly worse, within the limit",
-    "AT_RISK": "is at risk",
-    "REGRESSION": "is worse",
-    "INCONCLUSIVE": "is worse, by how much is not settled",
-}
+def _interval_bound(label: str, worse: Interval, limits: Limits) -> str:
+    """How an interval of a relative change, worse above 0, lies to the limits.
+
+    >>> _interval_bound("PASS", Interval(-0.003, 0.0071, "bootstrap-t"), Limits())
+    'at most 0.71% worse (limit 5%)'
+    >>> _interval_bound("INCONCLUSIVE", Interval(-0.008, 0.061, "bootstrap-t"), Limits())
+    '0.80% better to 6.10% worse crosses the 5% limit'
+    """
+    passing, risky = f"{100 * limits.pass_below:g}%", f"{100 * limits.risk_below:g}%"
+    low, high = f"{abs(worse.low):.2%}", f"{abs(worse.high):.2%}"
+    span = f"{low} better to {high} worse" if worse.low < 0 else f"{low} to {high} worse"
+    if label == "PASS" and worse.high < -0.00005:
+        return f"at least {high} better"
+    if label == "PASS":
+        return f"at most {max(worse.high, 0.0001):.2%} worse (limit {passing})"
+    if label == "AT_RISK":
+        return f"{span} (limits {passing} and {risky})"
+    if label == "REGRESSION":
+        return f"at least {low} worse (limit {risky})"
+    crossed = [
+        text
+        for border, text in ((limits.pass_below, passing), (limits.risk_below, risky))
+        if worse.low < border <= worse.high
+    ]
+    return f"{span} crosses the {' and '.join(crossed)} limit{'s' * (len(crossed) > 1)}"
 
 
-def difference_text(
-    change: float,
-    span: Interval | None,
-    verdict: str = "",
-    *,
-    name: str = "loss",
-    unit: str = "nats",
-    heading: str = INTERVAL,
-    higher_is_better: bool = False,
+def measured_text(
+    summary: Summary, info: RunInfo | None = None, speedup: float | None = None
 ) -> str:
-    """A change of what is called `name`, candidate less reference, as a conclusion.
+    """What the verdict was measured on: texts, tokens, sizes and, where it is known, the speed.
 
-    Without a unit it is a relative change. A `verdict` says how bad a worse candidate is.
+    `info` names the sizes; `speedup` is the ratio of the candidate's speed to the reference's.
+    """
+    parts = [_counted(summary.texts, summary.metric.measures)]
+    parts.append(_counted(summary.model.tokens, "token"))
+    sizes = [model.get("size_bytes") for model in (info.model, info.baseline or {})] if info else []
+    if sizes and sizes[0]:
+        size = f"{sizes[0] / 1e6:,.1f} MB"
+        parts.append(f"{size} ({sizes[0] / sizes[1]:.2f}× the reference)" if sizes[1] else size)
+    if speedup is not None:
+        parts.append(f"{speedup:.2f}× the speed")
+    if info and info.baseline == info.model:
+        parts.append("the reference is the candidate itself")
+    return ", ".join(parts)
 
-    >>> difference_text(0.0043, Interval(-0.003, 0.0112, "bootstrap-t"), "PASS")
-    "No difference seen: the candidate's loss is 0.004 nats higher, 95 % interval -0.003 to +0.011."
+
+def difference_text(change: float, span: Interval | None) -> str:
+    """A difference of losses in nats, candidate less reference, in words.
+
+    >>> difference_text(0.0043, Interval(-0.003, 0.0112, "bootstrap-t"))
+    "No difference seen: the candidate's loss is 0.004 nats higher, 95% interval -0.003 to +0.011."
     """
     if change == math.inf:
         return "The candidate is worse: it gave a hidden word no chance at all."
     if not math.isfinite(change):
         return "The two cannot be compared: a mean loss is infinite."
     if change == 0:
-        return f"No difference: both have the same {name}."
-    size = f"{_size(change)} {unit}" if unit else f"{abs(change):.2%}"
-    said = f"{name} is {size} {'higher' if change > 0 else 'lower'}"
+        return "No difference: both have the same loss."
+    text = f"loss is {_size(change)} nats {'higher' if change > 0 else 'lower'}"
     if span is None:
-        return f"Too few texts to tell: the candidate's {said}."
-
-    def signed(end: float) -> str:
-        return f"{'-' if end < 0 else '+'}{_size(end)}" if unit else signed_percent(end)
-
-    said += f", {heading} {interval_text(span, signed)}."
-    if span.low <= 0 <= span.high and verdict in ("PASS", "INCONCLUSIVE", ""):
-        yet = " yet" if verdict == "INCONCLUSIVE" else ""
-        return f"No difference seen{yet}: the candidate's {said}"
-    if (change < 0) != higher_is_better:
-        return f"The candidate is better: its {said}"
-    return f"The candidate {_WORSE.get(verdict, 'is worse')}: its {said}"
+        return f"Too few texts to tell: the candidate's {text}."
+    ends = interval_text(span, lambda end: f"{'-' if end < 0 else '+'}{_size(end)}")
+    text += f", {INTERVAL} {ends}."
+    if span.low <= 0 <= span.high:
+        return f"No difference seen: the candidate's {text}"
+    return f"The candidate is {'better' if change < 0 else 'worse'}: its {text}"
 
 
 def change_text(summary: Summary) -> str:
@@ -137,30 +172,44 @@ def change_text(summary: Summary) -> str:
     pair = summary.comparison
     if pair is None:
         return ""
-    span = interval_text(pair.interval, signed_percent)
+    if pair.verdict.equal:
+        return "every loss is the same"
     change = f"{summary.compared_metric} changes by {signed_percent(pair.relative_change)}"
-    return f"{change}, {interval_heading(summary)} {span}" if span else change
+    if pair.interval is None:
+        return change
+    change += f", {interval_heading(summary)} {interval_text(pair.interval, signed_percent)}"
+    unseen = pair.interval.low <= 0 <= pair.interval.high
+    return f"{change}: no difference is seen" if unseen else change
 
 
 def outlook_text(summary: Summary) -> str:
-    """What more texts would do for an inconclusive verdict; blank for any other."""
+    """What more texts would do for an interval across a limit; blank for any other verdict."""
     pair = summary.comparison
-    if pair is None or pair.verdict.label != "INCONCLUSIVE":
+    if pair is None or pair.verdict.label != "INCONCLUSIVE" or pair.verdict.needed_texts:
         return ""
     if pair.further_texts is None:
-        return "This many texts cannot say how many more would settle it."
+        return "Too few texts to estimate how many are needed."
     return f"About {pair.further_texts:,} more texts of this kind settle it four times in five."
 
 
-def comparison_lines(summary: Summary) -> Iterator[str]:
-    """The conclusion on two models and the verdict, for the shell."""
-    pair = summary.comparison
-    if pair is None:
+def comparison_lines(summary: Summary, info: RunInfo | None = None) -> Iterator[str]:
+    """The headline on two models and what it rests on, for the shell."""
+    if summary.comparison is None:
         return
-    yield conclusion_text(summary)
-    yield f"Verdict: {pair.verdict.label} ({change_text(summary)})"
+    yield headline_text(summary)
+    yield measured_text(summary, info)
+    yield sentence(change_text(summary))
     if outlook := outlook_text(summary):
         yield outlook
+
+
+def sentence(message: str) -> str:
+    """A message with a capital and one full stop.
+
+    >>> sentence("see ../a.csv"), sentence("it failed.")
+    ('See ../a.csv.', 'It failed.')
+    """
+    return f"{message[:1].upper()}{message[1:]}".rstrip(".") + "."
 
 
 _HIDDEN = "hidden words and word parts"

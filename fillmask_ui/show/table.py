@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.files import visible
+from fillmask_ui.files import csv_cell, visible
 from fillmask_ui.intervals import Interval
 from fillmask_ui.show.numbers import cell_text
 
@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 # Verdicts stand out where a terminal has colours.
-_STYLES = {"PASS": "green", "AT_RISK": "yellow", "REGRESSION": "red", "INCONCLUSIVE": "dim"}
+_STYLES = {
+    "PASS": "green",
+    "AT_RISK": "yellow",
+    "REGRESSION": "red",
+    "NEAR_CHANCE": "red",
+    "INCONCLUSIVE": "dim",
+}
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ class Table:
         """A line per row, numbers with every digit."""
         text = StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([self.headings, *self.rows])
+        writer.writerows([*map(csv_cell, row)] for row in (self.headings, *self.rows))
         return text.getvalue()
 
     def to_markdown(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from fillmask_ui.comparing.contrast import ComparedJoint, Contrast, ContrastedWord
 from fillmask_ui.models.vocabulary import SubwordPrefixes
 from fillmask_ui.records import Candidate, ScoredPart
-from fillmask_ui.show.numbers import loss_number, percent
+from fillmask_ui.show.numbers import loss_number, percent, signed
 
 
 class Spelling(Protocol):
@@ -104,10 +104,7 @@ def points(row: ContrastedWord) -> str:
     >>> points(Row(difference=0.0153)), points(Row(difference=-1e-9)), points(Row(difference=None))
     ('+1.53', '0.00', '')
     """
-    if row.difference is None:
-        return ""
-    text = f"{100 * row.difference:+.2f}"
-    return "0.00" if text in ("+0.00", "-0.00") else text
+    return "" if row.difference is None else signed(100 * row.difference, 2)
 
 
 def rank_change(row: ContrastedWord) -> str:

@@ -1,7 +1,8 @@
 """Files and folders of texts, and the lines of a file in bounded memory.
 
-A line ends at a line feed alone; a carriage return before it belongs to the ending. (Python's
-`splitlines` would also cut at form feeds and at separators inside running text.)
+A line ends at a line feed alone; a carriage return before it belongs to the ending. In a file
+without line feeds, as old Macs wrote them, it ends lines itself. (Python's `splitlines` would also
+cut at form feeds and at separators inside running text.)
 """
 
 import gzip
@@ -112,20 +113,22 @@ class ByteSource:
 
         >>> list(ByteSource("example", lambda: io.BytesIO(b"one\r\ntwo\n\nfour")).lines())
         ['one', 'two', '', 'four']
+        >>> list(ByteSource("example", lambda: io.BytesIO(b"one\rtwo")).lines())
+        ['one', 'two']
         """
         most = sys.maxsize if keep is None else keep + 3  # the mark, the ending
         line, number = "", 1
         with opening("texts", self.name), self.open() as stream:
             text = io.TextIOWrapper(stream, encoding, "surrogateescape", newline="\n")
             try:
-                while piece := text.readline(_PIECE_CHARACTERS):
+                for piece in _pieces(text):
                     if _NO_TEXT.search(piece):
                         raise DataError(
                             f"line {number} of {self.name} is not {encoding.upper()}: save a text "
                             "as UTF-8, or give --encoding utf-16, latin-1, cp1252, ..."
                         )
-                    piece = piece.removeprefix("\ufeff") if number == 1 and not line else piece
-                    line += piece[: most - len(line)]
+                    first = number == 1 and not line
+                    line += piece.removeprefix("\ufeff" if first else "")[: most - len(line)]
                     if piece.endswith("\n"):
                         yield line.removesuffix("\n").removesuffix("\r")[:keep]
                         line, number = "", number + 1
@@ -133,6 +136,19 @@ class ByteSource:
                     yield line.removesuffix("\r")[:keep]
             finally:
                 text.detach()  # or it would close the stream
+
+
+def _pieces(text: io.TextIOWrapper) -> Iterator[str]:
+    """Lines or parts of them; a line feed stands at the end of a line alone."""
+    piece = text.readline(_PIECE_CHARACTERS)
+    returns_end_lines = not piece.endswith("\n") and "\r" in piece[:-1]
+    while piece:
+        if returns_end_lines:
+            *lines, piece = piece.split("\r")
+            yield from (f"{line}\n" for line in lines)
+        if piece:
+            yield piece
+        piece = text.readline(_PIECE_CHARACTERS)
 
 
 def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) -> ByteSource:

@@ -17,9 +17,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fillmask_ui.errors import NetworkError, OptionError, first_line, opening, unknown
+from fillmask_ui.evaluation.given_texts import nested_names
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import is_folder
-from fillmask_ui.texts.rows import Cells, OrderedRows, cells_of, choose_columns, optional_library
+from fillmask_ui.texts.rows import (
+    Cells,
+    Notes,
+    OrderedRows,
+    cells_of,
+    choose_columns,
+    optional_library,
+)
 from fillmask_ui.texts.source import TextSource
 
 if TYPE_CHECKING:
@@ -32,7 +40,7 @@ _OFFLINE = threading.Lock()  # held while the library's own switch is read or se
 _POSITION = "__row_of_the_split__"
 
 
-def open_dataset(source: TextSource) -> OrderedRows:
+def open_dataset(source: TextSource, notes: Notes) -> OrderedRows:
     """Examples of a data set on the hub, or of a folder that the library can load."""
     datasets = optional_library("datasets")
     if not sys.stderr.isatty():
@@ -46,7 +54,7 @@ def open_dataset(source: TextSource) -> OrderedRows:
         asked = {part.split("[")[0].strip() for part in source.split.split("+")}
         if known and (missing := sorted(asked - known - {"all"})):
             raise OptionError(f"{unknown(f'split of {source.where}', missing[0], known)} (--split)")
-        return _rows(builder, source)
+        return _rows(builder, source, notes)
 
 
 def _builder(source: TextSource) -> datasets.DatasetBuilder:
@@ -90,7 +98,7 @@ def _silence(source: TextSource) -> str:
     return ""
 
 
-def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
+def _rows(builder: datasets.DatasetBuilder, source: TextSource, notes: Notes) -> OrderedRows:
     available: int | None
     if source.streaming:
         rows: Any = builder.as_streaming_dataset(split=source.split)
@@ -100,19 +108,22 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
         builder.download_and_prepare()
         rows = builder.as_dataset(split=source.split)
         available = len(rows)
-    # Streams learn their columns from the first row.
-    columns: Any = rows.column_names or next(iter(rows), {})
-    chosen = choose_columns(columns, source, source.where)
-    rows = rows.select_columns([*chosen])
+    # Some streams learn their columns from the first row.
+    outer: Any = rows.features or next(iter(rows), {})
+    names = [*outer, *outer.flatten()] if rows.features else nested_names(outer)
+    chosen = choose_columns(dict.fromkeys(names), source, source.where)
+    whole = [name if name in outer else name.partition(".")[0] for name in chosen]
+    rows = rows.select_columns([*dict.fromkeys(whole)])
     if source.shuffle:
         if not source.streaming:
             rows = rows.add_column(_POSITION, np.arange(len(rows)))
         rows = rows.shuffle(seed=source.seed)
-    return islice(_examples(rows, chosen, source), source.samples), available
+    return islice(_examples(rows, chosen, source, notes), source.samples), available
 
 
-def _examples(rows: Any, columns: Cells, source: TextSource) -> Iterator[Example]:
+def _examples(rows: Any, columns: Cells, source: TextSource, notes: Notes) -> Iterator[Example]:
     with opening("texts", source.where):  # the network may fail midway
         for index, row in enumerate(rows):
             position = row.get(_POSITION, index)
-            yield Example(position, *cells_of(row, columns, f"{source.where}, row {position}"))
+            place = f"{source.where}, row {position}"
+            yield Example(position, *cells_of(row, columns, place, notes))

@@ -2,9 +2,9 @@
 
 import shutil
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from typing import IO, Any, final
@@ -14,8 +14,10 @@ from fillmask_ui.files import asset
 from fillmask_ui.filling.prompt import MAX_CHARACTERS
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource, file_bytes, standard_input, text_files
-from fillmask_ui.texts.rows import Cells, OrderedRows, ordered, read_parquet, read_rows
+from fillmask_ui.texts.rows import Cells, Notes, OrderedRows, ordered, read_parquet, read_rows
 from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, STDIN, TextSource
+
+Warn = Callable[[str], None]
 
 
 @dataclass
@@ -28,6 +30,7 @@ class SourceReport:
     given: int = 0  # examples yielded
     blank: int = 0  # of those, empty or white space
     cut: int = 0  # of those, cut at `MAX_CHARACTERS` characters
+    reading: Notes = field(default_factory=Notes)  # on how the data was read
 
     @property
     def expected(self) -> int | None:
@@ -35,8 +38,13 @@ class SourceReport:
         return min((n for n in (self.samples, self.available) if n is not None), default=None)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know before any figure."""
+        return tuple(self.reading.by_kind.values())
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        notes = []
+        notes = [*self.warnings]
         if self.samples and self.available is not None and self.available < self.samples:
             notes.append(f"{self.samples:,} texts were asked for; the data has {self.available:,}")
         if self.cut:
@@ -64,11 +72,13 @@ class SourceReport:
 class Texts(ExitStack, Iterator[Example]):
     """Examples of one source, the first read at once; close it when stopping early."""
 
-    def __init__(self, source: TextSource, rows: OrderedRows, resources: ExitStack) -> None:
+    def __init__(
+        self, source: TextSource, rows: OrderedRows, notes: Notes, resources: ExitStack
+    ) -> None:
         super().__init__()
         examples, available = rows
         self.source = source
-        self.report = SourceReport(source.samples, available)  # on what came so far
+        self.report = SourceReport(source.samples, available, reading=notes)  # so far
         # Reports a wrong column or an empty file before a model is loaded.
         first = list(islice(examples, 1))
         self._examples = self._counted(chain(first, examples))
@@ -89,30 +99,39 @@ class Texts(ExitStack, Iterator[Example]):
         return next(self._examples)
 
 
-def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
+def open_texts(
+    source: TextSource, *, stdin: IO[bytes] | None = None, warn: Warn | None = None
+) -> Texts:
     """Start to read texts; a `FillmaskError` if unavailable or without the column.
+
+    `warn` is called with what a reader should know of how they are read, before the text in
+    question is yielded; it also stands in the report.
 
     >>> texts = open_texts(TextSource(samples=3))  # the embedded ones, shuffled with seed 42
     >>> [example.id for example in texts], texts.report.available
     ([261, 293, 61], 300)
     """
+    notes = Notes(warn=warn)
     with ExitStack() as resources:
         if source.kind == DATASET:
             from fillmask_ui.texts.hub import open_dataset
 
-            rows = open_dataset(source)
+            rows = open_dataset(source, notes)
         elif source.kind == STDIN:
-            rows = ordered(source, partial(read_rows, source, _piped(source, stdin, resources)))
+            data = _piped(source, stdin, resources)
+            rows = ordered(source, partial(read_rows, source, data, notes))
         else:
             files = files_of(source)
-            rows = ordered(source, lambda: chain.from_iterable(map(file_texts, files)))
-        return Texts(source, rows, resources.pop_all())
+            texts = partial(file_texts, notes=notes)
+            rows = ordered(source, lambda: chain.from_iterable(map(texts, files)))
+        return Texts(source, rows, notes, resources.pop_all())
 
 
 def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
     """Standard input, copied if it is read twice."""
     given = standard_input(stdin)
-    if not source.shuffle:
+    looks_for_quotes = source.layout == "tsv" and source.quoting is None
+    if not source.shuffle and not looks_for_quotes:
         return given
     copy = resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
     with opening("texts", f"a copy of {given.name}"), given.open() as stream:
@@ -143,8 +162,8 @@ def files_of(source: TextSource) -> tuple[TextSource, ...]:
     return files
 
 
-def file_texts(file: TextSource) -> Iterator[Cells]:
+def file_texts(file: TextSource, notes: Notes) -> Iterator[Cells]:
     """All texts, or pairs, of a file in its own order."""
     if file.layout == "parquet":
-        return read_parquet(file)
-    return read_rows(file, file_bytes(file.where, compressed=file.compressed))
+        return read_parquet(file, notes)
+    return read_rows(file, file_bytes(file.where, compressed=file.compressed), notes)

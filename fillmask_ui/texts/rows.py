@@ -6,24 +6,28 @@ The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, 
 
 import csv
 import json
+import re
 import tempfile
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain, groupby, islice
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fillmask_ui.errors import DataError, opening
-from fillmask_ui.evaluation.given_texts import choose_column, pair_columns
+from fillmask_ui.errors import DataError, opening, unknown
+from fillmask_ui.evaluation.given_texts import cell_of, choose_column, nested_names, pair_columns
 from fillmask_ui.filling.prompt import MAX_CHARACTERS
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource
-from fillmask_ui.texts.source import PARAGRAPH, TextSource
+from fillmask_ui.texts.source import DELIMITERS, NO_QUOTES, PARAGRAPH, TextSource
 
 # The csv module refuses longer values, e.g. from an unclosed quote.
 _MAX_FIELD_CHARACTERS = 16_000_000
 _PARQUET_ROWS_AT_ONCE, _PARQUET_BUFFER_BYTES = 64, 1 << 20
+_TAB_OR_LINE_END = re.compile("[\t\n]")
 
 # Examples in order, and the number of rows if known.
 OrderedRows: TypeAlias = "tuple[Iterator[Example], int | None]"
@@ -31,12 +35,27 @@ OrderedRows: TypeAlias = "tuple[Iterator[Example], int | None]"
 Cells: TypeAlias = "tuple[str, ...]"
 
 
-def read_rows(source: TextSource, data: ByteSource) -> Iterator[Cells]:
+@dataclass
+class Notes:
+    """What a reader should know of texts before any figure of them: the first note of each kind."""
+
+    by_kind: dict[str, str] = field(default_factory=dict)
+    warn: Callable[[str], None] | None = None  # is called with each note as it comes
+
+    def add(self, kind: str, place: str, note: str) -> None:
+        if kind not in self.by_kind:
+            # Without the folder, which visitors of a page must not see.
+            self.by_kind[kind] = f"{Path(place).name}: {note}"
+            if self.warn is not None:
+                self.warn(self.by_kind[kind])
+
+
+def read_rows(source: TextSource, data: ByteSource, notes: Notes) -> Iterator[Cells]:
     """One text or pair per row of a text file or stream; blank lines are rows of texts alone."""
     if source.layout == "jsonl":
-        return _json_values(source, data)
+        return _json_values(source, data, notes)
     if source.layout != "txt":
-        return _table_values(source, data)
+        return _table_values(source, data, notes)
     # One more than is used, to detect a cut.
     lines = data.lines(source.encoding, MAX_CHARACTERS + 1)
     if source.pairs is not None:
@@ -69,27 +88,29 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
             yield text
 
 
-def _json_values(source: TextSource, data: ByteSource) -> Iterator[Cells]:
+def _json_values(source: TextSource, data: ByteSource, notes: Notes) -> Iterator[Cells]:
     columns: Cells = ()
-    for place, record in _records(data.lines(source.encoding), data.name):
+    for place, record in _records(data.lines(source.encoding), data.name, source.field):
         if not isinstance(record, dict):
             raise DataError(f'{place}: an object such as {{"text": "..."}} was wanted')
-        columns = tuple(
-            name if name in record else choose_column(record, name, place)
-            for name in columns or choose_columns(record, source, place)
-        )
-        yield cells_of(record, columns, place)
+        columns = columns or choose_columns(nested_names(record), source, place)
+        yield cells_of(record, columns, place, notes)
 
 
-def _records(lines: Iterator[str], name: str) -> Iterator[tuple[str, object]]:
-    """Each value with its place: of a JSON array, or one per line."""
+def _records(lines: Iterator[str], name: str, field: str | None) -> Iterator[tuple[str, object]]:
+    """Each value with its place: of a JSON array, of one under a key, or one per line."""
     first = next(lines, "")
     lines = chain([first], lines)
-    if first.lstrip().startswith("["):
+    if field is not None or first.lstrip().startswith("["):
         with opening("texts", name):
-            records = json.loads("\n".join(lines))
-        for number, record in enumerate(records, start=1):
+            document = json.loads("\n".join(lines))
+        for number, record in enumerate(_rows_under(field, document, name), start=1):
             yield f"{name}, element {number}", record
+    elif first.strip() == "{":
+        raise DataError(
+            f"{name} is one object on many lines: name the key under which its rows lie (--field "
+            "KEY), or write an object a line"
+        )
     for number, line in enumerate(lines, start=1):
         if line.strip():
             place = f"{name}, line {number}"
@@ -98,40 +119,114 @@ def _records(lines: Iterator[str], name: str) -> Iterator[tuple[str, object]]:
             yield place, record
 
 
-def _table_values(source: TextSource, data: ByteSource) -> Iterator[Cells]:
-    """Comma- or tab-separated values with a header; quoted fields may span lines."""
+def _rows_under(field: str | None, document: Any, name: str) -> list[object]:
+    """The rows of a JSON document: a list, or as `datasets` has it, lists by column."""
+    rows = document
+    if field is not None:
+        keys = nested_names(document) if isinstance(document, dict) else []
+        if field not in keys:
+            raise DataError(f"{unknown(f'key of {name}', field, keys)} (--field)")
+        rows = cell_of(document, field)
+    if isinstance(rows, list):
+        return rows
+    lists = [*rows.values()] if isinstance(rows, dict) else []
+    lengths = {len(column) if isinstance(column, list) else None for column in lists}
+    if len(lengths) != 1 or None in lengths:
+        raise DataError(
+            f"{name}: a list of rows was wanted under {field!r}, or lists of one length (--field)"
+        )
+    return [dict(zip(rows, cells, strict=True)) for cells in zip(*lists, strict=True)]
+
+
+def _table_values(source: TextSource, data: ByteSource, notes: Notes) -> Iterator[Cells]:
+    """Separated values with a header; fields between quotation marks may span lines."""
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
     lines = data.lines(source.encoding)
     head = next(lines, "")
-    mark = "\t" if source.layout == "tsv" else ","
-    if mark == "," and "," not in head and ";" in head:  # as spreadsheets write in many countries
-        mark = ";"
-    reader = csv.reader((f"{line}\n" for line in chain([head], lines)), delimiter=mark, strict=True)
+    usual = "\t" if source.layout == "tsv" else ","
+    # A header without its usual separator has another one, or a single column.
+    found = usual if usual in head else max((usual, *DELIMITERS.values()), key=head.count)
+    mark = source.mark or found
+    unquoted = source.quoting == NO_QUOTES
+    if source.quoting is None and source.layout == "tsv":
+        unquoted = not _quotes_enclose(data.lines(source.encoding), mark)
+    reader = csv.reader(
+        (f"{line}\n" for line in chain([head], lines)),
+        delimiter=mark,
+        quoting=csv.QUOTE_NONE if unquoted else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
     try:
         header = next(filter(None, reader), [])
-        chosen = choose_columns(header, source, data.name) if header else ()
-        places = [header.index(name) for name in chosen]
+        place = f"{data.name}, whose first line names its columns"
+        chosen = choose_columns(header, source, place) if header else ()
+        if len(header) == 1 and source.column is None and header[0].strip().lower() != "text":
+            notes.add(
+                "header",
+                data.name,
+                f"its first line, {header[0][:60]!r}, was read as the name of its only column; if "
+                "it is a text, give --format txt; if it has several names, --delimiter",
+            )
+        positions = [header.index(name) for name in chosen]
         for record in filter(None, reader):
             if len(record) != len(header):
                 raise csv.Error(
                     f"{len(record)} values where the header has {len(header)}; put values that "
-                    "hold separators or line breaks between quotes"
+                    "hold separators or line breaks between quotes, or give --delimiter"
                 )
-            yield tuple(record[place] for place in places)
+            cells = tuple(record[position] for position in positions)
+            if broken := [text for text in cells[:2] if _TAB_OR_LINE_END.search(text)]:
+                notes.add(
+                    "line ends",
+                    f"{data.name}, line {reader.line_num}",
+                    f"a text has a tab or line end inside, {broken[0][:60]!r}; if these are "
+                    "several rows, give --quoting none",
+                )
+            yield cells
     except csv.Error as error:
-        raise DataError(f"{data.name}, line {reader.line_num}: {error}") from error
+        remedy = "" if unquoted else " (--quoting none if quotation marks are part of the texts)"
+        raise DataError(f"{data.name}, line {reader.line_num}: {error}{remedy}") from error
 
 
-def read_parquet(source: TextSource) -> Iterator[Cells]:
+def _quotes_enclose(lines: Iterator[str], mark: str) -> bool:
+    """Whether quotation marks enclose the fields of a .tsv file, whose texts often begin with one.
+
+    They do if each field that begins with one also ends with one on its line, or if the lines, as
+    they stand, have different numbers of fields.
+
+    >>> _quotes_enclose(iter(['id|text', '1|"A dog"', '2|She "ran".']), "|")
+    True
+    >>> _quotes_enclose(iter(['id|text', '1|"A dog', '2|ran."']), "|")
+    False
+    """
+    width, closed = None, True
+    for line in filter(None, lines):
+        width = line.count(mark) if width is None else width
+        if line.count(mark) != width:
+            return True
+        closed = closed and ('"' not in line or _closes(line, mark))
+    return closed
+
+
+def _closes(line: str, mark: str) -> bool:
+    try:
+        return bool(next(csv.reader([line], delimiter=mark, strict=True)))
+    except csv.Error:
+        return False
+
+
+def read_parquet(source: TextSource, notes: Notes) -> Iterator[Cells]:
     """`read_rows` for parquet, with a few rows in memory at a time."""
     library = optional_library("pyarrow.parquet")
     path, given = source.where, {"buffer_size": _PARQUET_BUFFER_BYTES, "pre_buffer": False}
     with opening("texts", path), library.ParquetFile(path, **given) as file:
-        columns = choose_columns(file.schema_arrow.names, source, path)
+        schema = file.schema_arrow
+        names = dict.fromkeys([*schema.names, *schema.empty_table().flatten().column_names])
+        columns = choose_columns(names, source, path)
         chosen = {"columns": [*columns], "use_threads": False}
         for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, **chosen):
             for record in batch.to_pylist():
-                yield cells_of(record, columns, path)
+                yield cells_of(record, columns, path, notes)
 
 
 def optional_library(name: str) -> Any:
@@ -150,13 +245,27 @@ def choose_columns(columns: Collection[str], source: TextSource, place: str) -> 
     return (choose_column(columns, source.column, place),)
 
 
-def cells_of(record: Any, columns: Cells, place: str) -> Cells:
-    """The texts of some columns of a record, null as empty; the third, a group, may be a number."""
-    for name in columns[:2]:
-        if not isinstance(record[name], str | None):
-            kind = type(record[name]).__name__
-            raise DataError(f"{place}: column {name!r} holds {kind}, text was wanted (--column)")
-    return tuple("" if record[name] is None else str(record[name]) for name in columns)
+def cells_of(record: Any, columns: Cells, place: str, notes: Notes) -> Cells:
+    """The texts of some columns of a record, null as empty; the third, a group, may be a number.
+
+    Tokens are joined by blanks, which is noted.
+    """
+    try:
+        values = [cell_of(record, name) for name in columns]
+    except KeyError:  # the name of a column may differ in case from that of the first record
+        names = nested_names(record)
+        values = [cell_of(record, choose_column(names, name, place)) for name in columns]
+    for index, (name, value) in enumerate(zip(columns[:2], values, strict=False)):
+        if isinstance(value, list) and all(isinstance(token, str) for token in value):
+            notes.add("tokens", place, f"column {name!r} holds tokens; they are joined by blanks")
+            values[index] = " ".join(value)
+        elif not isinstance(value, str | None):
+            remedy = f", or --field {name} for rows that lie under it" * isinstance(value, list)
+            kind = type(value).__name__
+            raise DataError(
+                f"{place}: column {name!r} holds {kind}, text was wanted (--column{remedy})"
+            )
+    return tuple("" if value is None else str(value) for value in values)
 
 
 def ordered(source: TextSource, texts: Callable[[], Iterator[Cells]]) -> OrderedRows:

@@ -17,6 +17,13 @@ LINE, PARAGRAPH = "line", "paragraph"
 UNITS = (LINE, PARAGRAPH)
 # Fields of `TextSource` for data sets alone.
 _FETCHED = ("config", "split", "revision", "streaming")
+# Fields that stored runs hold only where they are given.
+_OPTIONAL = ("field", "delimiter", "quoting", "pairs")
+# What separates fields of a table, by names that a command line and a signature can hold.
+DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
+_NAMES_OF_DELIMITERS = {mark: name for name, mark in DELIMITERS.items()}
+CSV_QUOTES, NO_QUOTES = "csv", "none"
+QUOTINGS = (CSV_QUOTES, NO_QUOTES)
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,13 @@ class TextSource:
     encoding: str = "utf-8"  # of text files and standard input; a byte order mark is dropped
     # format of the files or standard input; None to go by the names
     format: str | None = option(None, "Of files.", choices=FORMATS)
+    # key under which the rows of a JSON file lie, such as `data` or `result.rows`
+    field: str | None = None
+    # between the fields of a table: a name of `DELIMITERS` or a character; None to find it
+    delimiter: str | None = None
+    # `csv` where quotation marks enclose fields of a table, `none` where they are text; None to
+    # find it
+    quoting: str | None = option(None, "Of tables.", choices=QUOTINGS)
     # Where a row is a pair, as the metric says, columns of the better and worse sentence and of the
     # group, each None for that of a known layout; None where it is a text.
     pairs: tuple[str | None, str | None, str | None] | None = None
@@ -63,6 +77,18 @@ class TextSource:
             raise OptionError("parquet cannot be read from standard input; give it as a file")
         if self.column is not None and layout == "txt":
             raise OptionError(f"plain text has no column {self.column!r} (--format csv, ...)")
+        if self.field is not None and layout not in ("jsonl", None):
+            raise OptionError(f"--field names a key of a JSON file; leave it out for {layout}")
+        if (self.delimiter or self.quoting) and layout not in ("csv", "tsv", None):
+            raise OptionError(
+                f"--delimiter and --quoting are of .csv and .tsv files; leave them out for {layout}"
+            )
+        mark = self.mark
+        if mark is not None and (len(mark) != 1 or mark in '"\r\n'):
+            raise OptionError(
+                f"the delimiter must be one character, or {', '.join(DELIMITERS)}; it was "
+                f"{self.delimiter!r}"
+            )
 
     @property
     def layout(self) -> str | None:
@@ -81,19 +107,26 @@ class TextSource:
         return ENDINGS[named]
 
     @property
+    def mark(self) -> str | None:
+        """The character of the delimiter; None to find it."""
+        return DELIMITERS.get(self.delimiter or "", self.delimiter)
+
+    @property
     def compressed(self) -> bool:
         return self.kind == FILE and self.where.lower().endswith(".gz")
 
     def to_dict(self) -> dict[str, Any]:
-        """With `pairs` only where it is given, as earlier runs lack it."""
-        return {name: own for name, own in asdict(self).items() if name != "pairs" or own}
+        """Fields that earlier runs lack stand in it only where they are given."""
+        values = asdict(self)
+        return {name: values[name] for name in values if name not in _OPTIONAL or values[name]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TextSource:
         """The inverse of `to_dict`; ignores extra entries; a missing one is a `KeyError`."""
-        pairs = values.get("pairs")
-        own = {entry.name: values[entry.name] for entry in fields(cls) if entry.name != "pairs"}
-        return cls(**own, pairs=tuple(pairs) if pairs else None)
+        names = [entry.name for entry in fields(cls)]
+        stored = {name: values[name] for name in names if name not in _OPTIONAL or name in values}
+        pairs = stored.pop("pairs", None)
+        return cls(**stored, pairs=tuple(pairs) if pairs else None)
 
     def __str__(self) -> str:
         """The signature: every choice that decides which texts come, in which order.
@@ -109,6 +142,7 @@ class TextSource:
         parts["by"] = self.by if self.by != LINE else None
         parts["encoding"] = self.encoding if self.encoding.lower() != "utf-8" else None
         parts["format"] = self.format
+        parts |= {name: getattr(self, name) for name in ("field", "delimiter", "quoting")}
         parts["samples"] = self.samples or "all"
         parts["shuffle"] = str(self.seed) if self.shuffle else "no"
         named = ((name, value) for name, value in parts.items() if value)
@@ -132,9 +166,20 @@ class TextChoice:
     split: str | None = option(None, "Split of a data set; test by default.")
     revision: str | None = option(None, "Revision of a data set.")
     streaming: bool = option(False, "Read a data set while it is used.")
-    column: str | None = option(None, "The column of the text.", metavar="input_column=NAME")
+    column: str | None = option(
+        None, "The column of the text; of nested ones a.b.", metavar="input_column=NAME"
+    )
+    field: str | None = option(
+        None, "Key of a JSON file under which its rows lie.", label="JSON field", metavar="KEY"
+    )
     by: str | None = option(None, "Plain text by line or paragraph (blank lines).", choices=UNITS)
     format: str | None = option(None, "txt, csv, tsv, jsonl, parquet.", choices=FORMATS)
+    delimiter: str | None = option(
+        None, "Of csv and tsv: tab, comma, semicolon, bar, or one character.", metavar="D"
+    )
+    quoting: str | None = option(
+        None, "Of csv and tsv: csv, or none where quotation marks are text.", choices=QUOTINGS
+    )
     encoding: str | None = option(None, "Of text files; utf-8 by default.")
     samples: int | None = option(None, "The first N texts; all by default.", metavar="N")
     shuffle: bool = option(True, "Texts in the order of a permutation with seed 42.")
@@ -156,6 +201,9 @@ class TextChoice:
             given["column"] = (name if mark else role).strip()
             if (mark and role.strip() != "input_column") or not given["column"]:
                 raise OptionError(f"the column {self.column!r} is not input_column=NAME, or NAME")
+        if self.delimiter is not None:
+            typed = self.delimiter.replace("\\t", "\t")
+            given["delimiter"] = _NAMES_OF_DELIMITERS.get(typed, typed)
         if not reference.strip():
             raise OptionError("the data set has no name: give embedded, a file, folder or hub id")
         fetched = [name for name in _FETCHED if given.get(name)]
@@ -165,6 +213,7 @@ class TextChoice:
             kind, where = STDIN if reference == "-" else EMBEDDED, ""
         elif is_folder(path):
             of_files = self.by or self.format or self.encoding
+            of_files = of_files or self.field or self.delimiter or self.quoting
             kind = DATASET if fetched or (not of_files and is_data_set(path)) else FOLDER
             where = str(path)
         elif is_file(path) or ending(reference) in ENDINGS:

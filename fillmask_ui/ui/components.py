@@ -17,9 +17,9 @@ from fillmask_ui.errors import FillmaskError, explain
 from fillmask_ui.extensions import features, load
 from fillmask_ui.models import available_models
 from fillmask_ui.schema import from_values
-from fillmask_ui.show.answers import sentence
 from fillmask_ui.show.charts import Chart
 from fillmask_ui.show.render import render
+from fillmask_ui.show.sentences import sentence
 from fillmask_ui.ui.job import Jobs, Unfinished, Waiting
 from fillmask_ui.ui.session import Session
 
@@ -263,8 +263,8 @@ def wire(
     *,
     arrived: Callable[[Any], Parts],
     listed: Sequence[str],
-) -> None:
-    """Connect a tab to its jobs: pages poll the job that they follow.
+) -> Dependency:
+    """Connect a tab to its jobs: pages poll the job that they follow. Returns their arrival.
 
     No event stays open meanwhile, so that a page can be closed or reloaded at any time.
 
@@ -303,9 +303,13 @@ def wire(
 
     def arrive(request: gr.Request, visitor: str, name: str) -> Any:
         page = jobs.arrive(request.session_hash or "", visitor, name)
-        found = page.take_up() is not None
-        own = {"timer": gr.Timer(active=True) if found else gr.skip()}
-        return changes(parts, own | arrived(page))
+        job = page.take_up()
+        if job is None:
+            return changes(parts, arrived(page))
+        # The figures follow with the next tick of the timer.
+        message = job.poll().message or "Reading the figures…"
+        now = {"timer": gr.Timer(active=True), "notice": notice_html("busy", message)}
+        return changes(parts, now | arrived(page))
 
     def stop(request: gr.Request) -> None:
         jobs.page(request.session_hash or "").cancel()
@@ -313,8 +317,8 @@ def wire(
     def leave(request: gr.Request) -> None:
         jobs.forget(request.session_hash or "")
 
-    few = [timer, *(parts[name] for name in listed)]
-    page().load(arrive, who, few, js=static("visitor.js"), **QUIET)
+    few = [timer, parts["notice"], *(parts[name] for name in listed)]
+    arrival = page().load(arrive, who, few, js=static("visitor.js"), **QUIET)
     every = [*parts.values()]
     for event, begin, inputs in starts:
         event(
@@ -324,6 +328,7 @@ def wire(
     timer.tick(tick, None, every, trigger_mode="once", queue=False, **QUIET)
     parts["cancel"].click(stop, None, None, queue=False, **QUIET)
     page().unload(leave)
+    return arrival
 
 
 def chart_place(place: str, elem_id: str, *, table: bool = True, **options: Any) -> Parts:

@@ -27,13 +27,14 @@ import math
 import threading
 import time
 import traceback
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from types import GeneratorType
 from typing import Any, TypeVar
 
-from fillmask_ui.errors import FillmaskError, explain
+from fillmask_ui.errors import DataError, FillmaskError, explain
 from fillmask_ui.models import LoadProgress
 
 # Slower answers show their progress.
@@ -44,6 +45,8 @@ ABANDONED_SECONDS = 60.0
 FOLLOWED_SECONDS = 2.0
 # An opening page shows a job of its own that ended this recently.
 _NEWS_SECONDS = 10.0
+MOST_JOBS = 64  # of a tab that wait or run; each has a thread, and holds what was typed for it
+MOST_PAGES = 1000  # of a tab that are known; the one that was silent longest is forgotten first
 # How long a page waits for the current step after a cancel.
 STOP_SECONDS = 0.4
 
@@ -220,11 +223,11 @@ class Page:
             patience_seconds=ABANDONED_SECONDS if jobs.public else math.inf,
         )
         job.status = Waiting("Starting…")
+        jobs.add(job)
         with self._lock:
             before, self.job = self.job, job
         if before is not None:
             before.cancel()
-        jobs.add(job)
         return job.begin(after=before)
 
     def take_up(self) -> Job | None:
@@ -270,16 +273,18 @@ class Jobs:
         self.public = public
         self.slots = threading.Semaphore(slots)
         self._new_page = new_page
-        self._pages: dict[str, Any] = {}
+        self._pages: OrderedDict[str, Any] = OrderedDict()
         self._jobs: list[Job] = []  # running or recently ended, the newest last
         self._lock = threading.Lock()
 
     def page(self, opened: str) -> Any:
         """The state of an open page, by its session of Gradio."""
         with self._lock:
-            if opened not in self._pages:
-                self._pages[opened] = self._new_page(self)
-            return self._pages[opened]
+            page = self._pages.pop(opened, None) or self._new_page(self)
+            self._pages[opened] = page
+            if len(self._pages) > MOST_PAGES:  # also those of sessions that nobody ever opened
+                self._pages.popitem(last=False)[1].close()
+            return page
 
     def arrive(self, opened: str, visitor: str, name: str) -> Any:
         """Register an opened page under the ids of its visitor and page."""
@@ -295,7 +300,10 @@ class Jobs:
             page.close()
 
     def add(self, job: Job) -> None:
+        """Know a job; a `DataError` if too many wait already."""
         with self._lock:
+            if sum(not earlier.ended for earlier in self._jobs) >= MOST_JOBS:
+                raise DataError(f"{MOST_JOBS} runs wait already: try again in some minutes")
             self._jobs = [*(own for own in self._jobs if not own.ended or own.news), job]
 
     def news(self, visitor: str, name: str) -> Job | None:

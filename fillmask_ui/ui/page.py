@@ -1,8 +1,10 @@
 """The page, assembled from its tabs."""
 
 import functools
+import html
 import os
 import shutil
+import sys
 import tempfile
 import weakref
 from collections.abc import Mapping
@@ -16,12 +18,13 @@ from starlette.middleware import Middleware
 
 from fillmask_ui.errors import NetworkError
 from fillmask_ui.extensions import Tab, features, load
+from fillmask_ui.files import visible
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
 from fillmask_ui.ui.memory import share_heaps
 from fillmask_ui.ui.page_files import PageFiles
-from fillmask_ui.ui.request_guard import UPLOAD_SECONDS, middleware
+from fillmask_ui.ui.request_guard import MOST_SESSIONS, UPLOAD_SECONDS, middleware
 from fillmask_ui.ui.session import Session
 
 TITLE = "Fill-mask explorer"
@@ -55,9 +58,7 @@ def build_app(
     session = Session(store or ModelStore(), default_model, public=public, settings=settings)
 
     kept = (60, UPLOAD_SECONDS) if public else (3600, 3600)
-    with gr.Blocks(
-        title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False
-    ) as demo:
+    with _Page(title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False) as demo:
         # First, so that no event takes their names.
         load(session.settings.get("endpoints", "fillmask_ui.ui.api:build"))(session)
         header = render("page/header.html", title=TITLE)
@@ -77,6 +78,18 @@ def build_app(
 
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
+
+
+class _Page(gr.Blocks):
+    """Tells a value that a control cannot hold in a line; Gradio would log a traceback of each."""
+
+    async def preprocess_data(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return await super().preprocess_data(*arguments, **options)
+        except Exception as error:
+            message = (error.message if isinstance(error, gr.Error) else str(error))[:200]
+            print(f"a request was refused: {visible(message)}", file=sys.stderr)
+            raise gr.Error(html.escape(message), print_exception=False) from error
 
 
 @functools.cache
@@ -123,7 +136,7 @@ def launch_options(public: bool = False, host: str | None = None) -> dict[str, A
         "enable_monitoring": False,
         "footer_links": ["api", "gradio", "settings"],
         "max_file_size": "20mb" if public else "4gb",
-        **({"max_threads": 16} if public else {}),
+        **({"max_threads": 16, "state_session_capacity": MOST_SESSIONS} if public else {}),
     }
 
 

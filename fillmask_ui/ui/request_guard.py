@@ -5,9 +5,12 @@ of other sites are refused, as are host names made to point to this machine ("DN
 public page guards memory, disk and network against its visitors.
 """
 
+import asyncio
 import json
 import os
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -17,14 +20,21 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fillmask_ui.ui.throttle import Throttle
 
 # Of a public page, in bytes: a request; the uploads of all visitors, and of one address, within
 # `UPLOAD_SECONDS`, when they are deleted (evaluations have links of their own).
 MOST_BODY, MOST_UPLOADS, MOST_OF_ADDRESS = 1_000_000, 400_000_000, 60_000_000
 LEAST_UPLOAD = 100_000  # what a smaller file counts as, so that their number is bounded too
 UPLOAD_SECONDS = 900
+LEAST_PASTE = 20_000  # bytes of a request from which it counts with the uploads: it may be kept
+# Gradio copies the page for a session: how many it holds, an address begins a second, and at once.
+MOST_SESSIONS, SESSION_RATE = 200, (3.0, 60.0)
+MOST_NAME = 64  # characters of a session's name
+LOOKS, LOOK_SECONDS = 30, 0.5  # whether a session has been named; programs wait for 20 s
 # Inline code and `eval` are how Gradio runs the scripts of components.
 _POLICY = (
     "default-src 'self' data: blob:; script-src 'self' blob: 'unsafe-inline' 'unsafe-eval'; "
@@ -41,6 +51,7 @@ class RequestGuard:
         self.app, self.public = app, public
         self._sent: list[tuple[float, str, int]] = []  # when, from which address, bytes
         self._users: dict[Path, int] = {}  # of each upload: hash of the last session that named it
+        self._new_sessions = Throttle(*SESSION_RATE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_policy(message: Message) -> None:
@@ -55,6 +66,8 @@ class RequestGuard:
             await self.app(scope, receive, send)
             return
         headers, path = Headers(scope=scope), scope["path"]
+        address = (scope.get("client") or ("",))[0]
+        session = path.rpartition("/")[2] if self.public and "/heartbeat/" in path else None
         reads = scope["method"] in ("GET", "HEAD", "OPTIONS")
         try:
             if self.public and path.endswith("/deep_link"):
@@ -62,23 +75,42 @@ class RequestGuard:
             if not self.public and not reads and _is_foreign(headers):
                 raise HTTPException(403, "this page takes no requests from other sites")
             if self.public and path.strip("/").endswith("gradio_api/upload"):
-                self._admit(headers, (scope.get("client") or ("",))[0])
+                self._admit_upload(headers, address)
             elif self.public and not reads:
-                receive = await self._checked_body(Request(scope, receive), receive)
+                receive = await self._checked_body(Request(scope, receive), receive, address)
+            if session is not None and not await _is_named(session, scope, receive):
+                await Response(media_type="text/event-stream")(scope, receive, send)
+                return
             await self.app(scope, receive, with_policy)
         except HTTPException as error:
             await JSONResponse({"detail": error.detail}, error.status_code)(scope, receive, send)
         except ClientDisconnect:
             pass
+        except Exception as error:  # what Gradio makes of a number or a name that is none
+            if not (self.public and not reads and "/gradio_api/" in path):
+                raise
+            print(f"a request was refused: {error!r:.200}", file=sys.stderr)
+            await JSONResponse({"detail": "no such thing"}, 400)(scope, receive, send)
         finally:
-            if self.public and "/heartbeat/" in path:  # open as long as a page is
-                self._end(path.rpartition("/")[2])
+            if session is not None:  # a heartbeat is open as long as a page is
+                self._end(session)
 
-    def _admit(self, headers: Headers, address: str) -> None:
+    def _admit_session(self, session: Any, scope: Scope, address: str) -> None:
+        if not isinstance(session, str) or len(session) > MOST_NAME:
+            raise HTTPException(400, f"a session is a name of at most {MOST_NAME} characters")
+        is_new = session not in scope["app"].state_holder
+        if is_new and not self._new_sessions.admit(address, time.monotonic()):
+            raise HTTPException(429, "too many visitors from this address: wait a little")
+
+    def _admit_upload(self, headers: Headers, address: str) -> None:
         length = headers.get("content-length", "")
         if "transfer-encoding" in headers or not (length.isdecimal() and len(length) < 16):
             raise HTTPException(411, "an upload to this page says its length")
-        now, size = time.monotonic(), max(int(length), LEAST_UPLOAD)
+        self._count(max(int(length), LEAST_UPLOAD), address)
+
+    def _count(self, size: int, address: str) -> None:
+        """Count what may be kept on the disk; 413 if it is too much."""
+        now = time.monotonic()
         self._sent = [sent for sent in self._sent if now - sent[0] < UPLOAD_SECONDS]
         for path in _received().rglob("*"):  # Gradio leaves what was broken off
             if path.is_file() and time.time() - path.stat().st_ctime > UPLOAD_SECONDS:
@@ -90,8 +122,8 @@ class RequestGuard:
             raise HTTPException(413, "too many uploads: try again in some minutes")
         self._sent.append((now, address, size))
 
-    async def _checked_body(self, request: Request, receive: Receive) -> Receive:
-        """A `receive` that replays the body: small JSON that names only uploads."""
+    async def _checked_body(self, request: Request, receive: Receive, address: str) -> Receive:
+        """A `receive` that replays the body: small JSON of a session, which names only uploads."""
         body, named = bytearray(), set[Path]()
 
         def check(value: dict[str, Any]) -> dict[str, Any]:
@@ -107,8 +139,12 @@ class RequestGuard:
             asked = json.loads(body or b"{}", object_hook=check)
         except (ValueError, RecursionError):
             raise HTTPException(400, "this page takes JSON") from None
+        session = asked.get("session_hash") if isinstance(asked, dict) else None
+        if len(body) >= LEAST_PASTE and not request.url.path.endswith("/component_server"):
+            self._count(len(body), address)
+        if session is not None:
+            self._admit_session(session, request.scope, address)
         if named:
-            session = asked.get("session_hash") if isinstance(asked, dict) else None
             self._users |= dict.fromkeys(named, hash(str(session)))
         left: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
@@ -123,6 +159,21 @@ class RequestGuard:
             if user == hash(session):
                 path.unlink(missing_ok=True)
                 del self._users[path]
+
+
+async def _is_named(session: str, scope: Scope, receive: Receive) -> bool:
+    """Whether a request names the session of a heartbeat, before that ends or has waited long.
+
+    Else Gradio would copy the page for it. A page that opens names its session in a moment.
+    """
+    for _ in range(LOOKS):
+        if session in scope["app"].state_holder:
+            return True
+        with suppress(asyncio.TimeoutError):
+            message = await asyncio.wait_for(receive(), LOOK_SECONDS)
+            if message["type"] == "http.disconnect":
+                return False
+    return False
 
 
 def _is_foreign(headers: Headers) -> bool:

@@ -18,6 +18,10 @@ from fillmask_ui.features.quantize.file_check import LEVELS
 from fillmask_ui.features.quantize.leave_one_out import LeaveOneOut
 from fillmask_ui.features.site.scripts import HERE
 from fillmask_ui.models import load_model
+from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.onnx_file import CPU, PLAIN, OnnxFile
+from fillmask_ui.models.onnx_model import open_session
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.graph_parts import find_parts
 
@@ -79,9 +83,9 @@ def test_figures_are_those_of_numpy_and_of_onnx_runtime(checked, bert):
     rows = [row for row in measured if isinstance(row, EvaluatedText)]
     base = by_hand(bert, rows, "all")
     assert known["texts"] == len(rows) and known["words"] == len(base)
-    assert [row["level"] for row in known["rows"]] == ["", *LEVELS]
+    assert [row["level"] for row in known["rows"]] == ["", *LEVELS, PLAIN]
     for row in known["rows"][1:]:
-        own = by_hand(small, rows, row["level"])
+        own = by_hand(small, rows, "all" if row["level"] == PLAIN else row["level"])
         r, c = (each - each.mean(axis=1, keepdims=True) for each in (base, own))
         wanted = float(compute_signal_to_quantization_noice_ratio(r, c))
         assert row["sqnr_db"] == pytest.approx(wanted, abs=1e-3) and 5 < wanted < 60
@@ -91,26 +95,74 @@ def test_figures_are_those_of_numpy_and_of_onnx_runtime(checked, bert):
         flips = int((base.argmax(axis=1) != own.argmax(axis=1)).sum())
         assert row["flips"] == flips and row["flip_share"] == flips / len(base)
         low, high = row["flip_share_interval_95"]
-        assert low <= row["flip_share"] <= high and row["verdict"] == "REGRESSION"  # not trained
+        assert low <= row["flip_share"] <= high and row["verdict"] == "NEAR_CHANCE"  # not trained
     mean = summarize(measured).model.mean_nll_nats
     assert known["rows"][-1]["mean_nll_nats"] == pytest.approx(mean, abs=1e-6)
 
 
+def test_the_baseline_is_exact_and_one_row_is_a_plain_session(checked, bert):
+    """References: a session of ONNX Runtime at the level extended, and one without any option."""
+    small = write(bert, "plain", dynamic_int8)
+    known = checked(small, "--provider", "cpu", "--json").json
+    assert known["baseline"].endswith("on CPU at the level extended")
+    assert [row["level"] for row in known["rows"]] == ["extended", "none", "basic", "all", PLAIN]
+    measured = list(evaluate(load_model(small, x64_quant_precision="off"), TEXTS))
+    rows = [row for row in measured if isinstance(row, EvaluatedText)]
+    base = by_hand(small, rows, "extended")
+    for row in known["rows"]:
+        own = by_hand(small, rows, "all" if row["level"] == PLAIN else row["level"])
+        assert row["max_abs_logit_difference"] == pytest.approx(np.abs(base - own).max(), abs=1e-4)
+    assert "CPU, as plain ONNX Runtime" in checked(small, "--provider", "cpu").stdout
+
+    file = load_choice(ModelChoice(str(small), x64_quant_precision="on"), open_as=OnnxFile)
+    plain, exact = (
+        open_session(file._file, CPU, choice).get_session_options()
+        for choice in (None, ModelChoice(str(small), x64_quant_precision="on"))
+    )
+    default = ort.SessionOptions()
+    for name in ("graph_optimization_level", "intra_op_num_threads", "enable_mem_pattern"):
+        assert getattr(plain, name) == getattr(default, name)
+    entry = "session.x64quantprecision"
+    assert exact.get_session_config_entry(entry) == "1"
+    with pytest.raises(RuntimeError, match=entry):
+        plain.get_session_config_entry(entry)
+
+
 def test_a_trained_file_passes_and_a_damaged_one_is_near_chance(fillmask, damaged):
-    arguments = ("--provider", "CPU", "--samples", 8, "--fail-on", "inconclusive")
+    arguments = ("--provider", "CPU", "--samples", 60, "--fail-on", "inconclusive")
     well = fillmask("check", "embedded", *arguments, "--json")
     assert well.returncode == 0 and well.json["verdict"] == "PASS", well.stderr
     assert min(row["sqnr_db"] or 200 for row in well.json["rows"]) > 100
     assert not any(row["alarms"] for row in well.json["rows"])
     broken = fillmask("check", damaged, "--baseline", "embedded", *arguments)
-    assert broken.returncode == 3 and broken.stdout.startswith("REGRESSION: ")
-    assert "CPU, all: it is near chance: its mean NLL is" in broken.stdout
+    assert broken.returncode == 3 and broken.stdout.startswith("NEAR_CHANCE: ")
+    assert "CPU, as plain ONNX Runtime: it is near chance: its mean NLL is" in broken.stdout
+
+
+def test_eval_and_check_give_a_file_near_chance_one_verdict(fillmask, damaged):
+    few = ("--samples", 40, "--fail-on", "regression")
+    for command in (
+        ("eval", "--model", damaged, "--baseline", damaged, *few, "--json"),
+        ("check", damaged, "--baseline", damaged, "--provider", "CPU", *few, "--json"),
+    ):
+        ran = fillmask(*command)
+        assert ran.returncode == 3, ran.stderr
+        assert ran.json["verdict"] == "NEAR_CHANCE"
+
+
+def test_equal_logits_pass_and_few_texts_settle_nothing_else(fillmask):
+    few = ("--samples", 8, "--provider", "CPU", "--fail-on", "regression", "--json")
+    ran = fillmask("check", "embedded", *few)
+    assert ran.returncode == 0 and ran.json["verdict"] == "INCONCLUSIVE"
+    equal, *others = ran.json["rows"]
+    assert equal["sqnr_db"] is None and equal["verdict"] == "PASS"
+    assert {row["verdict"] for row in others if row["sqnr_db"]} == {"INCONCLUSIVE"}
 
 
 def test_a_share_of_few_words_has_an_interval_between_0_and_1(fillmask):
     asked = ("check", "embedded:int8", "--samples", 10, "--provider", "cpu")
     ran = fillmask(*asked)
-    assert ran.returncode == 0 and "PASS" in ran.stdout, ran.stderr
+    assert ran.returncode == 0 and "INCONCLUSIVE" in ran.stdout, ran.stderr
     for row in fillmask(*asked, "--json").json["rows"]:
         low, high = row["flip_share_interval_95"]
         assert 0 <= low <= row["flip_share"] <= high <= 1
@@ -127,7 +179,7 @@ def test_web_assembly_reads_weights_beside_the_graph(checked, bert, monkeypatch)
     monkeypatch.setenv("NODE_PATH", NODE_PATH)
     beside = write(bert, "beside", save_as_external_data=True, location="w", size_threshold=0)
     known = checked(beside, "--provider", "WebAssembly", "--json").json
-    assert [row["level"] for row in known["rows"]] == ["none", *LEVELS]
+    assert [row["level"] for row in known["rows"]] == ["extended", *LEVELS]
     assert all(row["sqnr_db"] > 80 and row["flips"] == 0 for row in known["rows"][1:])
     assert "|onnxruntime-web:" in known["signature"]
 

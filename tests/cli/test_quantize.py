@@ -58,6 +58,50 @@ def test_an_export_is_compared_with_pytorch_and_quantized(fillmask, tiny_models,
     assert (done.returncode, "runs on onnx, not on torch" in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("export", "embedded:torch", "-o", "FULL"), "exists and holds notes.txt: name another"),
+        (("quantize", "embedded", "-o", "FULL"), "exists and holds notes.txt: name another"),
+        (("quantize", "embedded", "-o", "OUT", "--scheme", "no"), "unknown scheme 'no'"),
+        (("quantize", "./no/such", "-o", "OUT"), "no such model: './no/such'"),
+        (("quantize", "embedded", "-o", "OUT", "--calibration", "none"), "no file 'none'"),
+        (("export", "./no/such", "-o", "OUT"), "no such model: './no/such'"),
+        (("diagnose", "./no/such", "--baseline", "embedded"), "no such model: './no/such'"),
+        (("diagnose", "embedded:int8", "--baseline", "./no/such"), "no such model: './no/such'"),
+        (("eval", "--engine", "ray", "-m", "./no/such"), "no such model: './no/such'"),
+        (("eval", "--engine", "ray", "--baseline", "./no/such"), "no such model: './no/such'"),
+        (("learn", "1", "--no-open", "-m", "./no/such"), "no such model: './no/such'"),
+        (("class", "--no-open", "-m", "./no/such"), "no such model: './no/such'"),
+        (("package", "embedded", "-o", "FULL/notes.txt"), "is a file: name a folder to write"),
+        (
+            ("train", "--init", "embedded", "--text", "x", "--steps", "1", "-o", "FULL/notes.txt"),
+            "is a file: name a folder to write",
+        ),
+    ],
+)
+def test_errors_of_the_command_line_come_before_anything_is_read(
+    fillmask, tmp_path, monkeypatch, command, message
+):
+    def refuse(*_, **__):
+        raise AssertionError("something was read")
+
+    monkeypatch.setattr("fillmask_ui.models.load.load_vocabulary", refuse)
+    monkeypatch.setattr("fillmask_ui.features.quantize.quantize_command.open_texts", refuse)
+    monkeypatch.setattr("fillmask_ui.models.load.load_own_vocabulary", refuse)
+    monkeypatch.setattr("fillmask_ui.cli.eval.open_engine", refuse)
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "notes.txt").write_text("mine")
+    homes = {"FULL": str(full), "OUT": str(tmp_path / "out")}
+    words = [word.replace("FULL", homes["FULL"]).replace("OUT", homes["OUT"]) for word in command]
+    done = fillmask(*words)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ") and message in line
+    assert (done.returncode in (1, 2), done.stdout) == (True, "")
+    assert [path.name for path in full.iterdir()] == ["notes.txt"]
+
+
 def test_the_other_schemes_are_made_where_one_fails(fillmask, bert, tmp_path, monkeypatch):
     lacking = replace(SCHEMES["int4"], package="no_such_package")
     monkeypatch.setitem(SCHEMES, "int4", lacking)

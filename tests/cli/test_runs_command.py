@@ -138,7 +138,10 @@ def test_a_tracker_holds_figures_intervals_signature_and_rows(tracker, tmp_path)
     assert said.endswith(f"project words: {len(wanted.figures)} figures, 25 rows\n")
     assert name == RUN
     assert settings["signature"] == run.info.signature
-    assert settings["model"].startswith("table@onnx") and settings["verdict"] == "PASS"
+    assert (
+        settings["model"].startswith("table@onnx")
+        and settings["verdict"] == summary.comparison.verdict.label
+    )
     assert {key: figures[key] for key in wanted.figures} == wanted.figures
     assert figures["mean_nll_nats"] == summary.model.mean_nll_nats
     low, high = (figures[f"relative_change_interval_95/{side}"] for side in ("low", "high"))

@@ -4,9 +4,12 @@ import json
 import math
 
 import pytest
+from table_model import TableModel, log_softmax_at, sample_texts
 
-from fillmask_ui import compare_sentence, layers, load_model
+from fillmask_ui import compare_sentence, fill, layers, load_model
+from fillmask_ui.cli.predict import WINDOW_TEXTS, _filled
 from fillmask_ui.comparing import divergence_search
+from fillmask_ui.errors import TextError
 from fillmask_ui.features.unmask.decoding_history import read_history
 
 PARIS = "The capital of France is [MASK]."
@@ -21,13 +24,59 @@ def test_file_and_standard_input_agree(fillmask, tmp_path):
     from_file = fillmask("predict", "--file", str(path), "--json")
     from_pipe = fillmask("predict", "--file", "-", "--json", stdin=lines)
     assert from_file.returncode == from_pipe.returncode == 0
-    assert from_file.stdout == from_pipe.stdout
-    texts = [json.loads(line)["text"] for line in from_pipe.stdout.splitlines()]
-    assert texts == [PARIS, "The [MASK] sang 😀.", "שלום [MASK]"]
+    filled, piped = (
+        [json.loads(line) for line in said.stdout.splitlines()] for said in (from_file, from_pipe)
+    )
+    assert [own["text"] for own in piped] == [PARIS, "The [MASK] sang 😀.", "שלום [MASK]"]
+    for together, alone in zip(filled, piped, strict=True):  # to the rounding of float32
+        assert together["text"] == alone["text"]
+        pairs = zip(
+            together["masks"][0]["candidates"], alone["masks"][0]["candidates"], strict=True
+        )
+        for candidate, expected in pairs:
+            assert candidate["token_id"] == expected["token_id"]
+            assert candidate["probability"] == pytest.approx(expected["probability"], rel=1e-4)
     broken = fillmask("predict", "--file", "-", "--json", stdin=b"fine [MASK]\n\xff\xfe [MASK]\n")
     assert broken.returncode == 1
     assert "line 2 of standard input is not UTF-8" in broken.stderr
     assert broken.json["text"] == "fine [MASK]"
+
+
+def test_sentences_of_a_file_are_filled_together_in_order(fillmask, tmp_path):
+    """Against `fill` of each alone, and torch's softmax of the model's tables."""
+    model = TableModel(1)
+    texts = [f"{text} the [MASK]" for text in sample_texts(160, seed=3)]
+    texts[3], texts[70] = "no mask", "word " * 99 + "[MASK]"
+    drawn = []
+    choices = {"top_k": 2, "candidates": (), "joint": 0, "beam_width": 16}
+    found = _filled(model, (drawn.append(text) or text for text in texts), WINDOW_TEXTS, choices)
+    first = next(found)
+    assert len(drawn) == WINDOW_TEXTS  # no more is read before the first answer
+    together = [first, *found]
+    calls = len(model.calls)
+    for text, filling in zip(texts, together, strict=True):
+        if text in (texts[3], texts[70]):
+            with pytest.raises(TextError) as error:
+                fill(model, text)
+            assert str(filling) == str(error.value)
+            continue
+        (mask,) = filling.masks
+        assert filling.encoding.ids == fill(model, text).encoding.ids
+        best = mask.candidates[0]
+        p = log_softmax_at(model, filling.encoding.ids, mask.position).exp().numpy()
+        assert best.probability == pytest.approx(p.max(), rel=1e-6)
+        assert best.token_id == p.argmax()
+    assert calls < 60  # 158 where each is asked about alone
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"fine [MASK]\nno mask\n[MASK] fine\n\xff\xfe [MASK]\n")
+    broken = fillmask("predict", "--file", path, "--json", "-k", "1")
+    assert broken.returncode == 1
+    assert [json.loads(line)["text"] for line in broken.stdout.splitlines()] == [
+        "fine [MASK]",
+        "[MASK] fine",
+    ]
+    assert "error: text 2: the text has no mask" in broken.stderr
+    assert "is not UTF-8" in broken.stderr
 
 
 def test_tables_show_texts_raw_and_losses_in_either_unit(fillmask):
@@ -107,6 +156,24 @@ def file(tmp_path):
     path = tmp_path / "lines.txt"
     path.write_text("\n".join(LINES), encoding="utf-8")
     return path
+
+
+def test_a_merged_text_is_warned_of_before_any_figure(fillmask, tmp_path):
+    """Fields that begin with a quotation mark, read as CSV: three lines become a text."""
+    path = tmp_path / "merged.csv"
+    path.write_text('id\ttext\n1\t"The cat sat\n2\ton the mat.\n3\tAnd then "\n4\tA dog ran.\n')
+    metric = ("--metric", "pseudo-perplexity")
+    warning = "warning: merged.csv, line 4: a text has a tab or line end inside, 'The cat sat\\n2"
+    measured = fillmask("eval", "--dataset", path, *metric, "--json")
+    assert measured.returncode == 0, measured.stderr
+    assert measured.stderr.count(warning) == 1
+    assert measured.json["notes"][0].startswith(warning.removeprefix("warning: "))
+    searched = differ(fillmask, "--dataset", path, "--json")
+    assert searched.stderr.count(warning) == 1
+    apart = fillmask("eval", "--dataset", path, *metric, "--quoting", "none", "--json")
+    assert "warning" not in apart.stderr
+    assert apart.json["texts"] == 4
+    assert measured.json["texts"] == 2
 
 
 def differ(fillmask, *arguments):

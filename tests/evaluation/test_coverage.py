@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from simulate_coverage import HEAVY, HOPELESS, ORDINARY, coverage, intervals_of
+from simulate_coverage import (
+    HEAVY,
+    HEAVY_LOSSES,
+    HOPELESS,
+    ORDINARY,
+    coverage,
+    error_rates,
+    intervals_of,
+)
 
 from fillmask_ui.intervals import effective_number, ratio_interval
 
@@ -15,9 +23,10 @@ LEAST = 0.935 - 2 * (0.05 * 0.95 / REPETITIONS) ** 0.5
 @pytest.mark.parametrize("law", [ORDINARY[1], HEAVY[0], HEAVY[-1]], ids=lambda law: law.name)
 def test_the_simulation_takes_the_intervals_of_the_evaluator(law):
     texts = law.draw(np.random.default_rng(3), 5, 40)
-    found = [own for own, _ in intervals_of(texts.baseline, texts.tokens)]
-    for own, x, n in zip(found, texts.baseline, texts.tokens, strict=True):
-        real = ratio_interval(x, n)
+    found = [own for own, _ in intervals_of(texts.model, texts.tokens, texts.baseline)]
+    rows = zip(found, texts.model, texts.tokens, texts.baseline, strict=True)
+    for own, x, n, weights in rows:
+        real = ratio_interval(x, n, weights)
         assert (own.low, own.high) == pytest.approx((real.low, real.high), rel=1e-9)
         assert own.method == real.method == "bootstrap-t"
 
@@ -47,7 +56,7 @@ def test_where_no_interval_holds_a_note_says_so():
 @pytest.mark.parametrize("count", [60, pytest.param(200, marks=slow)])
 def test_ordinary_texts_have_no_note_and_no_wider_intervals(count):
     found = coverage(ORDINARY[0], count, REPETITIONS)
-    assert found.noted == 0
+    assert found.noted <= 0.15  # by their lengths none, by chance those of large losses
     assert found.mean_width <= 1.05
     assert min(found.mean, found.change) >= LEAST
     assert found.difference >= 0.90  # 93 to 94 % in the long run
@@ -63,3 +72,23 @@ def test_ordinary_intervals_are_the_plain_ones_and_one_text_may_be_nearly_everyt
     interval = ratio_interval(x, n)
     assert interval.low < x.sum() / n.sum() < interval.high
     assert effective_number(n) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("law", HEAVY_LOSSES, ids=lambda law: law.name)
+@pytest.mark.parametrize("count", [60, pytest.param(200, marks=slow)])
+def test_headline_and_verdict_say_what_is_not_so_at_most_one_time_in_twenty(law, count):
+    """Both rest on the interval of the change; before, that of the difference missed 10 %."""
+    rates = error_rates(law, count, REPETITIONS)
+    most = 0.05 + 2 * (0.05 * 0.95 / REPETITIONS) ** 0.5
+    assert max(rates.headline, rates.difference, rates.either) <= most
+    assert rates.alarm <= most / 2
+    assert max(rates.passed, rates.failed) <= 0.025 + 2 * (0.025 * 0.975 / REPETITIONS) ** 0.5
+
+
+@slow
+def test_hard_texts_are_noted():
+    found = coverage(HEAVY_LOSSES[0], 200, REPETITIONS)
+    assert found.noted >= 0.95
+    assert found.silent <= 0.065
+    # Of fewer texts a sample without a hard one looks like any other.
+    assert coverage(HEAVY_LOSSES[0], 60, REPETITIONS).mean < 0.9

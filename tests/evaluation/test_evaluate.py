@@ -16,6 +16,7 @@ from fillmask_ui.evaluation import (
     RunningSummary,
     evaluate,
     measure,
+    pseudo_log_likelihoods,
     summarize,
 )
 from fillmask_ui.records import Example
@@ -242,3 +243,26 @@ def test_resume_forms_the_same_batches(config):
         left = iter(calls)
         assert all(call in left for call in model.calls)
     assert not model.calls  # all were done
+
+
+def test_likelihoods_are_refused_before_the_model_is_asked_about_any():
+    """Sums by torch of each token alone, else the text that has none is named."""
+    model = TableModel(1)
+    long = " ".join(["cat"] * (model.max_tokens + 1))
+    for text, said in ((long, "more than the 64 tokens"), (" ", "blank"), (7, "7 is not a text")):
+        with pytest.raises(DataError, match=f"text 2 has no likelihood: .*{said}.*; leave it out"):
+            pseudo_log_likelihoods(model, [*TEXTS[:2], text, TEXTS[2]])
+    for texts in ("the cat", b"the cat"):
+        with pytest.raises(OptionError, match="give a list of texts"):
+            pseudo_log_likelihoods(model, texts)
+    assert model.calls == []
+    for text, found in zip(TEXTS, pseudo_log_likelihoods(model, TEXTS), strict=True):
+        ids = torch.tensor(model.vocabulary.encode(text).ids)
+        expected = 0.0
+        for position in range(1, len(ids) - 1):
+            if int(ids[position]) not in model.vocabulary.special_ids:
+                hidden = ids.clone()
+                hidden[position] = model.vocabulary.mask_id
+                logits = all_logits(model, hidden.tolist()).double()
+                expected -= float(cross_entropy(logits[position - 1], ids[position]))
+        assert found == pytest.approx(expected, rel=1e-6)

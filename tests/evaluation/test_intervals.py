@@ -7,7 +7,15 @@ import pytest
 from scipy import stats
 
 from fillmask_ui import intervals
-from fillmask_ui.intervals import Interval, RatioMoments, judge, ratio_interval, share_interval
+from fillmask_ui.errors import OptionError
+from fillmask_ui.intervals import (
+    Interval,
+    RatioMoments,
+    judge,
+    largest_share,
+    ratio_interval,
+    share_interval,
+)
 
 
 def linearised(x, n):
@@ -88,8 +96,40 @@ def test_further_texts_settle_a_verdict():
     assert share_settled(verdict.further_texts) == pytest.approx(0.8, abs=0.01)
     assert share_settled(verdict.further_texts // 2) < 0.75
     for low, high, count in ((0.04, 0.06, 9), (-math.inf, math.inf, 100), (0.04, math.inf, 100)):
-        unknown = judge(0.05, Interval(low, high, "bootstrap-t"), count)
-        assert unknown == judge(0.5, None, 1) == intervals.Verdict("INCONCLUSIVE", None)
+        few = intervals.Limits(fewest_texts=2)
+        unknown = judge(0.05, Interval(low, high, "bootstrap-t"), count, few)
+        assert unknown == judge(0.5, None, 2, few) == intervals.Verdict("INCONCLUSIVE", None)
+
+
+def test_few_texts_have_no_verdict_but_an_exact_one():
+    """30 of 12 effective texts in 60 are 30 / 12 * 60 = 150, by hand."""
+    small = Interval(-0.001, 0.001, "bootstrap-t")
+    assert judge(0.0, small, 30).label == "PASS"
+    assert judge(0.0, small, 29) == intervals.Verdict("INCONCLUSIVE", needed_texts=30)
+    uneven = judge(0.0, small, 60, effective_texts=12.0)
+    assert uneven == intervals.Verdict("INCONCLUSIVE", needed_texts=150)
+    assert judge(0.0, small, 5, intervals.Limits(fewest_texts=5)).label == "PASS"
+    assert judge(0.0, None, 1, equal=True) == intervals.Verdict("PASS", equal=True)
+    assert judge(math.inf, None, 1).label == "REGRESSION"
+    assert judge(0.0, None, 1, near_chance=True, equal=True).label == "NEAR_CHANCE"
+    for fewest in (1, 0, -3):
+        with pytest.raises(OptionError, match=rf"texts must be at least 2; it was {fewest}"):
+            intervals.Limits(fewest_texts=fewest)
+
+
+def test_the_share_of_the_variance_that_a_few_texts_carry():
+    """Of Normal residuals 28 %, of exponential ones 50 %: the integrals of scipy."""
+    rng = np.random.default_rng(6)
+    for draw, density, mean in (
+        (rng.normal, stats.norm, 0.0),
+        (rng.exponential, stats.expon, 1.0),
+    ):
+        x = draw(size=200_000)
+        border = np.quantile(np.abs(x - mean), 0.95)
+        tail = density.expect(lambda v, m=mean, b=border: (v - m) ** 2 * (abs(v - m) > b))
+        assert largest_share(x + 3, np.ones(len(x))) == pytest.approx(tail, abs=0.01)
+    assert largest_share(np.ones(30), np.ones(30)) == 0.0
+    assert largest_share(np.array([1.0, math.inf]), np.ones(2)) == 0.0
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 1), (0, 20), (1, 12), (150, 300), (20, 20)])

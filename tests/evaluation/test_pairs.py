@@ -139,7 +139,8 @@ def test_a_stopped_run_resumes_and_two_runs_compare(tmp_path):
     *_, last = perform_rest(first.info.name, store, lambda choice: models[choice.reference])
     assert last.info.result == first.info.result
     found = compare(store.open(first.info.name), second)
-    both = summarize(evaluate(MODEL, GIVEN, PAIRS, baseline=OTHER), config=PAIRS)
+    rows, size = evaluate(MODEL, GIVEN, PAIRS, baseline=OTHER), first.info.model["vocabulary_size"]
+    both = summarize(rows, config=PAIRS, vocabulary_size=size)
     assert found.comparison.written == both.comparison.written
     assert found.comparison.verdict == both.comparison.verdict
 

@@ -55,6 +55,16 @@ def test_runs_that_do_not_compare(store):
         compare(first, record(store, TableModel(2, vocabulary=letter_vocabulary())))
 
 
+def test_runs_are_compared_by_their_folders_and_what_is_none_is_named(store, tmp_path):
+    runs = record(store), record(store, TableModel(1, noise=0.3))
+    by_text = compare(*(str(run.folder) for run in runs))
+    assert by_text.to_dict() == compare(*runs).to_dict()
+    with pytest.raises(DataError, match=r"a is no run: .*; give the folder of a stored run"):
+        compare(str(tmp_path / "a"), str(tmp_path / "b"))
+    with pytest.raises(DataError, match=r"the type was dict: open one as in RunStore"):
+        compare(runs[0], {})
+
+
 def test_runs_of_two_tokenizers_compare_by_character(store):
     other = TableModel(2, vocabulary=letter_vocabulary())
     config = EvaluationConfig("pseudo-perplexity")

@@ -3,6 +3,7 @@
 import math
 import pickle
 import random
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from table_model import TOKENS, TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, RunningSummary, evaluate, summarize
+from fillmask_ui.evaluation.chance import Chance
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import SkippedText
@@ -31,7 +33,7 @@ def test_rows_that_do_not_go_together_are_refused():
     # Of several seeds: no config says what the rows are.
     assert summarize([*ROWS, *ROWS]).texts == 2 * len(MEASURED)
     alone = replace(MEASURED[1], baseline=None, difference=None)
-    with pytest.raises(ValueError, match="not all rows have the same models"):
+    with pytest.raises(DataError, match="not all rows have the same models"):
         summarize([MEASURED[0], alone])
     with pytest.raises(DataError, match="2 empty or blank, 1 only special or unknown tokens"):
         summarize(evaluate(TableModel(1), ["", " ", "zzz"]))
@@ -189,7 +191,23 @@ def test_near_chance_is_said():
     assert any("the model is near chance" in alarm for alarm in summary.alarms)
     # The table model favours the token that it sees.
     shown = EvaluationConfig(recipe=MaskRecipe(0.5, 0.0, 0.0, 1.0))
-    summary = summarize(evaluate(TableModel(1), TEXTS, shown), vocabulary_size=len(TOKENS))
+    seeing = TableModel(1)
+    seeing.own *= 3
+    summary = summarize(evaluate(seeing, TEXTS, shown), vocabulary_size=len(TOKENS))
     assert not any("near chance" in alarm for alarm in summary.alarms)
     summary = summarize(evaluate(TableModel(1), TEXTS, baseline=flat), vocabulary_size=len(TOKENS))
     assert any("the baseline is near chance" in alarm for alarm in summary.alarms)
+
+
+def test_chance_is_the_better_of_the_uniform_and_the_unigram_model():
+    """By the counts of the other tokens, each raised by one: a loop that leaves one out."""
+    ids = [5] * 8 + [6] * 3 + [7]
+    losses = []
+    for place, token in enumerate(ids):
+        others = np.bincount(np.delete(ids, place), minlength=20) + 1
+        losses.append(-math.log(others[token] / others.sum()))
+    found = Chance.of(Counter(ids), Counter(ids), vocabulary_size=20)
+    assert found.nll_nats == pytest.approx(np.mean(losses), rel=1e-12)
+    assert found.is_near(0.9 * found.nll_nats) and not found.is_near(0.89 * found.nll_nats)
+    rare = Chance.of({5: 1, 6: 1}, {5: 1, 6: 1}, vocabulary_size=20)
+    assert rare.nll_nats == math.log(20)

@@ -70,6 +70,20 @@ def test_rows_hold_what_the_model_says_at_each_step(order, max_steps):
                 assert scores.ranks[entry] == 1 + (p > p[reading.true_id]).sum()
 
 
+def test_steps_that_fill_nothing_ask_nothing_of_the_model():
+    """As many steps as masks write the same, one mask a step, and cost the same calls."""
+    few, many = TableModel(seed=1), TableModel(seed=1)
+    plain_rows = measured(evaluate(few, TEXTS[:10], unmasking()))
+    options = UnmaskingOptions(max_steps=50)
+    rows = measured(evaluate(many, TEXTS[:10], unmasking(decoding=options)))
+    for index, row in rows.items():
+        one_each = plain_rows[index].scores
+        assert row.scores.written_ids.tolist() == one_each.written_ids.tolist()
+        assert np.array_equal(row.scores.steps, one_each.steps + 50 - len(row.cols))
+        np.testing.assert_allclose(row.scores.nll_nats, one_each.nll_nats)
+    assert len(many.calls) == len(few.calls)
+
+
 @pytest.mark.parametrize("share", [0.01, 0.15, 0.5, 1.0])
 def test_the_share_is_an_exact_count_drawn_by_seed_and_text(share):
     rows = measured(evaluate(MODEL, TEXTS, unmasking(share)))

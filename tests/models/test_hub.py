@@ -10,6 +10,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from tiny_tokenizers import PHOBERT
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
@@ -183,6 +184,21 @@ def test_a_cached_model_loads_without_network(load, loopback_hub, bert):
         assert answer["error"] == "NetworkError"
         at_hand = "at hand without network: embedded, embedded:int8, org/tiny"
         assert all(said in answer["message"] for said in ("org/other at v2", at_hand, why))
+
+
+def test_files_are_fetched_that_the_tokenizer_class_names(load, loopback_hub, bert, tmp_path):
+    """`vocab_files_names` of PhobertTokenizer in transformers has bpe.codes."""
+    words = {name: content.encode() for name, content in PHOBERT.items()}
+    files = {**bert, **words, "config.json": bert["config.json"], "notes.codes": b"x"}
+    del files["tokenizer.json"]
+    loopback_hub.add("org/viet", files)
+    path = tmp_path / "alone.onnx"
+    path.write_bytes(bert["onnx/model.onnx"])
+    answer, alone = load("org/viet", (str(path), {"tokenizer": "org/viet"}))
+    assert answer["vocabulary"] == alone["vocabulary"] == 9  # 5 special tokens, 4 of vocab.txt
+    assert fetched(loopback_hub, "org/viet") == {"onnx/model.onnx", *PHOBERT}
+    (offline,) = load("org/viet", HF_HUB_OFFLINE="1")
+    assert offline["sha256"] == answer["sha256"]
 
 
 def test_connections_that_break_off(load, loopback_hub, bert):

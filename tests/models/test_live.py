@@ -79,6 +79,56 @@ def test_trainers_pipelines_and_places(live, tiny_models):
     assert all(found == results[0] for found in results)
 
 
+def test_wrapped_and_compiled_models_are_the_model_inside(live):
+    """Digit for digit, and without the compiler, which would take its time for each shape."""
+    module, tokenizer = live()
+    expected = fill(load_model(module, tokenizer=tokenizer), "the [MASK]")
+    parallel = torch.nn.DataParallel(module)
+    for wrapped in (torch.compile(module), parallel, torch.compile(parallel)):
+        assert fill(load_model(wrapped, tokenizer=tokenizer), "the [MASK]") == expected
+
+    def refuse(*_):
+        raise AssertionError("compiled")
+
+    module.compile(backend=refuse)
+    compiled = module._compiled_call_impl
+    assert fill(load_model(module, tokenizer=tokenizer), "the [MASK]") == expected
+    assert module._compiled_call_impl is compiled
+
+
+def test_models_that_pytorch_has_quantized(live):
+    """The outside reference: the quantized module itself, called with one text at a time."""
+    module, tokenizer = live()
+    quantize = torch.ao.quantization.quantize_dynamic
+    with quiet():
+        quantized, half = (
+            quantize(module.eval(), {torch.nn.Linear}, dtype=dtype)
+            for dtype in (torch.qint8, torch.float16)
+        )
+    model = load_model(quantized, tokenizer=tokenizer)
+    assert model.signature.precision == "int8" and model.signature.parameters is None
+    assert model.runs_alone and "activations are quantized text by text" in model.signature.notes
+    texts = texts_for("bert", "[MASK]")
+    batch = batch_of(model.vocabulary, texts)
+    for own in (model, load_model(half, tokenizer=tokenizer)):
+        with torch.no_grad():
+            each = [
+                own._model(**tokenizer(text, return_tensors="pt")).logits[0].numpy()
+                for text in texts
+            ]
+        wanted = [each[row][col] for row, col in zip(batch.rows, batch.cols, strict=True)]
+        np.testing.assert_allclose(own.logits_at(*batch), wanted, atol=1e-4)
+    with torch.no_grad():
+        plain = module(**tokenizer(texts[0], return_tensors="pt")).logits[0].numpy()
+    assert np.abs(plain[batch.cols[0]] - model.logits_at(*batch)[0]).max() > 1e-3
+    with quiet():
+        same = quantize(module, {torch.nn.Linear}, dtype=torch.qint8)
+        torch.nn.init.zeros_(module.get_output_embeddings().weight)
+        changed = quantize(module, {torch.nn.Linear}, dtype=torch.qint8)
+    hashes = [load_model(own, tokenizer=tokenizer).signature.sha256 for own in (same, changed)]
+    assert hashes[0] == model.signature.sha256 != hashes[1]
+
+
 def test_what_is_no_model_is_refused_in_one_line(live):
     from transformers import (
         AutoModel,

@@ -1,7 +1,9 @@
 """Which files a reference means, what the signature says, and what importing costs."""
 
 import hashlib
+import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -141,14 +143,39 @@ def test_dtype_threads_and_graph_optimization(tiny_models: TinyModels, loaded):
             with pytest.raises(AssertionError):
                 same(model, usual, atol=1e-5)
     model = load_model(folder, threads=1, graph_optimization="none")
-    assert model.signature.notes == ("graph optimization: none",)
+    assert model.signature.settings == {"graph-optimization": "none"}
+    assert "|graph-optimization:none|" in str(model.signature)
+    assert model.signature.notes == usual.signature.notes == ()
     same(model, usual)
+
+
+def test_all_that_changes_a_digit_stands_in_the_signature(copy):
+    """Options of the runtime, config.json and the tokenizer; the folder's weights stay."""
+    folder = copy("bert")
+    choices = ({}, {"graph_optimization": "basic"}, {"x64_quant_precision": "on"})
+    signatures = [str(load_model(folder, **options).signature) for options in choices]
+    plain = load_model(folder, runtime="torch")
+    config = json.loads((folder / "config.json").read_text())
+    # What only says which library wrote the file changes nothing.
+    (folder / "config.json").write_text(json.dumps({**config, "transformers_version": "0"}))
+    assert load_model(folder, runtime="torch").signature == plain.signature
+    (folder / "config.json").write_text(json.dumps({**config, "layer_norm_eps": 1e-3}))
+    changed = load_model(folder, runtime="torch")
+    with pytest.raises(AssertionError):
+        same(changed, plain, atol=1e-5)
+    text = (folder / "tokenizer.json").read_text()
+    (folder / "tokenizer.json").write_text(text.replace('"lowercase": true', '"lowercase": false'))
+    words = load_model(folder, runtime="torch")
+    signatures += [str(model.signature) for model in (plain, changed, words)]
+    assert len(set(signatures)) == 6
+    assert plain.signature.sha256 == words.signature.sha256
 
 
 def test_exact_products_of_bytes_are_a_choice():
     plain = load_model("embedded:int8")
     exact = load_model("embedded:int8", x64_quant_precision="on")
-    assert exact.signature.notes == (*plain.signature.notes, "x64 quant precision: on")
+    assert exact.signature == replace(plain.signature, settings={"x64-quant-precision": "on"})
+    assert "|x64-quant-precision:on|" in str(exact.signature)
     # In 32 bits nothing saturates, so that where VNNI adds up the numbers are the same.
     if {"avx512_vnni", "avx_vnni"}.intersection(plain.signature.cpu_features):
         same(exact, plain, atol=0)

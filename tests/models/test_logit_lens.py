@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 from scipy.stats import entropy
 from table_model import TableModel
-from tiny_models import EVERY_FAMILY, OTHERS, export_onnx, reference_model, texts_for
+from tiny_models import EVERY_FAMILY, OTHERS, export_onnx, quiet, reference_model, texts_for
 
 from fillmask_ui import fill, layers
 from fillmask_ui.errors import ModelError
@@ -169,6 +169,50 @@ def test_a_graph_that_does_not_show_its_layers_says_so(variant, copy):
         layers(load_model(folder, runtime="onnx"), "a [MASK]")
     with pytest.raises(ModelError, match="does not show its layers"):
         layers(TableModel(1), "the [MASK] .")
+
+
+def small_model(config, folder, tokenizer_of):
+    """Random weights of an architecture, with the tokenizer of another folder."""
+    from transformers import AutoModelForMaskedLM
+
+    with quiet():
+        model = AutoModelForMaskedLM.from_config(config)
+        model.save_pretrained(folder)
+    for path in tokenizer_of.glob("token*.json"):
+        shutil.copy(path, folder)
+    text = (folder / "config.json").read_text()
+    text = text.replace("BartForConditionalGeneration", "BartForMaskedLM")
+    (folder / "config.json").write_text(text)
+    return load_model(folder, runtime="torch")
+
+
+@pytest.mark.parametrize("kind", ["bart", "funnel", "reformer"])
+def test_states_that_are_not_of_each_token_are_refused(kind, tiny_models, tmp_path):
+    """transformers has none of BART, pooled ones of Funnel, half as wide ones of Reformer."""
+    from transformers import AutoConfig
+
+    sizes = {"vocab_size": 300, "hidden_size": 32, "pad_token_id": 0, "max_position_embeddings": 64}
+    heads = {"num_attention_heads": 4, "attention_head_size": 8, "feed_forward_size": 32}
+    shapes = {
+        "bart": {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1},
+        "funnel": {"d_model": 32, "block_sizes": [1, 1], "n_head": 4, "d_head": 8, "d_inner": 32},
+        "reformer": {"attn_layers": ["local"], "axial_pos_embds": False, **heads},
+    }
+    config = AutoConfig.for_model(kind, **sizes | shapes[kind], is_decoder=False)
+    model = small_model(config, tmp_path, tiny_models.without_onnx("bert"))
+    said = fill(model, "The [MASK] of France is a [MASK].")
+    assert len(said.masks) == 2
+    with pytest.raises(ModelError, match="does not show a state of each token behind each layer"):
+        layers(model, said.encoding.text)
+
+
+def test_pooled_states_of_a_graph_are_refused(loaded, monkeypatch):
+    """As of Funnel, whose exports run at the length of their example alone."""
+    model = loaded("bert", "onnx")
+    pooled = {"h_0": np.zeros((1, 7, 32)), "h_1": np.zeros((1, 4, 32))}
+    monkeypatch.setattr(model, "_call", lambda *_: pooled)
+    with pytest.raises(ModelError, match="does not show where its layers end"):
+        model.layer_states(np.arange(7))
 
 
 def test_a_text_without_a_mask_is_read_as_it_stands(loaded):

@@ -4,15 +4,18 @@ References are the same weights on PyTorch, which `test_families` holds against 
 ONNX Runtime itself on the file: all logits, then those asked for.
 """
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from models.conftest import transformers_output
 from onnx import TensorProto, helper, numpy_helper
+from onnx.external_data_helper import set_external_data
 from quantized_forms import exact_settings
-from tiny_models import batch_of, quiet, texts_for
+from tiny_models import batch_of, export_onnx, quiet, texts_for
 
 from fillmask_ui import fill, layers, scoring
 from fillmask_ui.errors import ModelError, TextError
@@ -192,6 +195,22 @@ def test_a_graph_that_mixes_positions_behind_its_projection_is_used_whole(varian
         model.states_at(*batch)
 
 
+def test_inputs_of_contradicting_shapes_are_refused_in_one_line(exported):
+    """Position ids that were traced for one text of nine tokens, beside tokens of any shape."""
+    folder = exported("roberta", inputs=("input_ids", "attention_mask", "position_ids"))
+    model = onnx.load(folder / "model.onnx")
+    *_, positions = model.graph.input
+    for axis, size in zip(positions.type.tensor_type.shape.dim, (1, 9), strict=True):
+        axis.dim_value = size
+    onnx.save(model, folder / "model.onnx")
+    with pytest.raises(ModelError) as raised:
+        load_model(folder)
+    told = str(raised.value)
+    assert "takes position_ids of the shape [1, 9] beside tokens of ['batch', 'length']" in told
+    assert "export it with dynamic axes for all inputs, or without position_ids" in told
+    assert "\n" not in told
+
+
 def external(location: str):
     """Put the weights where `location` says, relative to the folder of the graph."""
 
@@ -254,6 +273,55 @@ def test_external_data_outside_missing_or_cut_short(variant, tmp_path, how):
         said = r"cannot be read as a model: .*out of bounds"
     with pytest.raises(ModelError, match=said):
         load_model(folder)
+
+
+@pytest.mark.parametrize("where", ["function", "sparse initializer", "sparse attribute"])
+def test_external_data_outside_of_every_kind_of_constant(variant, where):
+    """All that the ONNX specification lets hold a tensor."""
+    secret = numpy_helper.from_array(np.zeros(4, np.float32), "secret")
+    set_external_data(secret, "/etc/hostname")
+    secret.ClearField("raw_data")
+    indices = numpy_helper.from_array(np.arange(4), "indices")
+    sparse = helper.make_sparse_tensor(secret, indices, [8])
+
+    def change(source: Path, target: Path) -> None:
+        model = onnx.load(source)
+        if where == "function":
+            node = helper.make_node("Constant", [], ["out"], value=secret)
+            opset = [helper.make_opsetid("", 18)]
+            model.functions.append(helper.make_function("own", "f", [], ["out"], [node], opset))
+        elif where == "sparse initializer":
+            model.graph.sparse_initializer.append(sparse)
+        else:
+            node = helper.make_node("Constant", [], ["unused"], sparse_value=sparse)
+            model.graph.node.append(node)
+        onnx.save(model, target)
+
+    with pytest.raises(ModelError, match="'/etc/hostname', outside the folder"):
+        load_model(variant(change))
+
+
+@pytest.mark.parametrize("kind", ["xlm", "flaubert"])
+def test_token_types_that_are_read_as_words(kind, tiny_models, tmp_path):
+    """The outside reference: transformers without token types, which its tokenizers leave out."""
+    import torch
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    sizes = {"vocab_size": 300, "emb_dim": 32, "n_layers": 2, "n_heads": 4}
+    config = AutoConfig.for_model(kind, **sizes, max_position_embeddings=64, pad_index=0)
+    torch.manual_seed(3)
+    with quiet():
+        AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)
+    for path in tiny_models.without_onnx("bert").glob("token*.json"):
+        shutil.copy(path, tmp_path)
+    export_onnx(tmp_path, inputs=("input_ids", "attention_mask"))
+    model = load_model(tmp_path, runtime="onnx")
+    batch = batch_of(model.vocabulary, texts_for("bert", "[MASK]"))
+    wanted = transformers_output(tmp_path, batch).logits.numpy()[batch.rows, batch.cols]
+    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
+    export_onnx(tmp_path, inputs=("input_ids", "attention_mask", "token_type_ids"))
+    with pytest.raises(ModelError, match="reads token types as words"):
+        load_model(tmp_path, runtime="onnx")
 
 
 def test_a_big_batch_runs_in_pieces_without_texts_that_nobody_asks_about(

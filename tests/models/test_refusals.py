@@ -17,8 +17,9 @@ from safetensors.numpy import load_file, save_file
 from tiny_models import batch_of, export_onnx, reference_model, texts_for
 
 from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
+from fillmask_ui.features.quantize.make_variants import quantize
 from fillmask_ui.files import asset
-from fillmask_ui.models import available_models, hub_models, load_model
+from fillmask_ui.models import ModelChoice, available_models, hub_models, load_model
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,88 @@ def test_a_tokenizer_of_another_size(copy, tiny_models, tmp_path):
         assert "320 logits" in loaded.signature.notes[0]
         assert loaded.vocabulary.token(310) == loaded.vocabulary.word(310) == "[310]"
         assert loaded.logits_at(*batch_of(loaded.vocabulary, ["a [MASK]"])).shape == (1, 320)
+
+
+def test_a_vocabulary_rounded_up_beside_a_config_that_is_not(tiny_models, tmp_path):
+    """As `pad_to_multiple_of` of transformers writes it; the numbers are those of transformers."""
+    import torch
+
+    source, wide = tiny_models.folder("bert", onnx=False), tmp_path / "wide"
+    model = reference_model(source)
+    model.resize_token_embeddings(300, pad_to_multiple_of=64)
+    model.save_pretrained(wide)
+    for path in source.glob("token*.json"):
+        shutil.copy(path, wide)
+    export_onnx(wide)
+    edit_json(wide / "config.json", vocab_size=300)
+    for runtime in ("onnx", "torch"):
+        loaded = load_model(wide, runtime=runtime)
+        assert "the model has 320 logits, the tokenizer knows 300 tokens" in loaded.signature.notes
+        batch = batch_of(loaded.vocabulary, texts_for("bert", "[MASK]"))
+        with torch.no_grad():
+            ids, mask = map(torch.tensor, (batch.input_ids, batch.attention_mask))
+            logits = model(input_ids=ids, attention_mask=mask).logits.numpy()
+        np.testing.assert_allclose(
+            loaded.logits_at(*batch), logits[batch.rows, batch.cols], atol=1e-4
+        )
+    # From 150 the next multiples are 152, 160, 192 and 256.
+    edit_json(wide / "config.json", vocab_size=150)
+    for runtime, message in (("onnx", "no output of floats"), ("torch", "have other shapes")):
+        with pytest.raises(ModelError, match=message):
+            load_model(wide, runtime=runtime)
+
+
+# What a clone without Git LFS has, as https://git-lfs.github.com/spec/v1 describes it.
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 438064459\n"
+
+
+@pytest.mark.parametrize(
+    "file", ["tokenizer.json", "config.json", "model.safetensors", "onnx/model.onnx", "weights"]
+)
+def test_a_pointer_of_git_lfs_is_called_so(copy, file):
+    folder = copy()
+    if file == "weights":
+        graph = onnx.load(folder / "onnx" / "model.onnx")
+        outside = {"save_as_external_data": True, "location": "weights", "size_threshold": 0}
+        onnx.save(graph, folder / "onnx" / "model.onnx", **outside)
+        file = "onnx/weights"
+    (folder / file).write_text(POINTER)
+    runtime = "torch" if "safetensors" in file else "onnx"
+    with pytest.raises(ModelError) as raised:
+        load_model(folder, runtime=runtime)
+    told = str(raised.value)
+    assert told.startswith(f"{folder / file} is a pointer of Git LFS, and the file itself is")
+    assert "git lfs pull" in told and "\n" not in told
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "chat_template.jinja"])
+def test_links_that_lead_out_of_a_folder_are_not_followed(copy, tmp_path, file):
+    folder, private = copy(), tmp_path / "private"
+    path = folder / file
+    if path.exists():
+        path.rename(private)
+    else:
+        private.write_text("secret")
+    path.symlink_to(private)
+    told = rf"{file} is a link to a place outside the folder of .*: that is never read"
+    choices = [{"reference": folder}, {"reference": folder / "onnx" / "model.onnx"}]
+    choices.append({"reference": folder, "runtime": "torch"})
+    if file != "config.json":
+        choices.append({"reference": tmp_path / "alone.onnx", "tokenizer": folder})
+        shutil.copy(folder / "onnx" / "model.onnx", tmp_path / "alone.onnx")
+    for choice in choices:
+        with pytest.raises(ModelError, match=told):
+            load_model(**choice)
+    with pytest.raises(ModelError, match=told):
+        list(quantize(ModelChoice(str(folder)), tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+    # Inside the folder a link may lead anywhere, and the folder may be one.
+    path.unlink()
+    private.rename(folder / "kept")
+    path.symlink_to("kept")
+    (tmp_path / "linked").symlink_to(folder)
+    for reference in (folder, tmp_path / "linked"):
+        assert load_model(reference).signature.vocabulary_size == 300
 
 
 @pytest.mark.parametrize("moved", ["offset", "header", "header of a cached graph"])
@@ -199,5 +282,9 @@ def test_a_config_chooses_neither_outputs_nor_stored_quantization(changed, loade
     np.testing.assert_array_equal(model.logits_at(*batch), usual.logits_at(*batch))
     np.testing.assert_array_equal(model.states_at(*batch), usual.states_at(*batch))
     assert model.signature.notes == usual.signature.notes
+    # transformers refuses the pair of a kernel and attentions while it reads the config.
+    kernel = load_model(changed("kernel", attn_implementation=KERNEL, output_attentions=True))
+    assert kernel._model.config._attn_implementation == "sdpa"
+    np.testing.assert_array_equal(kernel.logits_at(*batch), usual.logits_at(*batch))
     with pytest.raises(ModelError, match="quantization_config"):
         load_model(changed("fp8", quantization_config={"quant_method": "fp8"}))

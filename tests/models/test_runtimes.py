@@ -8,9 +8,10 @@ from tiny_models import batch_of
 from fillmask_ui import EvaluationConfig, evaluate, fill, summarize
 from fillmask_ui.batching import in_order
 from fillmask_ui.models import load_model
+from fillmask_ui.models import runtimes as table
 from fillmask_ui.models.model_choice import cores
 from fillmask_ui.models.runtime_model import RuntimeModel
-from fillmask_ui.models.runtimes import RUNTIMES, Runtime
+from fillmask_ui.models.runtimes import RUNTIMES, Runtime, pick_weights
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 
 runtimes = pytest.mark.parametrize("runtime", ["onnx", "torch"])
@@ -84,7 +85,27 @@ def test_a_strangers_runtime_is_a_class_and_a_row(copy, monkeypatch):
 
 def test_variants_are_the_files_of_the_schemes():
     """`models` names them itself, as the schemes would import onnx whenever a model is chosen."""
-    assert {*RUNTIMES["onnx"].names[2:]} == {f"onnx/{own.file}" for own in SCHEMES.values()}
+    assert {f"onnx/{own.file}" for own in SCHEMES.values()} <= {*RUNTIMES["onnx"].reduced}
+
+
+# As transformers.js names its files, of which `_quantized` is what it takes by default in a browser
+# (DEFAULT_DTYPE_SUFFIX_MAPPING of its src/utils/dtypes.js, version 3).
+NEAREST_FIRST = [
+    *("onnx/model.onnx", "model.safetensors", "onnx/model_fp16.onnx", "onnx/model_quantized.onnx"),
+    *("onnx/model_int8.onnx", "onnx/model_uint8.onnx", "onnx/model_q4.onnx"),
+    *("onnx/model_q4f16.onnx", "onnx/model_bnb4.onnx"),
+]
+
+
+def test_auto_takes_the_file_nearest_to_full_precision(monkeypatch):
+    for start, expected in enumerate(NEAREST_FIRST):
+        assert pick_weights("m", sorted(NEAREST_FIRST[start:]), "auto", None).file == expected
+    names = ["model.safetensors", "model_quantized.onnx", "onnx/model_q4.onnx"]
+    assert pick_weights("m", names, "onnx", None).file == "model_quantized.onnx"
+    find = table.find_spec
+    monkeypatch.setattr(table, "find_spec", lambda name: None if name == "torch" else find(name))
+    assert pick_weights("m", names, "auto", None) == ("onnx", "model_quantized.onnx")
+    assert pick_weights("m", names[:1], "auto", None) == ("torch", "model.safetensors")
 
 
 def test_every_provider_of_onnxruntime_is_a_choice(tiny_models, agrees):

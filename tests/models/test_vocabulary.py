@@ -1,5 +1,6 @@
 """Words as they are tokenized at a mask, words as they are shown, spans, threads."""
 
+import json
 import threading
 import warnings
 from functools import cache
@@ -7,12 +8,17 @@ from functools import cache
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tiny_models import EVERY_FAMILY, FAMILIES, quiet, reference_tokenizer
+from tiny_models import EVERY_FAMILY, FAMILIES, quiet, reference_model, reference_tokenizer
+from tiny_tokenizers import PHOBERT, SENTENCES
 
-from fillmask_ui.errors import TextError
+from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.files import asset
+from fillmask_ui.models import load_model
+from fillmask_ui.models import vocabulary as module
+from fillmask_ui.models.model_files import _READ_BESIDE, ModelFiles
 from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
 from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.publishing.hub_folder import copy_beside
 
 BYTE_LEVEL = ("roberta", "modernbert")
 UNIGRAM = ("xlm-roberta", "albert", "deberta-v2")
@@ -39,6 +45,68 @@ def vocabulary(folder):
 
 def of(*families):
     return pytest.mark.parametrize("folder", families, indirect=True)
+
+
+@pytest.fixture
+def sentencepiece_alone(tiny_models, tmp_path):
+    """A model whose tokenizer is a sentencepiece file alone, and the library that reads it."""
+    import sentencepiece
+
+    folder = tmp_path / "alone"
+    model = reference_model(tiny_models.folder("xlm-roberta", onnx=False))
+    model.resize_token_embeddings(150)
+    model.save_pretrained(folder)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES),
+        model_prefix=str(folder / "sentencepiece.bpe"),
+        vocab_size=150,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    (folder / "sentencepiece.bpe.vocab").unlink()
+    path = folder / "sentencepiece.bpe.model"
+    return folder, sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+
+def test_a_sentencepiece_file_alone_is_a_tokenizer(sentencepiece_alone, tmp_path, monkeypatch):
+    """Its tokens are those that sentencepiece itself finds."""
+    folder, library = sentencepiece_alone
+    loaded = load_model(folder)
+    for text in SENTENCES[:5]:
+        start, *tokens, end = loaded.vocabulary.encode(text).tokens
+        assert (start, tokens, end) == ("<s>", library.encode(text, out_type=str), "</s>")
+    assert "<mask>" in {loaded.vocabulary.token(i) for i in loaded.vocabulary.special_ids}
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    with pytest.raises(ModelError, match=r"bpe\.model of .* pip install sentencepiece"):
+        load_model(folder)
+    path = folder / "sentencepiece.bpe.model"
+    path.rename(folder / "spiece.model")
+    with pytest.raises(ModelError, match=r"is read from sentencepiece\.bpe\.model, tokenizer"):
+        load_model(folder)
+
+
+def test_files_that_a_class_names_are_copied_with_its_tokenizer(tmp_path):
+    """`bpe.codes` of PhoBERT has no usual name."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir(), target.mkdir()
+    for name, content in PHOBERT.items():
+        (source / name).write_text(content, encoding="utf-8")
+    (source / "notes.codes").write_text("mine")
+    weights = (source / "model.safetensors",)
+    copy_beside(ModelFiles("m", source, "torch", weights, source), target)
+    assert {path.name for path in target.iterdir()} == {*PHOBERT}
+    assert load_vocabulary(target, "m").encode("ab c").tokens == ("<s>", "ab", "c", "</s>")
+
+
+def test_no_file_that_a_tokenizer_reads_may_be_a_link_out():
+    """All that the classes of transformers name is looked at."""
+    from transformers.models.auto import tokenization_auto as auto
+
+    kinds = map(auto.tokenizer_class_from_name, set(auto.TOKENIZER_MAPPING_NAMES.values()) - {None})
+    named = [getattr(kind, "vocab_files_names", {}) for kind in kinds]
+    names = {name for files in named for name in files.values()}
+    assert {"bpe.codes", "vocab.txt", "spiece.model", "source.spm"} < names
+    assert [name for name in names if not _READ_BESIDE.fullmatch(name)] == []
 
 
 @of(*FAMILIES)
@@ -173,3 +241,27 @@ def test_a_tokenizer_without_pre_tokenizer_has_words_by_its_marks(tmp_path):
     encoding = load_vocabulary(tmp_path, "made here").encode("the cats the")
     assert encoding.tokens == ("▁the", "▁ca", "t", "s", "▁the")
     assert encoding.word_ids == (0, 1, 1, 1, 2)
+
+
+def test_more_than_tokens_is_refused(tmp_path):
+    """RoCBERT's tokenizer of transformers gives shapes and sounds, which its model adds up."""
+    import torch
+    from transformers import RoCBertConfig, RoCBertForMaskedLM, RoCBertTokenizer
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    names = ("word_shape.json", "word_pronunciation.json")
+    for name in names:
+        (tmp_path / name).write_text(json.dumps({word: n + 3 for n, word in enumerate(words)}))
+    tokenizer = RoCBertTokenizer(*(str(tmp_path / name) for name in ("vocab.txt", *names)))
+    sizes = {"vocab_size": 7, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    with torch.no_grad():
+        model = RoCBertForMaskedLM(RoCBertConfig(**sizes, intermediate_size=16)).eval()
+        inputs = tokenizer("the [MASK]", return_tensors="pt")
+        whole, tokens_alone = model(**inputs).logits, model(inputs["input_ids"]).logits
+    assert (whole - tokens_alone).abs().max() > 1e-3
+    with quiet():
+        model.save_pretrained(tmp_path)
+        tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="also gives input_pronunciation_ids, input_shape_ids, wi"):
+        load_vocabulary(tmp_path, "rocbert")

@@ -40,6 +40,8 @@ _CHANGING = (
         r"\1:@VERSION@",
     ),
     (re.compile(r"(cpu:)[\w,+-]+"), r"\1@CPU@"),
+    # Of files that libraries write, each version in its own way.
+    (re.compile(r"\b(config|tokenizer):[0-9a-f]{12}\b"), r"\1:@HASH@"),
     (re.compile(r"(?<!')\bavx2(?:, (?:avx|amx)\w+)*"), "@CPU@"),
 )
 _DECIMAL = re.compile(r"(\d+(?:\.\d+(?:e[-+]?\d+)?|e-\d+))")

@@ -14,6 +14,7 @@ from text_files import LAYOUTS, content
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.texts.reading import file_texts, files_of
+from fillmask_ui.texts.rows import Notes
 
 
 def fill(folder, files, layout):
@@ -52,7 +53,7 @@ def test_a_folder_gives_what_one_file_of_all_its_texts_gives(files, layout, samp
         for choices in ({}, {"shuffle": False}, {"seed": 7, "samples": samples}):
             assert outcome(folder, **choices) == outcome(together, **choices)
         parts = files_of(TextSource("folder", str(folder), shuffle=False, samples=samples))
-        assert [[text for (text,) in file_texts(part)] for part in parts] == files
+        assert [[text for (text,) in file_texts(part, Notes())] for part in parts] == files
 
 
 def test_options_hold_for_every_file(tmp_path):

@@ -63,6 +63,9 @@ def test_the_card_says_what_was_measured(packaged, trained, cloze_file, text_fil
     near = [name for name, nats in losses.items() if nats <= 1.01 * float(exact)]
     assert taken == (near[0] if near else min(losses, key=losses.get))
     assert "|  | start | full precision | int8 |" in told
+    shown = re.findall(r"^\| top-1, (.+?) \|( \S+% \|){3}$", told, re.MULTILINE)
+    kinds = ["shown as [MASK]", "shown as a random token", "shown unchanged", "all"]
+    assert [name for name, _ in shown] == kinds
     assert (
         "\nfillmask-ui train --text text.txt --config bert.json --vocabulary-size 150 --steps 30 "
         "--block-tokens 32 --batch-blocks 4 --learning-rate 0.005 -o run\n"

@@ -1,10 +1,13 @@
 """Many visitors for a long time: what the memory of the page grows by, and what it leaves behind.
 
 PYTHONPATH=tests python tests/ui/soak.py [--minutes 20] [--public] [--clients 32] [--model NAME ...]
+    [--attackers 3]
 Starts the page as a process of its own and asks it over HTTP what browsers and programs ask. Exit
 code 1 if the memory after the first two minutes grows by more than 5 %, if files are left, or if a
-request was not answered. Memory is Pss; it rises and falls by a third with what is at work, so what
-is compared are the medians of the four minutes after the first two and of the last four.
+request was not answered, or by an error of the server. Attackers do what `ATTACKS` lists, from an
+address of their own; 3 of 32 clients send about one request in ten. Memory is Pss; it rises and
+falls by a third with what is at work, so what is compared are the medians of the four minutes after
+the first two and of the last four.
 """
 
 import argparse
@@ -52,6 +55,10 @@ def some_text(words: int, masks: int = 0) -> str:
     return " ".join(chosen)
 
 
+def _id_of(component: dict[str, Any]) -> Any:
+    return component["props"].get("elem_id")
+
+
 class Site:
     """The page under load, and what became of the requests to it."""
 
@@ -66,6 +73,12 @@ class Site:
         config = (await client.get("/config")).raise_for_status().json()
         self.components = {own["id"]: own for own in config["components"]}
         self.events = config["dependencies"]
+
+    def event_of(self, name: str) -> dict[str, Any]:
+        """The first event of the component with this id or of this kind."""
+        named = (n for n, own in self.components.items() if name in (own["type"], _id_of(own)))
+        number = next(named)
+        return next(e for e in self.events if any(on == number for on, _ in e["targets"]))
 
     @contextmanager
     def measured(self, kind: str) -> Iterator[None]:
@@ -130,19 +143,19 @@ class Page:
         kept = {"path": path, "orig_name": "texts.txt", "size": len(content)}
         return {**kept, "meta": {"_type": "gradio.FileData"}}
 
-    async def event(self, name: str, choices: Mapping[str, Any] = MappingProxyType({})) -> None:
-        """One of the Evaluate tab by the function that it calls; choices by their labels."""
-        (event,) = (own for own in self.site.events if own["api_name"] == name)
+    async def event(self, name: str, choices: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        """The output of one of the Evaluate tab, by what triggers it; choices by their labels."""
+        event = self.site.event_of(name)
         props = [self.site.components[i]["props"] for i in event["inputs"]]
         await self._join(event, [choices.get(p.get("label"), p.get("value")) for p in props])
-        await self._until_done(1)
+        return await self._until_done(1)
 
     async def _join(self, event: dict[str, Any], data: list[Any]) -> None:
         body = {"fn_index": event["id"], "data": data, "session_hash": self.hash}
         await self.site.post("queue/join", json=body)
 
-    async def _until_done(self, events: int) -> None:
-        """Read what the queue sends to this page until so many events have ended."""
+    async def _until_done(self, events: int) -> Any:
+        """Read what the queue sends until so many events have ended; the output of the last."""
         place, who = "/gradio_api/queue/data", {"session_hash": self.hash}
         async with self.site.client.stream("GET", place, params=who) as stream:
             async for line in stream.aiter_lines():
@@ -152,7 +165,8 @@ class Page:
                     if not message["success"]:
                         raise ValueError(str(message["output"].get("error"))[:200])
                 if events <= 0 or message.get("msg") == "close_stream":
-                    return
+                    return message.get("output")
+        return None
 
 
 async def type_sentences(site: Site) -> None:
@@ -206,13 +220,78 @@ async def evaluate(site: Site, end: str) -> None:
             with site.measured("upload"):
                 chosen["Text, CSV, TSV or JSON lines"] = await page.upload(200)
         with site.measured(f"evaluation {end}"):
-            await page.event("start", chosen)
+            await page.event("evaluate-run", chosen)
             for _ in range(20 if few else random.randint(1, 4)):
                 await asyncio.sleep(0.5)
-                await page.event("tick")
+                await page.event("timer")
             if end == "cancelled":
-                await page.event("stop")
+                await page.event("evaluate-cancel")
     await site.pause(8)
+
+
+STRANGER = {"x-forwarded-for": "203.0.113.7"}  # RFC 5737; a page believes its own machine
+
+
+def _sent(path: str, content: Any, *, told: str = "json") -> Callable[..., Awaitable[int]]:
+    async def send(site: Site) -> int:
+        answer = await site.client.post(path, headers=STRANGER, **{told: content})
+        return answer.status_code
+
+    return send
+
+
+async def invent_a_session(site: Site) -> int:
+    place = f"/gradio_api/heartbeat/{secrets.token_hex(8)}"
+    with suppress(httpx.ReadTimeout):
+        await site.client.get(place, headers=STRANGER, timeout=random.uniform(0.1, 2.0))
+    return 200
+
+
+async def send_half_a_request(site: Site) -> int:
+    address = site.client.base_url
+    _, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(b"POST /gradio_api/queue/join HTTP/1.1\r\nHost: a\r\n")
+    await writer.drain()
+    await asyncio.sleep(random.uniform(0.1, 5.0))
+    writer.close()
+    return 200
+
+
+async def paste_much(site: Site) -> int:
+    event, name = site.event_of("evaluate-run"), secrets.token_hex(8)
+    props = [site.components[number]["props"] for number in event["inputs"]]
+    texts = {"Texts": "paste", "Texts to paste": f"{name} " * 50_000}
+    data = [texts.get(own.get("label"), own.get("value")) for own in props]
+    return await _sent("/gradio_api/queue/join", _event(event["id"], data, name))(site)
+
+
+async def choose_what_no_menu_has(site: Site) -> int:
+    event = site.event_of("evaluate-run")
+    data = ["<b>no choice</b>"] * len(event["inputs"])
+    return await _sent("/gradio_api/queue/join", _event(event["id"], data))(site)
+
+
+def _event(number: Any, data: list[Any], session: str = "attacker") -> dict[str, Any]:
+    return {"fn_index": number, "data": data, "session_hash": session}
+
+
+# Each gives a status; that of a server which failed counts as an error.
+ATTACKS = (
+    *(invent_a_session, send_half_a_request, paste_much, choose_what_no_menu_has),
+    _sent("/gradio_api/queue/join", _event(9999, [])),
+    _sent("/gradio_api/queue/join", "{" * 1000, told="content"),
+    _sent("/class/", {"base": "http://a/".ljust(2250, "x")}),
+    _sent("/class/", {"base": "http://a/class/", "key": "guessed"}),
+    _sent("/class/ABCD/answer", {"round": 1, "guesses": [{"word": "\u200b", "amount": 100}]}),
+)
+
+
+async def attack(site: Site) -> None:
+    with site.measured("attack"):
+        status = await random.choice(ATTACKS)(site)
+        if status >= 500:
+            raise ValueError(f"the server failed with {status}")
+    await site.pause()
 
 
 # Of 32 clients the last ones do something else than type.
@@ -235,8 +314,9 @@ async def load(url: str, process: int, args: argparse.Namespace, site: Site) -> 
                 await site.pause(random.random())
                 await behaviour(site)
 
-        typing = max(1, args.clients - len(OTHERS))
-        tasks = [asyncio.create_task(live(own)) for own in [type_sentences] * typing + [*OTHERS]]
+        typing = max(1, args.clients - len(OTHERS) - args.attackers)
+        clients = [type_sentences] * typing + [attack] * args.attackers + [*OTHERS]
+        tasks = [asyncio.create_task(live(own)) for own in clients]
         samples, end = [], time.monotonic() + 60 * args.minutes
         while time.monotonic() < end:
             await asyncio.sleep(SAMPLE_SECONDS)
@@ -278,6 +358,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--attackers", type=int, default=0, help="so many of the clients")
     parser.add_argument("--pause", type=float, default=1.5, help="seconds between two questions")
     parser.add_argument("--public", action="store_true")
     parser.add_argument("--model", action="append", default=[*MODELS], help="one more")

@@ -13,6 +13,7 @@ import gradio as gr
 import httpx
 import pytest
 from gradio import networking
+from recorded.program import ran
 from serving import serving, started
 from starlette.responses import HTMLResponse
 from starlette.testclient import TestClient
@@ -34,6 +35,19 @@ def store():
 
 def test_the_space_has_its_page_at_the_top_of_app_py():
     assert isinstance(runpy.run_path(str(ROOT / "app.py"))["demo"], gr.Blocks)
+
+
+def test_a_command_of_app_py_builds_no_page():
+    program = (
+        "import runpy, sys\n"
+        f"sys.argv = [{str(ROOT / 'app.py')!r}, 'predict', 'The opposite of hot is [MASK].']\n"
+        "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        "except SystemExit as end:\n    print(end.code or 0, 'gradio' in sys.modules)\n"
+    )
+    done = ran(sys.executable, "-c", program, cwd=ROOT)
+    assert done.stderr == ""
+    assert "cold" in done.stdout
+    assert done.stdout.splitlines()[-1] == "0 False"
 
 
 def test_a_page_that_answers_late_is_waited_for(store, monkeypatch):

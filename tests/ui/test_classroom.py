@@ -2,20 +2,27 @@
 
 import math
 import secrets
+import time
 
 import pytest
 from explore_page import session_of
+from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 from table_model import TableModel
 
 from fillmask_ui.errors import DataError
+from fillmask_ui.features.classroom import judge, routes
 from fillmask_ui.features.classroom import room as rooms
+from fillmask_ui.features.classroom.class_rounds import MOST_WORDS, parse_sentence, split_of
 from fillmask_ui.features.classroom.class_run import ClassRun, ClassStore
-from fillmask_ui.features.classroom.room import Room, Rooms, Throttle
-from fillmask_ui.features.classroom.routes import Classroom
+from fillmask_ui.features.classroom.room import Room, Rooms
+from fillmask_ui.features.classroom.routes import MOST_BASE, Classroom
 from fillmask_ui.filling import score_candidate_at
+from fillmask_ui.filling.guesses import Guess
+from fillmask_ui.ui.throttle import Throttle
 
 TEXT = "the [MASK] sat on the mat."
+KEY = "of the lecturer's link"
 
 
 class Clock:
@@ -28,11 +35,16 @@ class Clock:
 class Hall:
     """One room, its lecturer, and phones."""
 
-    def __init__(self, store, *, public=False, listens="0.0.0.0", before=None):
+    def __init__(self, store, *, public=False, listens="0.0.0.0", before=None, sentences=()):
         self.session = session_of(public=public, table=TableModel())
         self.clock = Clock()
         self.classroom = Classroom(
-            self.session, store=store, listens=lambda: listens, clock=self.clock
+            self.session,
+            sentences,
+            key=KEY,
+            store=store,
+            listens=lambda: listens,
+            clock=self.clock,
         )
         self.http = TestClient(self.classroom.app(), raise_server_exceptions=True)
         asked = {"base": "http://127.0.0.1:7860/class/", "model": "", **(before or {})}
@@ -70,6 +82,10 @@ def student():
     return secrets.token_hex(16)
 
 
+def refuse(*_):
+    raise HTTPException(429, "wait a little")
+
+
 def test_a_round_from_the_question_to_the_losses(hall):
     phones = [student() for _ in range(3)]
     for own in phones:
@@ -105,6 +121,53 @@ def test_only_the_browser_that_opened_a_room_leads_it(hall):
     assert other["code"] != hall.code  # a room of one's own instead
 
 
+def test_only_the_lecturers_link_gets_the_sentences_with_their_hidden_words(tmp_path):
+    sentences = [parse_sentence("the [cat] sat on the mat."), parse_sentence("a [dog] ran.")]
+    hall = Hall(ClassStore(tmp_path), sentences=sentences, before={"key": KEY})
+    assert [slide["truth"] for slide in hall.opened["slides"]] == ["cat", "dog"]
+    base, room = {"base": "http://a/class/"}, {"code": hall.code, "secret": hall.secret}
+    for sent in ({}, {"code": hall.code}, room):
+        answer = hall.http.post("/", json=base | sent)
+        assert answer.json()["slides"] == []
+        assert "cat" not in answer.text
+    wrong = hall.http.post("/", json=base | {"key": f"{KEY}."})
+    assert (wrong.status_code, "slides" in wrong.json()) == (403, False)
+    assert hall.http.post("/", json=base | room | {"key": KEY}).json()["slides"]
+    # Without sentences there is nothing to keep, and no key that could be wrong.
+    assert Hall(None, public=True, before={"key": "x"}).opened["slides"] == []
+
+
+def test_a_wall_of_a_thousand_phones_with_different_words_is_quick(hall):
+    hall.lead("ask", text=TEXT)
+    for number in range(rooms.MOST_STUDENTS):
+        name = student()
+        hall.room.join(name)
+        words = [Guess(f"word {number} {place}", 33) for place in range(MOST_WORDS)]
+        assert hall.room.answer(name, hall.room.round.number, split_of(words))
+    seconds = []
+    for _ in range(9):
+        hall.room.version += 1  # somebody has answered
+        begun = time.thread_time()
+        shown = judge.wall(hall.room)
+        seconds.append(time.thread_time() - begun)
+    assert sorted(seconds)[4] < 0.02, seconds
+    assert shown["answered"] == rooms.MOST_STUDENTS
+    assert judge.wall(hall.room) is shown  # until something changes
+
+
+def test_a_long_address_draws_no_code_and_floods_are_slowed_before_one_is(hall, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(routes.segno, "make", lambda *_, **__: drawn.append(1))
+    for length in (MOST_BASE + 1, 2250):
+        long = hall.http.post("/", json={"base": "http://a/".ljust(length, "x")})
+        assert long.status_code == 400
+    before = {"base": "http://a/class/", "code": hall.code, "secret": hall.secret}
+    monkeypatch.setattr(hall.classroom, "_limit", refuse)
+    for sent in ({"base": "http://a/class/"}, before):
+        assert hall.http.post("/", json=sent).status_code == 429
+    assert not drawn
+
+
 def test_a_phone_that_comes_back_is_where_it_was(hall):
     own = student()
     assert hall.phone(own).status_code == 404
@@ -127,6 +190,16 @@ def test_what_comes_from_strangers_is_bounded(hall, monkeypatch):
     assert hall.phone("me", "join").status_code == 400
     assert hall.say(own, ("x" * 41, 50)).status_code == 400
     assert hall.say(own, ("a", 90), ("b", 20)).status_code == 400
+    for unseen in (
+        "\u200b",
+        "\u202e",
+        "\u3164",
+        "\u2800",
+        "\u200d\ufe0f",
+        "\U000e0041",
+        "\u00ad\n",
+    ):
+        assert "1 to 40 characters" in hall.say(own, (unseen, 50)).json()["error"]
     long = hall.http.post(f"/{hall.code}/answer", content="x" * 9000, headers={"x-student": own})
     assert long.status_code == 413
     assert hall.phone(own, "answer", round="x", guesses=[]).status_code == 400
@@ -186,8 +259,11 @@ def test_rooms_are_bounded_in_number_and_age(monkeypatch):
     third = add()  # in the place of the one whose wall is gone
     assert all_rooms.get(first.run.code) is None
     assert all_rooms.get(second.run.code.lower()) is second
-    clock.now += rooms.ROOM_SECONDS + 1
-    add()
+    clock.now += rooms.ROOM_SECONDS - 1
+    assert all_rooms.get(third.run.code) is third
+    assert all_rooms.get(second.run.code) is None
+    third.seen = clock.now  # its wall still asks
+    clock.now += 2
     assert all_rooms.get(third.run.code) is None
 
 
@@ -249,11 +325,12 @@ def test_a_public_page_stores_nothing(tmp_path, monkeypatch):
 
 
 def test_the_address_that_phones_can_reach(tmp_path, monkeypatch):
-    from fillmask_ui.features.classroom import routes
-
     monkeypatch.setattr(routes, "lan_address", lambda: "192.168.7.5")
     hall = Hall(ClassStore(tmp_path))
-    found = hall.classroom._address
+
+    def found(base, code):
+        return hall.classroom._address(routes._base(base), code)
+
     assert (
         found("http://127.0.0.1:7860/class/", "ABCD")["address"]
         == "http://192.168.7.5:7860/class/ABCD"
@@ -289,13 +366,19 @@ def test_a_room_takes_so_many_rounds(hall, monkeypatch):
     assert "at most 1 rounds" in hall.lead("ask", text="a [dog] ran.").json()["error"]
 
 
-def test_striking_a_word_takes_it_from_the_wall_and_changes_no_loss(hall):
+def test_striking_a_word_takes_it_from_the_wall_and_changes_no_loss(hall, monkeypatch):
     hall.lead("ask", text="the [cat] sat on the mat.")
     hall.say(student(), ("cat", 50), ("rude", 50))
     assert "rude" in hall.lead("close").json()["html"]["main"]
     wall = hall.lead("strike", text="Rude").json()
     assert "rude" not in wall["html"]["main"]
     assert "1 struck" in wall["html"]["main"]
+    # What nobody said is not kept as struck, and there is an end to it.
+    version = hall.room.version
+    hall.lead("strike", text="x" * 8000)
+    monkeypatch.setattr(rooms, "MOST_STRUCK", 1)
+    hall.lead("strike", text="cat")
+    assert (hall.room.round.struck, hall.room.version) == ({"rude"}, version)
     wall = hall.lead("reveal").json()
     assert "rude" not in wall["html"]["main"]
     headers = {"x-class-secret": hall.secret}

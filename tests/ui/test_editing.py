@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from table_model import TableVocabulary
 
 from fillmask_ui.filling.prompt import mask_positions
-from fillmask_ui.filling.words import text_words
 from fillmask_ui.models.vocabulary import load_vocabulary
+from fillmask_ui.text_words import text_words
 from fillmask_ui.ui.explore import sentence_strip
 from fillmask_ui.ui.explore.sentence_strip import Draft
 
@@ -21,7 +21,7 @@ def vocabulary(request, tiny_models):
 
 def first_words(vocabulary, text):
     encoding = vocabulary.encode(text)
-    return encoding, [word.tokens[0] for word in text_words(encoding, vocabulary)]
+    return encoding, [word.tokens[0] for word in text_words(encoding)]
 
 
 @pytest.mark.parametrize("text", ["The cat sat on the mat.", "MKTAYIAKQR", "A souvenir, 12 cafés!"])

@@ -10,7 +10,7 @@ from table_model import TableModel
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.runs import RunStore, prepare_info
-from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.ui.evaluate.evaluate_form import (
     PUBLIC_TEXTS,
     PUBLIC_TEXTS_ONE_BY_ONE,
@@ -18,7 +18,13 @@ from fillmask_ui.ui.evaluate.evaluate_form import (
     controls_of_run,
     plan_of,
 )
-from fillmask_ui.ui.evaluate.uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload, pasted_text
+from fillmask_ui.ui.evaluate.uploads import (
+    PUBLIC_BYTES,
+    PUBLIC_ROWS,
+    drop_upload,
+    pasted_file,
+    pasted_text,
+)
 
 
 def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path):
@@ -39,12 +45,15 @@ def test_pasted_texts_are_kept_like_an_upload(tmp_path):
     asked = form(where="paste", pasted="a cat\nthe dog", column="left over", samples=0)
     plan = plan_of(asked, tmp_path / "runs")
     assert plan == plan_of(asked, tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()  # before the job has its turn
+    pasted_file(asked["pasted"], tmp_path / "runs", write=True)
     with open_texts(TextSource.from_dict(plan.texts())) as texts:
         assert sorted(text.text for text in texts) == ["a cat", "the dog"]
     assert str(plan.texts()["signature"]).endswith("-pasted.txt|samples:all|shuffle:42")
     assert pasted_text(plan.source.where) == "a cat\nthe dog"
     other = plan_of(asked | {"pasted": "a dog"}, tmp_path / "runs")
     assert other.source.where != plan.source.where
+    pasted_file("a dog", tmp_path / "runs", write=True)
     drop_upload(plan.texts(), RunStore(tmp_path / "runs"))
     assert pasted_text(other.source.where) == "a dog"
     with pytest.raises(FillmaskError, match="paste it again"):
@@ -157,3 +166,30 @@ def test_an_upload_comes_back_under_its_name(tmp_path):
     gone, note = set_by(plan, tmp_path)
     assert gone["upload"] is None
     assert "texts.txt, is gone: upload it again" in note
+
+
+@pytest.mark.parametrize(
+    ("quoting", "texts"), [("none", ['"One.', 'Two."']), ("", ["One.\n2~Two."])]
+)
+def test_an_upload_is_read_as_its_boxes_say_and_they_come_back(tmp_path, quoting, texts):
+    path = tmp_path / "rows.csv"
+    path.write_text('id~text\n1~"One.\n2~Two."\n')
+    boxes = {"delimiter": "~", "quoting": quoting, "field": ""}
+    asked = form(where="upload", upload=str(path), shuffle=False, **boxes)
+    plan = plan_of(asked, tmp_path / "runs")
+    with open_texts(TextSource.from_dict(plan.texts())) as opened:
+        assert [example.text for example in opened] == texts
+    found, note = set_by(plan, tmp_path)
+    assert boxes.items() <= found.items()
+    assert note == ""
+    assert plan_of(form(**found), tmp_path / "runs").source == plan.source
+
+
+def test_the_key_of_an_upload_and_what_the_page_has_no_box_for(tmp_path):
+    path = tmp_path / "rows.json"
+    path.write_text('{"data": [{"text": "One."}]}')
+    plan = plan_of(form(where="upload", upload=str(path), field="data"), tmp_path / "runs")
+    assert plan.source.field == "data"
+    asked = TextChoice(str(path), field="data").source()
+    _, note = set_by(replace(plan, source=asked), tmp_path)
+    assert "its texts were read with the field data" in note

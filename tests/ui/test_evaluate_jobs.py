@@ -269,3 +269,19 @@ def test_what_visitors_left_hours_ago_is_removed(tmp_path):
     finish(arrived(all_jobs, "new").begin(choices))
     assert arrived(all_jobs, "old").runs() == {}
     assert len(arrived(all_jobs, "new").runs()) == 2
+
+
+def test_a_merged_text_is_warned_of_while_there_are_no_figures(tmp_path, known):
+    known["table"].free_calls = 0
+    path = tmp_path / "merged.csv"
+    path.write_text('text\n"the cat sat .\nthe dog ran ."\nthe cat sat on the mat .\n')
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    job = begun(page_jobs, tmp_path, upload=str(path), samples=0, **PSEUDO)
+    assert known["table"].reached.wait(30)
+    until(lambda: "0 texts" in job.status.message)
+    warning = "merged.csv, line 3: a text has a tab or line end inside, 'the cat sat ."
+    assert warning in job.status.message
+    assert str(tmp_path) not in job.status.message
+    assert job.status.so_far.summary is None
+    go_on(known)
+    assert warning in finish(job).so_far.info.notes[0]

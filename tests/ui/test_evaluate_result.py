@@ -21,7 +21,13 @@ from fillmask_ui.show import charts as plots
 from fillmask_ui.show.charts import charts
 from fillmask_ui.show.charts.chart import CANDIDATE, LOSS, MUTED, REFERENCE
 from fillmask_ui.show.render import render
-from fillmask_ui.show.sentences import conclusion_text, story_text
+from fillmask_ui.show.sentences import (
+    change_text,
+    headline_text,
+    measured_text,
+    outlook_text,
+    story_text,
+)
 from fillmask_ui.show.words import ListedTokens, named
 from fillmask_ui.ui import components
 from fillmask_ui.ui.evaluate import result_view
@@ -35,6 +41,7 @@ from fillmask_ui.ui.evaluate.result_view import (
 )
 from fillmask_ui.ui.job import Waiting
 
+PASS, UNSURE = Verdict("PASS"), Verdict("INCONCLUSIVE")
 EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 
 
@@ -93,31 +100,66 @@ def test_one_model_in_a_sentence():
 
 
 @pytest.mark.parametrize(
-    ("change", "ends", "verdict", "said"),
+    ("change", "ends", "verdict", "headline"),
     [
-        (0.4, (0.3, 0.5), "REGRESSION", "The candidate is worse: its loss is 0.400 nats higher, "),
-        (0.2, (0.1, 0.3), "AT_RISK", "The candidate is at risk: its loss is 0.200 nats higher, "),
-        (0.01, (0.004, 0.03), "PASS", "The candidate is slightly worse, within the limit: its "),
-        (0.3, (0.01, 0.5), "INCONCLUSIVE", "The candidate is worse, by how much is not settled: "),
-        (-0.02, (-0.03, -0.01), "PASS", "The candidate is better: its loss is 0.020 nats lower, "),
-        (0.3, (-0.1, 0.5), "INCONCLUSIVE", "No difference seen yet: the candidate's loss is 0.300"),
-        (0.02, None, "INCONCLUSIVE", "Too few texts to tell: the candidate's loss is 0.020 nats"),
-        (0.0, (0.0, 0.0), "PASS", "No difference: both have the same loss."),
-        (math.inf, None, "REGRESSION", "The candidate is worse: it gave a hidden word no chance"),
-        (math.nan, None, "INCONCLUSIVE", "The two cannot be compared: a mean loss is infinite."),
+        (0.002, (-0.003, 0.0071), PASS, "PASS: at most 0.71% worse (limit 5%)"),
+        (-0.02, (-0.03, -0.01), PASS, "PASS: at least 1.00% better"),
+        (0.0, (-1e-7, 1e-7), PASS, "PASS: at most 0.01% worse (limit 5%)"),
+        (0.0, (0.0, 0.0), replace(PASS, equal=True), "PASS: the difference is exactly 0"),
+        (0.07, (0.06, 0.08), Verdict("AT_RISK"), "AT_RISK: 6.00% to 8.00% worse (limits 5% and "),
+        (0.4, (0.3, 0.5), Verdict("REGRESSION"), "REGRESSION: at least 30.00% worse (limit 10%)"),
+        (math.inf, None, Verdict("REGRESSION"), "REGRESSION: the candidate gave a hidden word no "),
+        (0.03, (-0.01, 0.07), UNSURE, "INCONCLUSIVE: 1.00% better to 7.00% worse crosses the 5% "),
+        (0.05, (0.01, 0.2), UNSURE, "INCONCLUSIVE: 1.00% to 20.00% worse crosses the 5% and 10% "),
+        (math.nan, None, UNSURE, "INCONCLUSIVE: a mean loss is infinite"),
+        (0.5, (0.4, 0.6), Verdict("NEAR_CHANCE"), "NEAR_CHANCE: the candidate is hardly better "),
     ],
 )
-def test_a_conclusion_comes_first_and_never_takes_chance_for_a_difference(
-    pair, change, ends, verdict, said
+def test_the_headline_is_the_verdict_and_the_bound_that_it_rests_on(
+    pair, change, ends, verdict, headline
 ):
     summary = summarize(pair)
-    comparison = replace(
-        summary.comparison,
-        difference_nats=change,
-        difference_interval=ends and Interval(*ends, "t"),
-        verdict=Verdict(verdict),
+    span = ends and Interval(*ends, "t")
+    comparison = replace(summary.comparison, relative_change=change, interval=span, verdict=verdict)
+    summary = replace(summary, comparison=comparison)
+    assert headline_text(summary).startswith(headline)
+    assert ("no difference is seen" in change_text(summary)) == (
+        ends is not None and ends[0] < 0 < ends[1]
     )
-    assert conclusion_text(replace(summary, comparison=comparison)).startswith(said)
+    html = result_view.figures_html(summary, prepare_info(EvaluationConfig(), TableModel()))
+    bound = headline.partition(": ")[2]
+    assert f"<h2>{bound[0].upper()}{bound[1:]}" in html
+
+
+def test_too_few_texts_are_told_with_how_many_are_needed(pair):
+    few, long = summarize(pair[:6]), summarize(pair)
+    needed = Verdict("INCONCLUSIVE", needed_texts=150)
+    long = replace(
+        long,
+        texts=60,
+        model=replace(long.model, effective_texts=12.0),
+        comparison=replace(long.comparison, texts=60, verdict=needed),
+    )
+    least = math.ceil(30 * 6 / few.model.effective_texts)
+    assert headline_text(few) == f"INCONCLUSIVE: 6 texts cannot settle it, {least} are needed"
+    assert headline_text(long) == "INCONCLUSIVE: 60 texts count as 12, about 150 are needed"
+    assert few.to_dict()["comparison"]["needed_texts"] == least
+    assert outlook_text(few) == outlook_text(long) == ""
+
+
+def test_what_was_measured_stands_behind_the_headline(pair):
+    summary = summarize(pair)
+    sizes = {"size_bytes": 20_300_000, "name": "a"}
+    info = replace(prepare_info(EvaluationConfig(), TableModel()), model=sizes)
+    tokens = f"{summary.texts} texts, {summary.model.tokens:,} tokens"
+    assert measured_text(summary) == tokens
+    half = replace(info, baseline=sizes | {"size_bytes": 40_600_000})
+    assert measured_text(summary, half, 1.25) == (
+        f"{tokens}, 20.3 MB (0.50× the reference), 1.25× the speed"
+    )
+    assert measured_text(summary, replace(info, baseline=sizes)).endswith(
+        "the reference is the candidate itself"
+    )
 
 
 def test_endings_have_one_name_and_show_their_token():
@@ -217,6 +259,35 @@ def test_a_click_on_a_bar_finds_what_the_bar_counts():
         low, high = data.split(":")
         wanted = TokenFilter(low=float(low), high=float(high or "inf"))
         assert find_tokens(rows, wanted).count == count
+
+
+def test_equal_as_printed_is_no_difference():
+    """Two models whose logits differ in the seventh digit."""
+    rows = rows_of(TableModel(1, noise=1e-6))
+    assert max(abs(change) for change in losses(rows) - losses(rows, "baseline")) > 0
+    summary = summarize(rows)
+    drawn = {chart.name: chart for chart in plots.charts(summary)}
+    assert "differences" not in drawn
+    assert drawn["scatter"].figure.layout.meta["description"].count("; 0% lie above") == 1
+    assert {row[-1] for row in drawn["scatter"].table.rows} == {0.0}
+    table, worst = tokens_html(
+        find_tokens(rows, TokenFilter(DIFFERENT)), TokenFilter(DIFFERENT), pair=True
+    ).values()
+    assert "No loss changes: the two models are equal to two decimals." in worst
+    info = prepare_info(EvaluationConfig(), TableModel(1), baseline=TableModel(1))
+    figures = result_view.figures_html(summary, info)
+    for source in (table, worst, figures):
+        assert not re.search(r">[-+−]0\.0+<", source)
+    # The axis of the interval does not grow with the noise: its line is shorter than a percent.
+    (low, high) = map(float, re.search(r"--at: ([\d.]+)%; --to: ([\d.]+)%", figures).groups())
+    assert high - low < 1
+
+
+def test_a_model_alone_has_a_rank_and_no_change():
+    _, worst = tokens_html(
+        find_tokens(rows_of(), TokenFilter()), TokenFilter(), pair=False
+    ).values()
+    assert "→" not in worst
 
 
 def test_the_distribution_function_is_that_of_the_sorted_losses(pair):

@@ -4,7 +4,7 @@ import pytest
 
 from fillmask_ui import fill
 from fillmask_ui.filling import score_candidates
-from fillmask_ui.filling.words import text_words
+from fillmask_ui.text_words import text_words
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES, MASK
 
 
@@ -20,7 +20,7 @@ def scored(model, text, word):
 
 def losses(model, text):
     """Of every word, hidden alone."""
-    words = text_words(model.vocabulary.encode(text), model.vocabulary)
+    words = text_words(model.vocabulary.encode(text))
     hidden = {word.text: text[: word.start] + MASK + text[word.end :] for word in words}
     return {word: scored(model, masked, word).nll_nats for word, masked in hidden.items()}
 

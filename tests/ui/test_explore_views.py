@@ -222,6 +222,50 @@ def test_the_losses_are_those_of_the_rows_and_all_else_is_of_the_tables(tmp_path
         assert found.flipped == (row.scores.top_ids[entry] != row.baseline.top_ids[entry])
 
 
+@pytest.mark.parametrize("side", ["", "B"])
+@pytest.mark.parametrize("asked_for", ["table", "noisy"])
+def test_two_models_of_a_run_keep_their_roles(tmp_path, side, asked_for):
+    """The run measured `table` against `noisy`, whichever of the two a link calls the candidate."""
+    session = session_of(tmp_path)
+    rows, link = recorded(tmp_path, baseline=B)
+    state = {**link, "token": str(rows[0].cols[0]), "side": side, "compare": asked_for}
+    found = answer_to(session, {**state, "text": "whatever"})
+    assert (found["set"]["model"], found["set"]["compare"]) == ("noisy", "table")
+    html = asked(SERVED["compared"], session, {**state, "text": "whatever"})["html"]
+    reference, candidate = rows[0].baseline.nll_nats[0], rows[0].scores.nll_nats[0]
+    assert f"{reference:.3f} → {candidate:.3f} nats" in html
+    ranks = rows[0].baseline.ranks[0], rows[0].scores.ranks[0]
+    assert "{:,} → {:,}".format(*ranks) in html
+    # A model that is looked at alone is that of the side; a third one stays where it was put.
+    alone = answer_to(session, {**state, "compare": "", "text": "whatever"})["set"]
+    assert alone["model"] == ("noisy" if side else "table")
+    third = answer_to(session, {**state, "compare": "letters", "alone": True, "text": "whatever"})
+    assert (third["set"]["model"], third["set"]["compare"]) == ("noisy", "letters")
+
+
+def test_equal_as_printed_is_equal():
+    """Two models whose logits differ in the seventh digit, as two runtimes of the same weights."""
+    close = session_of(table=TableModel(1), near=TableModel(1, noise=1e-6))
+    state = {"model": "table", "compare": "near"}
+    html = contrast_models(close, Question(MASKED, by="change", **state))["html"]
+    assert "no word changes by a printed digit" in html
+    assert "changes most" not in html
+    sizes = re.findall(r"--from:[\d.]+;--p:([\d.]+)", html)
+    assert sizes
+    assert set(map(float, sizes)) == {0.0}
+    words = Draft(MASKED, ("cat",))
+    told = contrast_models(close, Question(MASKED, draft=words, **state))["html"]
+    assert re.search("The hidden word <b[^>]*>cat</b> stays at [0-9.]+%", told)
+    whole = windows("apart", close, text=MASKED.replace("[MASK]", "cat"), **state)[-1]
+    assert "Both models give every word the same loss." in whole["html"]["story"]
+    assert {word["label"] for answers in [whole] for word in answers["words"]} == {"="}
+    found = asked(SERVED["parting"], close, {**state, "sentences": SENTENCES})["html"]
+    assert "No difference seen: the predictions are equal to three decimals" in found
+    assert "data-set" not in found
+    for page in (html, told, whole["html"]["table"], found):
+        assert not re.search(r"[-+−]0\.0+(?!\d)", page)
+
+
 def tokens_of(root, *options):
     """Every token of the first text, as its run asked for it."""
     rows, link = recorded(root, *options)
@@ -259,3 +303,13 @@ def test_a_model_that_has_changed_is_said(tmp_path):
     other = session_of(table=TableModel(1, vocabulary=letter_vocabulary()))
     with pytest.raises(DataError, match="replaced since"):
         replayed(other, token, top_k=3)
+
+
+@pytest.mark.parametrize(("words", "told"), [("cat, dog", False), ("cat, jumping", True)])
+def test_words_of_several_sub_tokens_share_no_100_percent_with_single_ones(words, told):
+    session = session_of()
+    question = Question(MASKED, draft=Draft(MASKED, ("",)), words=words)
+    pieces = answer(session, question).html
+    both = contrast_models(session, Question(MASKED, words=words, compare="noisy"))["html"]
+    for html in (pieces["bars"], pieces["scored"], both):
+        assert ("not part of the model's 100%" in html) == told

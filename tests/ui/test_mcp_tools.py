@@ -12,10 +12,11 @@ from serving import serving
 from table_model import TableModel
 
 from fillmask_ui import compare, evaluate, fill, summarize, surprisal, unmask
-from fillmask_ui.cli import serve
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.catalogue import SPLITS
+from fillmask_ui.features.mcp import command
+from fillmask_ui.features.mcp.command import SETTINGS
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.page import build_app, launch_options
 
@@ -27,8 +28,8 @@ MASKED, PLAIN = "The [MASK] sat on the ____.", "The cat sat on the mat."
 def page(request):
     """Whether it is public, and the address of its tools."""
     store = ModelStore(loader=lambda own, **_: {"table": TABLE, "noisy": NOISY}[own.reference])
-    demo = build_app(store, "table", public=request.param, mcp=True)
-    with serving(demo, public=request.param, mcp=True) as url:
+    demo = build_app(store, "table", public=request.param, settings=SETTINGS)
+    with serving(demo, public=request.param, **SETTINGS["launch"]) as url:
         yield request.param, f"{url}gradio_api/mcp/"
 
 
@@ -50,7 +51,7 @@ def called(url, name, progress=None, /, **arguments):
 def test_five_tools_are_described_and_answer_as_the_commands_print(page):
     public, url = page
     tools = within(url, lambda own: own.list_tools()).tools
-    assert [own.name for own in tools] == ["predict", "surprise", "compare", "unmask", "evaluate"]
+    assert [own.name for own in tools] == ["predict", "surprise", "compare", "evaluate", "unmask"]
     for tool in tools:
         arguments = tool.inputSchema["properties"]
         assert all(own["description"] and own["type"] for own in arguments.values())
@@ -89,7 +90,7 @@ SLIPS = [
     ("predict", {"text": MASKED, "top_k": 0}, "a whole number from 1 to 50"),
     ("predict", {"text": MASKED, "top_k": "five"}, "'five' is not of type 'integer'"),
     ("surprise", {"text": "a" * 50_001}, "at most 50,000"),
-    ("evaluate", {"metric": "unmasking", "samples": 41}, "at most 40 texts by unmasking"),
+    ("evaluate", {"metric": "unmasking", "samples": 51}, "at most 50 texts by unmasking"),
     ("score_candidates", {"text": MASKED, "candidates": "cat"}, "Unknown tool"),
 ]
 
@@ -113,8 +114,8 @@ def test_the_guard_of_the_page_stands_before_the_tools(page):
 
 
 def test_without_the_package_there_is_one_line_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(serve, "find_spec", lambda name: None)
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
     with pytest.raises(OptionError, match=r"pip install 'fillmask-ui\[mcp\]'"):
-        serve.start_page("embedded", mcp=True)
+        command.mcp("127.0.0.1", None, "embedded", False)
     monkeypatch.setenv("GRADIO_MCP_SERVER", "true")
     assert launch_options()["mcp_server"] is False  # else every endpoint would be a tool

@@ -43,6 +43,10 @@ class CrossEntropy(Metric):
         return hide_random(encoding, vocabulary, self.recipe, rng)
 
     @property
+    def reads_words(self) -> bool:
+        return self.recipe.whole_word
+
+    @property
     def signature(self) -> tuple[str, ...]:
         recipe = self.recipe
         return (

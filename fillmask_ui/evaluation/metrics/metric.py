@@ -108,6 +108,11 @@ class Metric(ABC):
         return Reading(hidden.view(view), hidden.scored(view), position, true_id)
 
     @property
+    def reads_words(self) -> bool:
+        """Whether its figure depends on where words begin."""
+        return False
+
+    @property
     def signature(self) -> tuple[str, ...]:
         """Its own options as `name:value`, for the signature of a figure."""
         return ()

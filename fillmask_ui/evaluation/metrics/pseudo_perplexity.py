@@ -64,5 +64,9 @@ class PseudoPerplexity(Metric):
         return until
 
     @property
+    def reads_words(self) -> bool:
+        return self.within_word
+
+    @property
     def signature(self) -> tuple[str, ...]:
         return ("within-word:" + ("yes" if self.within_word else "no"),)

@@ -26,6 +26,11 @@ MOST_WORDS = 3  # of a student
 MOST_CHARACTERS = 40  # of a word
 MOST_SENTENCES = 500
 MOST_SENTENCE_CHARACTERS = 1000
+# Unseen beside controls and formats: Unicode's Default_Ignorable_Code_Point, the blank of Braille.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
+_JOINERS = "\u200c\u200d"  # formats that words of Persian or Hindi are spelled with
 _MARKED = re.compile(r"\[([^\[\]]+)\]")
 
 
@@ -89,13 +94,17 @@ def read_sentences(path: Path) -> tuple[Sentence, ...]:
 
 
 def checked_word(word: str) -> str:
-    """A word in one spelling of its characters and blanks; an `OptionError` if blank or too long.
+    """A word in one spelling of its characters and blanks, without those that nobody sees.
 
-    >>> checked_word("  ice   cream ")
+    An `OptionError` if nothing is left, or too much.
+
+    >>> checked_word("  ice \u200b  cream\u202e ")
     'ice cream'
     """
-    words = unicodedata.normalize("NFC", word).split()
-    word = "".join(own for own in " ".join(words) if unicodedata.category(own) != "Cc")
+    characters = _BLANK.sub("", unicodedata.normalize("NFC", word))
+    hidden = {own for own in characters if unicodedata.category(own) in ("Cc", "Cf")}
+    shown = (own for own in characters if own.isspace() or own in _JOINERS or own not in hidden)
+    word = " ".join("".join(shown).split()).strip(f"{_JOINERS} ")
     if not 0 < len(word) <= MOST_CHARACTERS:
         raise OptionError(
             f"a word has 1 to {MOST_CHARACTERS} characters; it was {word[:60]!r} with {len(word)}"
@@ -119,8 +128,9 @@ def split_of(guesses: Sequence[Guess]) -> Guesses:
     said: dict[str, Guess] = {}
     for own in guesses:
         if own.amount > 0:
-            before = said.get(key(own.word), Guess(checked_word(own.word), 0))
-            said[key(own.word)] = Guess(before.word, before.amount + own.amount)
+            word = checked_word(own.word)
+            before = said.get(key(word), Guess(word, 0))
+            said[key(word)] = Guess(before.word, before.amount + own.amount)
     return Guesses(tuple(said.values()), percent=True)
 
 
@@ -138,13 +148,18 @@ def pool(splits: Sequence[Guesses]) -> Guesses:
     >>> pool([split_of([Guess("Tea", 100)]), split_of([Guess("tea", 40)])]).guesses
     (Guess(word='Tea', amount=70.0),)
     """
-    percents, spelled = defaultdict[str, list[float]](list), defaultdict[str, Counter](Counter)
-    for own in (own for split in splits for own in split.guesses):
-        percents[key(own.word)].append(own.amount)
-        spelled[key(own.word)][own.word] += 1
+    guesses = [guess for split in splits for guess in split.guesses]
+    spellings = Counter(guess.word for guess in guesses)
+    names = {word: key(word) for word in spellings}
+    percents = defaultdict[str, list[float]](list)
+    for guess in guesses:
+        percents[names[guess.word]].append(guess.amount)
+    common: dict[str, str] = {}
+    for word, _ in spellings.most_common():
+        common.setdefault(names[word], word)
     means = {name: math.fsum(each) / len(splits) for name, each in percents.items()}
     order = sorted(means, key=lambda name: (-means[name], name))
-    words = (Guess(spelled[name].most_common(1)[0][0], means[name]) for name in order)
+    words = (Guess(common[name], means[name]) for name in order)
     return Guesses(tuple(words), percent=True)
 
 

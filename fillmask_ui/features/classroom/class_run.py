@@ -11,15 +11,13 @@ from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, TextIO
 
 from fillmask_ui.errors import DataError, opening
-from fillmask_ui.files import write_text, writing
+from fillmask_ui.files import csv_cell, write_text, writing
 from fillmask_ui.filling.guesses import key
 from fillmask_ui.runs.store import ELSEWHERE, RunStore
 from fillmask_ui.schema import from_json
 
 CLASS_FILE = "class.json"
 FORMAT = 1
-# A cell that begins with one of these is a formula to a spreadsheet, and strangers typed the words.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 COLUMNS = (
     *("round", "sentence", "hidden_word", "answers", "word", "is_hidden_word", "class_share"),
     *("model_probability", "class_nll_nats", "mean_student_nll_nats", "model_nll_nats"),
@@ -33,6 +31,7 @@ class WordShare:
     word: str
     people: float  # share of the class's 100 %, in [0, 1]
     model: float | None  # probability; None if the model cannot spell it
+    sub_tokens: int = 1  # with more its probability is not part of the model's 100 %
 
 
 @dataclass(frozen=True)
@@ -66,11 +65,13 @@ class ClassRound:
         """At most so many words, the hidden one and the longest bars, and all others as one."""
         first = 1 if self.truth else 0
         order = sorted(self.words[first:], key=lambda own: -max(own.people, own.model or 0.0))
-        kept = [own for own in self.words if own in (*self.words[:first], *order[: most - first])]
+        chosen = {*self.words[:first], *order[: most - first]}
+        kept = [own for own in self.words if own in chosen]
         return kept, self._others(kept)
 
     def _others(self, kept: Sequence[WordShare]) -> WordShare:
-        gone, model = [own for own in self.words if own not in kept], self.rest.model
+        staying = set(kept)
+        gone, model = [own for own in self.words if own not in staying], self.rest.model
         if model is not None:
             model = min(1.0, model + math.fsum(own.model or 0.0 for own in gone))
         return WordShare("", self.rest.people + math.fsum(own.people for own in gone), model)
@@ -124,12 +125,8 @@ def write_csv(rounds: Iterable[ClassRound], target: TextIO) -> None:
     rows.writerow(COLUMNS)
     for number, own in enumerate(rounds, start=1):
         numbers = astuple(own.losses) if own.losses else ("", "", "")
-        head = (number, _plain(own.text), _plain(own.truth), own.answers)
+        head = (number, own.text, own.truth, own.answers)
         for word in (*own.words, own.rest):
             is_truth = int(bool(own.truth) and word is own.words[0])
-            rows.writerow((*head, _plain(word.word), is_truth, word.people, word.model, *numbers))
-
-
-def _plain(text: str) -> str:
-    """Text that no spreadsheet runs as a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+            row = (*head, word.word, is_truth, word.people, word.model, *numbers)
+            rows.writerow(map(csv_cell, row))

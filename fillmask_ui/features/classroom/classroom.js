@@ -3,6 +3,7 @@
 (() => {
   const page = (window.fillmask ??= {});
   const ROOM = "fillmask-class"; // code and secret, in this tab alone
+  const KEY = "fillmask-class-key"; // of the lecturer's link, for the sentences with their hidden words
   const PAUSE = 400; // milliseconds between two looks at the room
   const by_id = (id) => document.getElementById(id);
   const wall = () => by_id("fm-present-class");
@@ -35,7 +36,8 @@
 
   async function enter() {
     const before = JSON.parse(page.recall(ROOM, "sessionStorage") ?? "{}");
-    const told = await call("", { base: base().href, model: page.explore.state.model, ...before });
+    const key = page.recall(KEY, "sessionStorage") ?? "";
+    const told = await call("", { base: base().href, model: page.explore.state.model, key, ...before });
     room = { code: told.code, secret: told.secret };
     page.keep(ROOM, JSON.stringify(room), "sessionStorage");
     slides = told.slides.length ? told.slides : page.presenting.for_class();
@@ -60,6 +62,7 @@
     } catch (error) {
       if (error.status === 404) room = null; // of a page that has started anew
       else complain(error);
+      if (error.status === 403) return; // of a wrong link
     }
     clearTimeout(timer);
     timer = setTimeout(look, PAUSE);
@@ -249,7 +252,12 @@
   document.addEventListener("fullscreenchange", () => document.fullscreenElement || leave());
 
   // From a link, as soon as the page presents.
-  page.class_asked = new URL(location.href).searchParams.get("class") === "1";
+  const link = new URL(location.href).searchParams;
+  page.class_asked = link.get("class") === "1";
+  if (link.get("key")) {
+    page.keep(KEY, link.get("key"), "sessionStorage");
+    page.change_address({ key: null }); // the wall may show its address
+  }
   page.open_class = () => {
     if (page.class_asked) open();
     page.class_asked = false;

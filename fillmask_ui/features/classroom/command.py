@@ -1,8 +1,7 @@
 """`fillmask-ui class`: the page as the wall of a class."""
 
+import secrets
 from pathlib import Path
-
-import typer
 
 from fillmask_ui.cli import options
 from fillmask_ui.cli.serve import start_page
@@ -21,10 +20,15 @@ def class_(
 ) -> None:
     """Open the wall of a class that guesses on its phones, against the model."""
     read = read_sentences(sentences) if sentences is not None else ()
-    link = "present=1&class=1"
-    if not open_browser:
-        typer.echo(f"The wall is at /?{link} of the page.")
-    opened = link if open_browser else None
+    key = secrets.token_urlsafe(16) if read else ""
+    link = f"present=1&class=1&key={key}" if read else "present=1&class=1"
+    told = key or not open_browser  # the key stands nowhere else
     start_page(
-        model, host=host, port=port, public=public, link=opened, settings={"sentences": read}
+        model,
+        host=host,
+        port=port,
+        public=public,
+        link=link if open_browser else None,
+        notice=f"The wall is at /?{link} of the page." if told else "",
+        settings={"sentences": read, "class_key": key},
     )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import islice
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -11,10 +12,10 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.features.classroom.class_rounds import Standing, pool, smoothed_nll, standing
 from fillmask_ui.features.classroom.class_run import ClassRound, RoundLosses, WordShare
 from fillmask_ui.features.classroom.room import Room, Round
-from fillmask_ui.filling.guesses import Guesses
+from fillmask_ui.filling.guesses import Guesses, key
 from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.show.bars import Axis, Row
-from fillmask_ui.show.numbers import loss_number
+from fillmask_ui.show.numbers import is_zero, signed
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.guess_view import compare
 from fillmask_ui.ui.session import Session
@@ -37,7 +38,10 @@ async def reveal(session: Session, room: Room) -> None:
     asked = (session, model, sentence.text, said, sentence.truth)
     found = await run_in_threadpool(compare, *asked)
     *words, others = (
-        WordShare(own.word, pooled.share(own.word), own.other_probability) for own in found.words
+        WordShare(
+            own.word, pooled.share(own.word), own.other_probability, found.parts.get(own.word, 1)
+        )
+        for own in found.words
     )
     rest = WordShare("", max(0.0, 1.0 - math.fsum(own.people for own in words)), others.model)
     losses, size = None, model.signature.vocabulary_size
@@ -52,7 +56,9 @@ async def reveal(session: Session, room: Room) -> None:
 
 
 def wall(room: Room) -> dict[str, Any]:
-    """What the wall shows, as JSON; its `html` by the places where it goes."""
+    """What the wall shows, as JSON; its `html` by the places where it goes. Kept for a version."""
+    if room.wall.get("version") == room.version:
+        return room.wall
     # The version first: what changes meanwhile is shown at the next look.
     told: dict[str, Any] = {"version": room.version, "phase": room.phase}
     now, splits, found = room.round, room.splits(), standing(room.run.rounds)
@@ -73,18 +79,19 @@ def wall(room: Room) -> dict[str, Any]:
     }
     pieces = ("sentence", "said", "main", "side")
     html = {name: render(f"classroom/{name}.html", **shown) for name in pieces}
-    return told | {"html": html, "losses": asdict(losses) if losses else None}
+    room.wall = told | {"html": html, "losses": asdict(losses) if losses else None}
+    return room.wall
 
 
 def _rows(now: Round, splits: Sequence[Guesses]) -> list[Row]:
     axis, found = Axis.shares(), now.finished
     if found is None:
-        pooled = pool(splits)
-        words = tuple(WordShare(own.word, own.amount / 100, None) for own in pooled.guesses)
-        found = ClassRound("", "", "", 0, words, WordShare("", pooled.no_guess, None))
-        found = found.without(now.struck)
+        guesses = (own for own in pool(splits).guesses if key(own.word) not in now.struck)
+        words = tuple(WordShare(own.word, own.amount / 100, None) for own in islice(guesses, ROWS))
+        others = max(0.0, 1.0 - math.fsum(own.people for own in words))
+        found = ClassRound("", "", "", 0, words, WordShare("", others, None))
     shown, rest = found.longest(ROWS)
-    *marks, others = (
+    *marks, mark_of_others = (
         axis.pair((own.people, own.model), ("candidate", "reference")) for own in (*shown, rest)
     )
     title = "the key x takes it from the wall"
@@ -93,14 +100,14 @@ def _rows(now: Round, splits: Sequence[Guesses]) -> list[Row]:
         for own, mark in zip(shown, marks, strict=True)
     ]
     notes = (f"{len(now.struck)} struck",) if now.struck else ()
-    return [*rows, Row("other words, or none", others, notes=notes)]
+    return [*rows, Row("other words, or none", mark_of_others, notes=notes)]
 
 
 def verdict(found: Standing) -> str:
     """Who was better and by how much, in a sentence."""
     count, gap = len(found.losses), found.people_nats - found.model_nats
     of = f"over {count} sentences" if count > 1 else "on the first sentence"
-    if loss_number(found.people_nats, "nats") == loss_number(found.model_nats, "nats"):
+    if is_zero(gap, 2):
         return f"Class and model are level {of}."
     by = f"the {'class' if gap < 0 else 'model'} by {abs(gap):.2f} nats a sentence {of}"
     if found.interval is None:
@@ -108,7 +115,7 @@ def verdict(found: Standing) -> str:
     low, high = found.interval.low, found.interval.high
     if gap < 0:
         low, high = -high, -low
-    between = f"95% interval {low:+.2f} to {high:+.2f}".replace("-", "−")
+    between = f"95% interval {signed(low, 2)} to {signed(high, 2)}"
     if low > 0:
         return f"Better: {by} ({between})."
     return f"Ahead: {by}, which is not settled ({between} holds zero)."

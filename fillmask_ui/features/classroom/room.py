@@ -8,7 +8,6 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -22,27 +21,12 @@ MOST_STUDENTS = 1000
 MOST_ROUNDS = 100
 MOST_ROOMS = 50
 STALE_SECONDS = 120  # a room whose wall has not asked for so long makes room for another
-ROOM_SECONDS = 6 * 3600  # the age at which a room whose wall is gone is closed
+ROOM_SECONDS = 6 * 3600  # after which a room ends, also before a wall that still asks
+MOST_STRUCK = 1000  # words of a round
 LETTERS = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"  # none is taken for another
 CODE_LETTERS = 4
 
 Phase = Literal["waiting", "open", "closed", "revealed", "ended"]
-
-
-class Throttle:
-    """Token buckets by key: `burst` at once, then `rate` a second; the oldest key is forgotten."""
-
-    def __init__(self, rate: float, burst: float, most: int = 5000) -> None:
-        self.rate, self.burst, self.most = rate, burst, most
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # left, when
-
-    def admit(self, name: str, now: float) -> bool:
-        left, then = self._buckets.pop(name, (self.burst, now))
-        left = min(self.burst, left + (now - then) * self.rate)
-        self._buckets[name] = (left - 1 if left >= 1 else left), now
-        while len(self._buckets) > self.most:
-            self._buckets.popitem(last=False)
-        return left >= 1
 
 
 @dataclass
@@ -69,8 +53,9 @@ class Room:
 
     def __init__(self, model: str, run: ClassRun) -> None:
         self.model, self.run = model, run
-        self.seen = 0.0  # when the wall asked last, by the clock of the rooms
+        self.opened = self.seen = 0.0  # when the wall asked first and last, by the rooms' clock
         self.version = 0  # of what the wall shows
+        self.wall: dict[str, Any] = {}  # as it was drawn last, at its own version
         self.phase_version = secrets.randbelow(2**31)  # of what phones show; new in a new process
         self.round: Round | None = None
         self.ended = False
@@ -149,9 +134,13 @@ class Room:
             self.version += 1
 
     def strike(self, word: str) -> None:
-        """Take a word from the wall and from what is kept; losses do not change."""
+        """Take a word that somebody said from the wall and what is kept; losses do not change."""
         now = self.round
-        if now is None:
+        if now is None or len(now.struck) >= MOST_STRUCK:
+            return
+        words = [guess.word for split in self.splits() for guess in split.guesses]
+        words += [share.word for share in now.finished.words] if now.finished else []
+        if key(word) not in map(key, words):
             return
         now.struck |= {key(word)}
         if (old := now.finished) is not None:
@@ -199,18 +188,23 @@ class Rooms:
         self._rooms: dict[str, Room] = {}
 
     def get(self, code: str) -> Room | None:
+        self._end_old()
         return self._rooms.get(code.upper())
 
     def add(self, room: Room) -> None:
         """Open a room under a free code, or its own; a `DataError` if the page takes no more."""
-        room.seen = now = self._clock()
-        kept = [own for own in self._rooms.values() if now - own.seen <= ROOM_SECONDS]
-        if len(kept) >= MOST_ROOMS:
-            kept.remove(oldest := min(kept, key=lambda own: own.seen))
-            if now - oldest.seen < STALE_SECONDS:
+        self._end_old()
+        room.opened = room.seen = self._clock()
+        if len(self._rooms) >= MOST_ROOMS:
+            oldest = min(self._rooms.values(), key=lambda own: own.seen)
+            if room.seen - oldest.seen < STALE_SECONDS:
                 raise DataError(f"all {MOST_ROOMS} classes of this page are on: try again later")
-        self._rooms = {own.run.code: own for own in kept}
+            del self._rooms[oldest.run.code]
         while not room.run.code or room.run.code in self._rooms:
             code = "".join(secrets.choice(LETTERS) for _ in range(CODE_LETTERS))
             room.run = replace(room.run, code=code)
         self._rooms[room.run.code] = room
+
+    def _end_old(self) -> None:
+        rooms, now = self._rooms.values(), self._clock()
+        self._rooms = {own.run.code: own for own in rooms if now - own.opened <= ROOM_SECONDS}

@@ -33,7 +33,7 @@ from fillmask_ui.features.classroom.class_rounds import (
 )
 from fillmask_ui.features.classroom.class_run import ClassRun, ClassStore, write_csv
 from fillmask_ui.features.classroom.judge import reveal, wall
-from fillmask_ui.features.classroom.room import Room, Rooms, Throttle, hashed
+from fillmask_ui.features.classroom.room import Room, Rooms, hashed
 from fillmask_ui.files import user_folder
 from fillmask_ui.filling.guesses import Guess
 from fillmask_ui.filling.masked_position import find_masked_position
@@ -41,8 +41,10 @@ from fillmask_ui.schema import from_json
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import error_message
 from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.throttle import Throttle
 
 MOST_BODY = 8192  # bytes of a request: the longest sentence and its question
+MOST_BASE = 300  # characters of an address that becomes a QR code
 _STUDENT = re.compile(r"[0-9a-f]{32}")
 # Requests of one phone, of one wall, of one address, behind which a whole hall can be, and rooms
 # opened from it: rate a second, burst.
@@ -62,6 +64,7 @@ class Sent:
     model: str = ""
     code: str = ""
     secret: str = ""
+    key: str = ""  # of the lecturer's link
     # What the lecturer does:
     do: Literal["", "ask", "close", "reveal", "strike", "truth", "end"] = ""
     text: str = ""  # a sentence, or a word
@@ -75,7 +78,8 @@ class Sent:
 class Classroom:
     """The classes of one page; `listens` gives the address that its server is bound to.
 
-    The wall goes through the `sentences`, or without any those of its browser. Finished rounds go
+    The wall goes through the `sentences`, or without any those of its browser. They hold the hidden
+    words, so only a wall that names the `key` of the lecturer's link gets them. Finished rounds go
     to the `store`, by default where runs are kept; a public page has none.
     """
 
@@ -84,11 +88,13 @@ class Classroom:
         session: Session,
         sentences: Sequence[Sentence] = (),
         *,
+        key: str = "",
         store: ClassStore | None = None,
         listens: Callable[[], str] = lambda: "127.0.0.1",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.session, self.sentences, self.listens = session, tuple(sentences), listens
+        self._key = key or secrets.token_urlsafe()
         self.store = store
         if store is None and not session.public:
             self.store = ClassStore(user_folder("runs"))
@@ -190,10 +196,18 @@ class Classroom:
     async def _open(self, request: Request) -> Response:
         """The room of a lecturer's browser, on or stored, else a new one."""
         sent = await _sent(request)
-        self._address(sent.base, "")  # before a room is opened
         room, secret = self.rooms.get(sent.code), sent.secret
-        if room is None or not room.is_lecturer(secret):
+        if room is not None and not room.is_lecturer(secret):
+            room = None
+        if room is not None:
+            self._limit(self._walls, room.run.code, "too many requests of this wall")
+        else:
             self._limit(self._openings, _host(request), "many classes were opened just now")
+        base = _base(sent.base)
+        has_key = secrets.compare_digest(sent.key.encode(), self._key.encode())
+        if self.sentences and sent.key and not has_key:
+            raise HTTPException(403, "This link is of an earlier start: open the one printed now.")
+        if room is None:
             model = await run_in_threadpool(self.session.model, sent.model)
             run = await run_in_threadpool(self._stored, sent)
             if run is None:
@@ -201,9 +215,9 @@ class Classroom:
                 run = ClassRun(model.signature.to_dict(), "", hashed(secret))
             room = Room(sent.model, run)
             self.rooms.add(room)
-        where = self._address(sent.base, room.run.code)
+        where = self._address(base, room.run.code)
         told = {name: render(f"classroom/{name}.html", **where) for name in ("join", "about")}
-        slides = [asdict(own) for own in self.sentences]
+        slides = [asdict(sentence) for sentence in self.sentences if has_key]
         return JSONResponse({"code": room.run.code, "secret": secret, "slides": slides, **told})
 
     def _stored(self, sent: Sent) -> ClassRun | None:
@@ -218,19 +232,16 @@ class Classroom:
                         return run
         return None
 
-    def _address(self, base: str, code: str) -> dict[str, Any]:
+    def _address(self, base: URL, code: str) -> dict[str, Any]:
         """The address for phones and whether they can reach it, as the wall says it."""
-        try:
-            own, reached = URL(base), True
-            if own.hostname in _LOCAL or str(own.hostname).startswith("127."):
-                bound_to_all = self.listens() in ("0.0.0.0", "::")  # noqa: S104
-                lan = lan_address() if bound_to_all else None
-                own, reached = own.replace(hostname=lan), lan is not None
-            path = f"{own.path.rstrip('/')}/{code}"
-            address = str(own.replace(username=None, path=path, query="", fragment=""))
-            qr = [*segno.make(address, micro=False, error="m").matrix_iter(border=2)]
-        except ValueError as error:  # not of a browser; or too long for a code
-            raise HTTPException(400, f"this is no address: {base[:60]}") from error
+        reached = True
+        if base.hostname in _LOCAL or str(base.hostname).startswith("127."):
+            bound_to_all = self.listens() in ("0.0.0.0", "::")  # noqa: S104
+            lan = lan_address() if bound_to_all else None
+            base, reached = base.replace(hostname=lan), lan is not None
+        path = f"{base.path.rstrip('/')}/{code}"
+        address = str(base.replace(username=None, path=path, query="", fragment=""))
+        qr = [*segno.make(address, micro=False, error="m").matrix_iter(border=2)]
         opens = reached and not self.session.public
         return {"address": address, "reached": reached, "qr": qr, "opens": opens}
 
@@ -274,6 +285,16 @@ class Classroom:
         return Response(target.getvalue(), media_type="text/csv; charset=utf-8")
 
 
+def _base(address: str) -> URL:
+    """The address of these routes as a browser sees it; 400 for what is none, or too long."""
+    if len(address) <= MOST_BASE:
+        with suppress(ValueError):  # of its host or port, which are read here first
+            base = URL(address)
+            _ = base.hostname, base.port
+            return base
+    raise HTTPException(400, f"this is no address: {address[:60]}")
+
+
 def _host(request: Request) -> str:
     return request.client.host if request.client else ""
 
@@ -297,7 +318,9 @@ def lan_address() -> str | None:
 
 def join_page(demo: gr.Blocks, session: Session) -> None:
     """Serve the classes of a page; they go through the `sentences` of the session's settings."""
-    classroom = Classroom(session, session.settings.get("sentences", ()))
+    settings = session.settings
+    key = settings.get("class_key", "")
+    classroom = Classroom(session, settings.get("sentences", ()), key=key)
     demo.extra_startup_events.append(mount(demo, classroom))
 
 

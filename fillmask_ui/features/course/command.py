@@ -2,8 +2,6 @@
 
 from urllib.parse import urlencode
 
-import typer
-
 from fillmask_ui.cli import options
 from fillmask_ui.cli.serve import start_page
 from fillmask_ui.errors import OptionError
@@ -26,6 +24,5 @@ def learn(
         known = ", ".join(f"{own.number} {own.name}" for own in course)
         raise OptionError(f"there is no chapter {chapter!r}; there are: {known}")
     link = urlencode({"tab": "learn", "chapter": name})
-    if not open_browser:
-        typer.echo(f"The chapter is at /?{link} of the page.")
-    start_page(model, host=host, port=port, link=link if open_browser else None)
+    notice = "" if open_browser else f"The chapter is at /?{link} of the page."
+    start_page(model, host=host, port=port, link=link if open_browser else None, notice=notice)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling import score_candidate_at
 from fillmask_ui.filling.masked_position import MaskedPosition, find_masked_position
-from fillmask_ui.filling.words import TextWord, text_words
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.text_words import TextWord, text_words
 
 MASK = "[MASK]"
 _CLOSING = re.compile(r"[^\w\s]+\s*$")  # signs that end a sentence
@@ -46,7 +46,7 @@ class Sides:
     def of(cls, model: MaskedLM, text: str) -> "Sides":
         """The sides of a sentence; a `TextError` unless it has exactly one mask."""
         masked = find_masked_position(model, text)
-        return cls(masked, text_words(masked.encoding, model.vocabulary))
+        return cls(masked, text_words(masked.encoding))
 
     @property
     def sign(self) -> str:
@@ -165,7 +165,7 @@ def side_losses(model: MaskedLM, text: str, report: Callable[[int, int], None]) 
     encoding = model.vocabulary.encode(text)
     if model.vocabulary.mask_id in encoding.ids or MASK in text:
         raise TextError(f"the sentence has a gap: write a word for {MASK}, each is hidden in turn")
-    words = _spoken(text_words(encoding, model.vocabulary))
+    words = _spoken(text_words(encoding))
     if len(words) > MOST_MEASURED_WORDS:
         raise TextError(
             f"the sentence has {len(words)} words and here at most {MOST_MEASURED_WORDS} "

@@ -17,11 +17,11 @@ from fillmask_ui.features.course.masked_text import (
     shares,
 )
 from fillmask_ui.filling import fill_at
-from fillmask_ui.filling.words import characters
 from fillmask_ui.masking import DEFAULT_SHARES, KINDS, UNCHANGED, MaskRecipe
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
 from fillmask_ui.show.words import named
+from fillmask_ui.text_words import characters
 from fillmask_ui.ui.figure import Asked, around, control
 
 # With this seed the text has chosen tokens of all three kinds in a vocabulary of whole words.
@@ -98,9 +98,13 @@ def _show_kinds(asked: Asked) -> Any:
         place, ids = alone.position, tuple(alone.hidden.input_ids.tolist())
         said = asked.session.ask(asked.model, fill_at, ids, place, encoding.ids[place], top_k=1)
         ways.append((alone, _name(vocabulary, ids[place], place), said))
-    start, end = characters(encoding, place)
+    hidden = characters(encoding, place)
     word = _name(vocabulary, encoding.ids[place], place)
-    return {"ways": ways, "word": word, "around": (encoding.text[:start], encoding.text[end:])}
+    return {
+        "ways": ways,
+        "word": word,
+        "around": (encoding.text[: hidden.start], encoding.text[hidden.end :]),
+    }
 
 
 # ---- The losses of a text

@@ -21,9 +21,9 @@ import yaml
 from fillmask_ui.batching import pad, plan_batches
 from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.filling.prompt import check_length
-from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import EncoderStates, MaskedLM
 from fillmask_ui.records import Encoding
+from fillmask_ui.text_words import text_words
 
 MOST_SENTENCES = 12
 _BATCH_TOKENS = 512
@@ -148,7 +148,7 @@ def find_word(model: MaskedLM, sentence: Sentence, word: str) -> WordUse:
     """
     encoding = model.vocabulary.encode(sentence.text)
     check_length(model, encoding)
-    for own in text_words(encoding, model.vocabulary):
+    for own in text_words(encoding):
         if own.text.casefold() == word.casefold():
             return WordUse(sentence, encoding, own.tokens, own.start, own.end)
     found = re.search(re.escape(word), encoding.text, re.IGNORECASE) if word else None

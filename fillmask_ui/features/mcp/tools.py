@@ -129,7 +129,8 @@ class Tools:
         interval over texts; `mean_nll_nats`, the mean loss of a hidden token in nats (lower is
         better), accuracies, and `alarms` to heed. With a baseline also `relative_change` (below
         0: `model` is better), its interval and a `verdict`: PASS (below 0.05), AT_RISK (below
-        0.1), REGRESSION or INCONCLUSIVE. Texts are cut at 128 tokens. It may take a minute.
+        0.1), REGRESSION, INCONCLUSIVE (also of fewer than 30 texts) or NEAR_CHANCE. Texts are cut
+        at 128 tokens. It may take a minute.
         """
         config = EvaluationConfig(metric, max_tokens=form.PUBLIC_TOKENS)
         form.check_bounds(len(texts) or samples, config, "this tool")

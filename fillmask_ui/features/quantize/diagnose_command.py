@@ -16,7 +16,7 @@ from fillmask_ui.cli.options import (
     option,
     with_options,
 )
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell, warn
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.features.quantize import diagnosis_tables as shown
@@ -72,7 +72,7 @@ def diagnose(
         there = next(folder for folder in apply.absolute().parents if folder.exists())
         check_target(there / apply.name)
     source = replace(texts, samples=texts.samples or SAMPLES).source()
-    with open_texts(replace(source, pairs=config.metric.columns)) as examples:
+    with open_texts(replace(source, pairs=config.metric.columns), warn=warn) as examples:
         read = list(examples)
     known: Diagnosis | None = None
     steps = diagnoses(choice, other, read, config, options, load=load)
@@ -134,7 +134,7 @@ def check(
     *,
     reference: str = argument(..., "FILE", "The ONNX file, or a model that has one."),
     baseline: str | None = option(
-        None, "Compared with; the file on CPU without optimization.", metavar="REF"
+        None, "Compared with; the file on CPU at the level extended.", metavar="REF"
     ),
     choice: Annotated[ModelChoice, ("onnx_file", "tokenizer", "threads", "x64_quant_precision")],
     provider: list[str] | None = option(
@@ -155,7 +155,7 @@ def check(
     named = [WEB if own.lower() == WEB.lower() else find_provider(own) for own in provider or ()]
     ways = dict.fromkeys(named or (*providers(), WEB))
     samples = CHECKED_SAMPLES if texts.samples is None else texts.samples
-    with open_texts(replace(texts, samples=samples).source()) as examples:
+    with open_texts(replace(texts, samples=samples).source(), warn=warn) as examples:
         read = list(examples)
     file = cast("OnnxFile", load(replace(choice, reference=reference), OnnxFile))
     other = None if baseline is None else load(choice.second(baseline))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fillmask_ui.features.quantize.diagnosis import Diagnosis
 from fillmask_ui.features.quantize.measure_variants import Stamp
-from fillmask_ui.show.numbers import Share, interval_text, percent, signed_percent
+from fillmask_ui.show.numbers import Share, interval_text, percent, signed, signed_percent
 from fillmask_ui.show.sentences import difference_text
 from fillmask_ui.show.table import Column, Table
 
@@ -84,7 +84,7 @@ def left_out(diagnosis: Diagnosis) -> Table:
     )
     rows = (
         (
-            *(name, own.recovered_nats, interval_text(own.interval, "{:+.4f}".format)),
+            *(name, own.recovered_nats, interval_text(own.interval, lambda end: signed(end, 4))),
             *("yes" if own.significant else "no", own.bytes_added),
         )
         for name, own in measured

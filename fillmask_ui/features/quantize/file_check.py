@@ -13,6 +13,8 @@ Source:
     2016, Deep Learning, section 6.2.2.3. Flips: Dutta et al. 2024, arXiv:2407.09141.
 """
 
+import math
+from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,25 +23,34 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.errors import DataError, ModelError, OptionError
+from fillmask_ui.evaluation.chance import Chance
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import prepared, same_tokenizer
-from fillmask_ui.evaluation.running_summary import chance_alarms
 from fillmask_ui.features.quantize.diagnosis import powers, snr_db
 from fillmask_ui.features.quantize.web_logits import web_logits
-from fillmask_ui.intervals import Limits, judge, ratio_interval, share_interval
+from fillmask_ui.intervals import (
+    Limits,
+    effective_number,
+    judge,
+    ratio_interval,
+    share_interval,
+)
 from fillmask_ui.masking import HiddenTokens
-from fillmask_ui.models.onnx_file import CPU, Logits, OnnxFile
+from fillmask_ui.models.onnx_file import CPU, PLAIN, Logits, OnnxFile
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, Progress, finite
 from fillmask_ui.scoring import nll_nats
 
 LEVELS = ("none", "basic", "extended", "all")
+BASELINE_LEVEL = "extended"  # the lowest at which products of bytes need not saturate
 WEB = "WebAssembly"  # beside the execution providers
 # The verdict is the worst of that on the SQNR, which is at least so many dB, and of that on the
-# share of flips, all of whose interval lies below; REGRESSION where it fails or there is an alarm.
+# share of flips, all of whose interval lies below; NEAR_CHANCE as of an evaluation; PASS for equal
+# logits; REGRESSION where it fails.
 LEAST_DB = {"PASS": 20.0, "AT_RISK": 10.0}
 FLIPS = Limits(pass_below=0.10, risk_below=0.20)
-_VERDICTS = ("", "PASS", "INCONCLUSIVE", "AT_RISK", "REGRESSION")  # the worst last
+# The worst last.
+_VERDICTS = ("", "PASS", "INCONCLUSIVE", "AT_RISK", "REGRESSION", "NEAR_CHANCE")
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ class Row:
     """One way to run the file. Without logits, or with NaN among them, all figures are None."""
 
     provider: str  # such as `CPUExecutionProvider`, `WebAssembly`; of a baseline its name
-    level: str  # of graph optimization; blank for a baseline
+    level: str  # of graph optimization, or `PLAIN`; blank for a baseline
     verdict: str = ""  # blank if it was not measured
     alarms: tuple[str, ...] = ()  # NaN, near chance; why it failed or was not measured
     sqnr_db: float | None = None  # infinite for equal logits
@@ -61,7 +72,8 @@ class Row:
     @property
     def way(self) -> str:
         """Such as `CPU, all`."""
-        return f"{self.provider.removesuffix('ExecutionProvider')}, {self.level or 'baseline'}"
+        level = {"": "baseline", PLAIN: "as plain ONNX Runtime"}.get(self.level, self.level)
+        return f"{self.provider.removesuffix('ExecutionProvider')}, {level}"
 
 
 @dataclass(frozen=True)
@@ -96,7 +108,7 @@ def check(
 ) -> Generator[Progress | Check]:
     """Run a file on each provider (or `WEB`) and level, and compare it with the baseline.
 
-    The baseline is a model in its own runtime, or the file on the CPU without optimization;
+    The baseline is a model in its own runtime, or the file on the CPU at `BASELINE_LEVEL`;
     `web_folder` as of `web_logits`. An `OptionError` if the two have different tokenizers, a
     `DataError` if nothing can be hidden in the texts.
     """
@@ -111,8 +123,9 @@ def check(
     if not hidden:
         raise DataError("no word could be hidden in any of the texts: give more or longer ones")
     if baseline is None:
-        said, first = f"{name} on CPU without optimization", Row(CPU, "none")
-        wanted = list(file.run_on(CPU, "none", hidden))
+        said = f"{name} on CPU at the level {BASELINE_LEVEL}"
+        first = Row(CPU, BASELINE_LEVEL)
+        wanted = list(file.run_on(CPU, BASELINE_LEVEL, hidden))
     else:
         said, first = baseline.signature.name, Row(baseline.signature.name, "")
         wanted = [
@@ -120,7 +133,8 @@ def check(
             for ids, cols in ((text.input_ids, text.cols) for text in hidden)
         ]
     rows, signature = [_compared(first, wanted, wanted, hidden)], [str(file.signature)]
-    ways = [Row(provider, level) for provider in providers for level in LEVELS]
+    levels = {provider: LEVELS if provider == WEB else (*LEVELS, PLAIN) for provider in providers}
+    ways = [Row(provider, level) for provider in providers for level in levels[provider]]
     for number, way in enumerate(ways):
         if way == first or (way.provider == WEB == rows[-1].provider and not rows[-1].verdict):
             continue  # what is not there at one level is there at none
@@ -163,15 +177,29 @@ def _compared(row: Row, logits: Logits, wanted: Logits, hidden: Sequence[HiddenT
         return replace(row, verdict="REGRESSION", alarms=(alarm,))
     counts, losses = np.array([len(own) for own in nll], float), np.concatenate(nll)
     changed, total, mean = int(sum(flips)), len(losses), float(losses.mean())
-    # The bootstrap knows nothing of what happened to no word or to all.
+    # The bootstrap knows nothing of what happened to no word or to all. Words of one text are not
+    # independent: these are as many trials as there are texts that count.
+    effective = effective_number(counts)
     interval = ratio_interval(np.array(flips), counts) if 0 < changed < total else None
-    interval = interval or share_interval(changed, total)
+    interval = interval or share_interval(changed / total * effective, effective)
     interval = interval.map(lambda share: min(max(share, 0.0), 1.0))  # of few texts
-    alarms = tuple(chance_alarms("it", mean, width))
+    chance = Chance.of(
+        Counter(np.concatenate([text.ids for text in hidden]).tolist()),
+        Counter(np.concatenate([text.true_ids for text in hidden]).tolist()),
+        width,
+    )
     noise_db = snr_db(sums)
     by_noise = (own for own, least in LEAST_DB.items() if noise_db >= least)
-    by_flips = judge(changed / total, interval, len(hidden), FLIPS).label
+    by_flips = judge(
+        changed / total,
+        interval,
+        len(hidden),
+        FLIPS,
+        effective_texts=effective,
+        near_chance=chance.is_near(mean),
+        equal=noise_db == math.inf,
+    ).label
     verdict = max(next(by_noise, "REGRESSION"), by_flips, key=_VERDICTS.index)
     cosine, span = float(np.concatenate(cosines).mean()), (interval.low, interval.high)
     figures = noise_db, cosine, largest, changed, changed / total, span, mean
-    return Row(row.provider, row.level, "REGRESSION" if alarms else verdict, alarms, *figures)
+    return Row(row.provider, row.level, verdict, tuple(chance.alarms("it", mean)), *figures)

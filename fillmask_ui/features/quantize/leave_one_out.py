@@ -32,7 +32,7 @@ from fillmask_ui.features.quantize.graphs import GraphPair, Loader, open_pair
 from fillmask_ui.features.quantize.measure_variants import Stamp, alarms_of
 from fillmask_ui.intervals import ratio_interval
 from fillmask_ui.masking import KINDS
-from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.load import load_choice, local_files
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.onnx_tools.constant_folding import Constants
 from fillmask_ui.onnx_tools.float32_graph import dequantized
@@ -64,6 +64,8 @@ def diagnose(
         DataError: if no text could be measured.
     """
     options = options or diagnosis.DiagnoseOptions()
+    for choice in (model, baseline):
+        local_files(choice)  # refuses what names no model before anything is read
     yield Progress("Reading both models…")
     pair = open_pair(model, baseline, load)
     quantized, full = pair.quantized.model, pair.baseline.model

@@ -13,6 +13,7 @@ from fillmask_ui.errors import DataError, FillmaskError, ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.features.quantize.measure_variants import Stamp, alarms_of, texts_sha256
 from fillmask_ui.models import ModelChoice, load_choice
+from fillmask_ui.models.load import local_files
 from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.onnx_tools.graph_parts import choose_parts, find_parts, nodes_of
@@ -70,14 +71,14 @@ def quantize(
         force: overwrite variants, and write into a folder that holds other things.
         load: how models are loaded.
     """
-    chosen = [n for s in schemes or [DEFAULT_SCHEME] for n in (SCHEMES if s == "all" else [s])]
-    rows = {name: find_scheme(name) for name in chosen}
-    files = {name: f"{Path(FULL).parent}/{row.file}" for name, row in rows.items()}
+    files = check_order(source, output, schemes, force=force)
+    rows = {name: find_scheme(name) for name in files}
     with open_texts(calibration or TextSource()) as found:
         texts = list(found)[0 if calibration else MEASURED :]
     yield Progress(f"Reading {source.reference}…", 0.0)
     loaded = graphs.load_source(source, load)
-    hub_folder.check_output(output, loaded, list(files.values()), force=force)
+    names, known = [*files.values()], loaded.signature
+    hub_folder.check_output(output, loaded.files, names, force=force, signature=known)
     failures: dict[str, FillmaskError] = {}
     with hub_folder.draft(output) as drafted:
         hub_folder.copy_beside(loaded.files, drafted.folder)
@@ -116,21 +117,33 @@ def quantize(
             }
             yield _publish(drafted, files[name], entry, base, model, alarms)
     if failures and len(rows) == 1:
-        raise failures[chosen[0]]
+        raise next(iter(failures.values()))
     if failures:
         told = (f"{name} was not made: {why}" for name, why in failures.items())
         raise ModelError("; ".join(told))
     yield Progress("Done", 1.0)
 
 
+def check_order(
+    source: ModelChoice, output: Path, schemes: Sequence[str], *, force: bool
+) -> dict[str, str]:
+    """File of each scheme of `quantize`; an error for what is refused before a model is read."""
+    chosen = [n for s in schemes or [DEFAULT_SCHEME] for n in (SCHEMES if s == "all" else [s])]
+    files = {name: f"{Path(FULL).parent}/{find_scheme(name).file}" for name in chosen}
+    hub_folder.check_output(output, local_files(source), [*files.values()], force=force)
+    return files
+
+
 def export(
     source: ModelChoice, output: Path, *, force: bool = False, load: graphs.Loader = load_choice
 ) -> Generator[Progress | Variant]:
     """Write a model on PyTorch as ONNX in float32, and compare it with PyTorch; as `quantize`."""
-    yield Progress(f"Reading {source.reference}…", 0.0)
     torch = source if source.runtime == "torch" else replace(source, runtime="torch")
+    hub_folder.check_output(output, local_files(torch), [FULL], force=force)
+    yield Progress(f"Reading {source.reference}…", 0.0)
     loaded = graphs.load_source(torch, load)
-    hub_folder.check_output(output, loaded, [FULL], force=force)
+    known = loaded.signature
+    hub_folder.check_output(output, loaded.files, [FULL], force=force, signature=known)
     with hub_folder.draft(output) as drafted:
         hub_folder.copy_beside(loaded.files, drafted.folder)
         yield Progress(f"Exporting {source.reference}…", 0.2)

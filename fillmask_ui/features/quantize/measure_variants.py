@@ -62,15 +62,13 @@ class Stamp:
         runtime = RUNTIMES.get(signature.runtime)
         library = runtime.package if runtime else signature.runtime
         version = signature.versions.get(library, "")
-        # Notes name the options of the runtime that differ from the default.
-        noted = dict(note.split(": ", 1) for note in signature.notes if ": " in note)
         return cls(
             tuple(signature.cpu_features),
             f"{library} {version}".strip(),
-            noted.get("graph optimization", "all"),
+            signature.settings.get("graph-optimization", "all"),
             signature.precision,
             signature.sha256,
-            noted.get("x64 quant precision", "auto"),
+            signature.settings.get("x64-quant-precision", "auto"),
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from fillmask_ui.cli.options import FOLDER, FORCE, JSON, SOURCE, option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell, warn
 from fillmask_ui.errors import OptionError
 from fillmask_ui.features.quantize import make_variants, measure_variants
 from fillmask_ui.features.quantize.make_variants import MEASURED, Variant
@@ -94,10 +94,7 @@ def quantize(
     The first 200 texts are measured if --samples is not given.
     """
     choice = replace(choice, reference=reference)
-    examples: list[Example] = []
-    if measured:
-        with open_texts(replace(texts, samples=texts.samples or MEASURED).source()) as found:
-            examples = list(found)
+    make_variants.check_order(choice, output, scheme or (), force=force)
     source = None
     if calibration is not None:
         if not is_file(calibration):
@@ -105,6 +102,11 @@ def quantize(
                 f"no file {calibration!r}: give one of texts to calibrate on, one a line"
             )
         source = replace(texts, dataset=calibration, samples=None, shuffle=False).source()
+    examples: list[Example] = []
+    if measured:
+        limited = replace(texts, samples=texts.samples or MEASURED)
+        with open_texts(limited.source(), warn=warn) as found:
+            examples = list(found)
     base = load(choice)
     steps = make_variants.quantize(
         choice,

@@ -110,6 +110,7 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Waiting]
     yield Waiting("Reading the texts…", so_far=known)
     with open_texts(replace(order.source, samples=order.samples + CALIBRATION_TEXTS)) as found:
         texts = list(found)
+    known = replace(known, notes=found.report.warnings)
     measured, rest = texts[: order.samples], texts[order.samples :]
     yield Waiting("Loading the model…")
     base = load(order.model)
@@ -118,11 +119,11 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Waiting]
     whole = 1 + len([*_wanted(order, home)])
     row = yield from _part(measure_variant(subject, None, measured), 0, 1 / whole)
     home.keep_source(order.model.reference, row)
-    notes: tuple[str, ...] = ()
+    notes = known.notes
     calibration = None
     if any(SCHEMES[scheme].calibrated for scheme in order.schemes):
         calibration = _written(rest or measured[:CALIBRATION_TEXTS], home)
-        notes = () if rest else (_NOT_APART,)
+        notes = notes if rest else (*notes, _NOT_APART)
     known = replace(known, home=home, notes=notes)
     yield Waiting("The model itself is measured.", 1 / whole, known)
     for number, (scheme, kept) in enumerate(_wanted(order, home), 1):

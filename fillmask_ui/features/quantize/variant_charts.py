@@ -18,6 +18,7 @@ from fillmask_ui.show.charts.chart import (
 )
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.figures import INTERVAL
+from fillmask_ui.show.numbers import least_axis
 from fillmask_ui.show.table import Table
 
 _LABEL_CHARACTERS = 28
@@ -68,7 +69,9 @@ def variants_chart(every: Variants, against: str) -> Chart:
         )
     most = max(own.speedup for own in rows)
     x = _axis(places, 0.18, 0, _CANVAS[0])
-    y = _axis([end for own in spans for end in (own.low, own.high)], 0.3, _CANVAS[1], 0)
+    y = _axis(
+        [end for own in spans for end in (own.low, own.high)], 0.3, _CANVAS[1], 0, least_axis(4)
+    )
     spots = zip(map(x, places), map(y, losses), spans, strict=True)
     sides = _sides(names, [(across, up, y(span.high), y(span.low)) for across, up, span in spots])
     for kind, symbol in (("on the frontier", "circle"), ("beaten in both", "circle-open")):
@@ -109,10 +112,15 @@ def _span(own: VariantFigures) -> Interval:
     return own.change_interval.map(lambda change: base * (1 + change))
 
 
-def _axis(values: Sequence[float], share: float, start: float, end: float) -> Scale:
-    """The axis of the values in pixels, longer by a `share` of their range on both sides."""
+def _axis(
+    values: Sequence[float], share: float, start: float, end: float, least: float = 0.0
+) -> Scale:
+    """The axis of the values in pixels, longer by a `share` of their range on both sides.
+
+    It is at least as long as `least`.
+    """
     low, high = min(values), max(values)
-    room = share * ((high - low) or abs(high) or 1.0)
+    room = max(share * ((high - low) or abs(high) or 1.0), (least - (high - low)) / 2)
     return Scale(low - room, high + room, start, end)
 
 

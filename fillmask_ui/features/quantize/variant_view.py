@@ -10,8 +10,8 @@ from fillmask_ui.features.quantize.quantize_job import Failed, Known, name_of
 from fillmask_ui.features.quantize.variant_charts import variants_chart
 from fillmask_ui.features.quantize.variant_store import Home, VariantStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.show.answers import sentence
 from fillmask_ui.show.render import render
+from fillmask_ui.show.sentences import sentence
 from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Page, Waiting
 

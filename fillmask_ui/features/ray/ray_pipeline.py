@@ -226,6 +226,7 @@ class _Pipeline:
             cell.recorder.running.seen,
             tokens=cell.tokens,
             workers=len(self._heard),
+            warnings=cell.news.report.warnings,
             stop=cell.recorder.close,
             **changes,
         )

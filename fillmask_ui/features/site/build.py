@@ -23,6 +23,7 @@ from fillmask_ui.models.vocabulary import SubwordPrefixes, tokenizer_json
 from fillmask_ui.show.answers import LOSSES
 from fillmask_ui.show.displays import DISPLAYS
 from fillmask_ui.show.render import render, sources
+from fillmask_ui.text_words import UNSPACED
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 from fillmask_ui.ui.explore.explore_modes import MODES
 from fillmask_ui.ui.explore.explore_state import Json, Question
@@ -85,7 +86,7 @@ def build(reference: str, title: str) -> dict[str, bytes]:
         "inputs": graph.inputs,
         "asked": ASKED if graph.is_cut else None,
         "output": graph.output,
-        "alone": model.runs_alone,
+        "alone": not model.shares_padding,
         "first_position": graph.first_position,
         "levels": LOSSES.borders,
         "labels": {unit: LOSSES.labels(unit) for unit in ("nats", "bits")},
@@ -141,6 +142,7 @@ def _spelling(model: OnnxMaskedLM, tokenizer: dict[str, Any]) -> dict[str, Any]:
         "words": {own: word for own, word in words.items() if word != vocabulary.token(own)},
         "endings": [own for own in ids if vocabulary.is_continuation(own)],
         "prefix": SubwordPrefixes.of(map(vocabulary.token, ids)).mark,
+        "unspaced": UNSPACED.pattern,
         "mask_token": vocabulary.mask_token,
         "mask_id": vocabulary.mask_id,
         "pad_id": vocabulary.pad_id,

@@ -62,7 +62,12 @@ export function axis(largest, unit, room = 0.2) {
   return { unit, zero: 0, ticks, mark };
 }
 
-const short = (value) => (Number.isFinite(value) ? (value ? value.toFixed(value >= 1 ? 1 : 2) : "0") : "∞");
+const short = (value) => {
+  if (!Number.isFinite(value)) return "∞";
+  return Number(value.toFixed(2)) ? value.toFixed(value >= 1 ? 1 : 2) : "0";
+};
+// The shortest axis of losses with two decimals, as `least_axis` of `show/numbers.py`.
+const LEAST_AXIS = 0.5;
 
 // With the `environment` of the templates, a `vocabulary`, and the `config` of the page.
 export class Views {
@@ -74,7 +79,7 @@ export class Views {
     const best = filling?.masks.map(({ candidates }) => candidates[0]) ?? [];
     const tokens = encoding.tokens.map((own, at) => [own, encoding.ids[at]]).slice(0, MAX_STRIP_TOKENS);
     const strip = encoding.ids.length > MAX_STRIP_TOKENS ? "" : this.render("strip", {
-      items: items(encoding, this.vocabulary.textWords(encoding), masks, this.vocabulary.unk_id),
+      items: items(encoding, this.vocabulary.textWords(encoding).filter((word) => !word.blank), masks, this.vocabulary.unk_id),
       hidden: masks.map((_, at) => hidden[at] ?? null),
       guesses: best.map((own) => [candidate_names([own], this.vocabulary)[0], own.probability]),
       direction: RIGHT_TO_LEFT.test(text) ? "rtl" : "ltr",
@@ -112,6 +117,7 @@ export class Views {
     const values = {
       ...{ unit, vocabulary: null, known: found.length, total, labels: labels[unit] },
       unknown: found.filter((own) => own.unknown).map((own) => own.word.text),
+      unspaced: this.vocabulary.isUnspaced(found.map((own) => own.word.text).join("")),
       summary: summary(found.filter((own) => !own.unknown)),
       chart: this.#columns(found.slice(0, MAX_COLUMNS).filter((own) => !own.unknown), unit, level),
     };
@@ -127,7 +133,7 @@ export class Views {
   #columns(words, unit, level) {
     if (!words.length) return null;
     const values = words.map((own) => in_unit(own.nll_nats, unit));
-    const { ticks, zero, mark } = axis(Math.max(0, ...values.filter(Number.isFinite)), unit);
+    const { ticks, zero, mark } = axis(Math.max(LEAST_AXIS, ...values.filter(Number.isFinite)), unit);
     ticks.at(-1).label += ` ${unit}`;
     const columns = words.map((own, at) => {
       const [below] = candidate_names(own.wanted, this.vocabulary);

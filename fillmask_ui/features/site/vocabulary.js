@@ -5,6 +5,9 @@ import { LETTER, grouped } from "./formats.js";
 import { Refused } from "./model.js";
 
 const MASKS = /\[mask\]|<mask>|_{3,}/gi;
+const HAS_LETTER = /[\p{L}\p{N}]/u;
+const SIGN = /[\p{P}\p{S}]/u;
+const BLANKS = { "\n": "⏎", "\t": "⇥" };
 export const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
 // Without case and accents, where that leaves every place what it was.
@@ -14,6 +17,13 @@ const folded = (text) =>
     return plain.length === own.length ? plain : own;
   });
 
+// A range without the blanks before it.
+function visible(text, [start, end]) {
+  let first = start;
+  while (first < end && /\s/.test(text[first])) first += 1;
+  return [first, end];
+}
+
 export class Vocabulary {
   #groups = []; // number of the word of each token that the model of the tokenizer made
 
@@ -21,6 +31,7 @@ export class Vocabulary {
     Object.assign(this, config); // as `build.py` writes it: mask_token, words, max_tokens and others
     this.tokenizer = new Tokenizer(json, {});
     this.endings = new Set(config.endings);
+    this.unspaced = new RegExp(config.unspaced, "u"); // a letter of a script without blanks between words
     this.tokenizer.model = new Proxy(this.tokenizer.model, {
       apply: (model, _, [words]) => words.flatMap((word) => {
         const [tokens, group] = [model([word]), (this.#groups.at(-1) ?? 0) + 1];
@@ -56,12 +67,10 @@ export class Vocabulary {
     const pieces = own.map((id, at) => (inner[at] === null ? tokens[at] : this.word(id)));
     const spans = this.prefix === "Ġ" ? byBytes(text, tokens, inner) : place(text, pieces, tokens);
     const around = (list, first, last) => full.map((_, at) => (at < begin ? first : list[at - begin] ?? last));
-    return {
-      ...{ text, ids, tokens: ids.map(this.token) },
-      spans: around(spans, [0, 0], [text.length, text.length]),
-      words: around(inner, null, null),
-      special: around(own.map(() => false), true, true),
-    };
+    const places = around(spans, [0, 0], [text.length, text.length]);
+    const added_ones = around(own.map(() => false), true, true);
+    const words = this.#number(text, ids, places, around(inner, null, null), added_ones);
+    return { text, ids, tokens: ids.map(this.token), spans: places, words, special: added_ones };
   }
 
   // Ids of a word as the model would read it behind a character.
@@ -83,27 +92,61 @@ export class Vocabulary {
     return [before, "("].map(after).find((ids) => ids.length) ?? behind(word);
   }
 
+  // Whether most of a text is in such a script.
+  isUnspaced = (text) => 2 * [...text].filter((own) => this.unspaced.test(own)).length >= [...text].length;
+
   masks = ({ ids }) => [...ids.keys()].filter((at) => ids[at] === this.mask_id);
 
-  // The words of a text, without masks and special tokens: { text, start, end, tokens }.
-  textWords({ text, ids, spans, words, special }) {
-    const groups = [];
-    let [before, until, prefixes] = [null, 0, []]; // of the token to the left; a lone prefix goes with its word
-    ids.forEach((id, at) => {
-      const [start, end] = spans[at];
-      const no_word = special[at] || id === this.mask_id;
-      if (no_word || start === end) {
-        [before, prefixes] = [null, no_word ? [] : [...prefixes, at]];
-        return;
+  // The word of each token, numbered as `text_words.py` does; null for masks and special tokens.
+  #number(text, ids, spans, units, special) {
+    let [count, left] = [-1, null];
+    return ids.map((id, at) => {
+      if (special[at] || id === this.mask_id) {
+        left = null;
+        return null;
       }
-      const here = `${words[at]} ${/[\p{L}\p{N}]/u.test(text.slice(start, end))}`;
-      if (here === before && start <= until) groups.at(-1).push(at);
-      else groups.push([...prefixes.filter((own) => words[own] === words[at]), at]);
-      [before, until, prefixes] = [here, end, []];
+      const [start, end] = visible(text, spans[at]);
+      const covered = text.slice(start, end);
+      // Accents and joiners are of the kind of what they follow.
+      const letters = HAS_LETTER.test(covered) || (!SIGN.test(covered) && Boolean(left?.letters));
+      const mark = ["▁", "Ġ"].includes(this.token(id)); // of a beginning alone
+      const empty = spans[at][0] === spans[at][1] && !mark;
+      const own = { unit: units[at], span: spans[at], start, blank: start === end, letters, mark, empty };
+      const continues = left && this.#continues(text, left, own);
+      if (!continues) count += 1;
+      if (!continues || !empty) left = own;
+      return count;
     });
-    return groups.map((tokens) => {
-      const [start, end] = [spans[tokens[0]][0], spans[tokens.at(-1)][1]];
-      return { text: text.slice(start, end), start, end, tokens };
+  }
+
+  #continues(text, left, own) {
+    const end = left.span[1];
+    if (own.span[0] < end) return true; // they share a character
+    if (own.unit === null || own.unit !== left.unit || /\s/.test(text.slice(end, own.start))) return false;
+    if (own.blank || left.blank) return own.empty || (left.mark && !own.blank);
+    const last = [...text.slice(Math.max(0, end - 2), end)].at(-1);
+    const [first] = text.slice(own.start, own.start + 2);
+    return ![last, first].some((letter) => this.unspaced.test(letter)) && own.letters === left.letters;
+  }
+
+  // The words of a text, without masks and special tokens: { text, start, end, tokens, blank }.
+  textWords({ text, spans, words, special }) {
+    const groups = Map.groupBy(words.keys(), (at) => words[at]);
+    groups.delete(null);
+    return [...groups.values()].map((tokens) => {
+      const ranges = tokens.map((at) => visible(text, spans[at])).filter(([start, end]) => start < end);
+      const all = ranges.length ? ranges : tokens.map((at) => spans[at]);
+      let [start, end] = [all[0][0], Math.max(...all.map((own) => own[1]))];
+      // What the tokenizer drops, such as accents, goes with the word that it follows.
+      const behind = tokens.at(-1) + 1;
+      const border = special[behind] ?? true ? text.length : spans[behind][0];
+      while (ranges.length && end < border && !/\s/.test(text[end])) end += 1;
+      // Some tokenizers say only where a blank ends.
+      const floor = spans[tokens[0] - 1]?.[1] ?? 0;
+      while (!ranges.length && start > floor && /\s/.test(text[start - 1])) start -= 1;
+      const [covered, blank] = [text.slice(start, end), !ranges.length];
+      const signs = covered.replace(/\s/g, (own) => BLANKS[own] ?? "␣") || "␣";
+      return { text: blank ? signs : covered, start, end, tokens, blank };
     });
   }
 
@@ -151,8 +194,9 @@ function byBytes(text, tokens, words) {
     const blank = token.startsWith("Ġ") && !/\s/.test(text[start] ?? "x"); // of the tokenizer's own
     byte += token.length - Number(blank);
     let end = letters[byte - 1]?.[1] ?? text.length;
-    while (start < end && /\s/.test(text[start])) start += 1;
-    while (end > start && /\s/.test(text[end - 1])) end -= 1;
-    return [start, Math.max(start, end)];
+    if (!text.slice(start, end).trim()) return [start, Math.max(start, end)];
+    while (/\s/.test(text[start])) start += 1;
+    while (/\s/.test(text[end - 1])) end -= 1;
+    return [start, end];
   });
 }

@@ -150,6 +150,7 @@ class SweepTable(Displayed):
             "baseline": self.sweep.baseline,
             "pass_below": self.sweep.limits.pass_below,
             "risk_below": self.sweep.limits.risk_below,
+            "fewest_texts": self.sweep.limits.fewest_texts,
             "cells": [entry.to_dict() for entry in self.entries],
             "over_seeds": [spread.to_dict() for spread in self.spreads],
         }
@@ -198,7 +199,8 @@ def _entry(cell: SweepCell, runs: Sequence[Run], step: Step | None) -> Entry:
     if entry.state == DONE:
         result = run.info.result or {}
         if "effective_texts" in result:  # which runs of earlier versions do not have
-            entry = entry.noted(few_texts_note(result["texts"], result["effective_texts"]))
+            shares = result["effective_texts"], result.get("top_texts_variance_share") or 0.0
+            entry = entry.noted(few_texts_note(result["texts"], *shares))
         return entry
     of = "" if run.expected is None else f" of {run.expected:,}"
     return replace(entry, progress=f"{run.row_count:,}{of} texts")

@@ -21,6 +21,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.models.vocabulary import SubwordPrefixes
+from fillmask_ui.text_words import UNSPACED
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ class Hiding:
             prefixes = SubwordPrefixes.of(tokens)
             self.continues = torch.zeros(max(tokens.values()) + 1, dtype=torch.bool)
             for token, token_id in tokens.items():
-                self.continues[token_id] = prefixes.is_continuation(token)
+                # Without blanks between words a token is a word.
+                is_word = UNSPACED.match(prefixes.word(token)) is not None
+                self.continues[token_id] = prefixes.is_continuation(token) and not is_word
 
     def hide(
         self, ids: torch.Tensor, share: float, generator: torch.Generator, *, words: bool = True

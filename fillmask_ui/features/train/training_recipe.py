@@ -82,6 +82,7 @@ class RunRequest:
     def __post_init__(self) -> None:
         if (self.init is None) == (self.config is None):
             raise OptionError("give either --init (weights) or --config (from scratch)")
+        _refuse_file(self.output)
         if not self.text:
             raise OptionError("give at least one text file")
 
@@ -121,8 +122,14 @@ class PackageRequest:
     def __post_init__(self) -> None:
         if self.vocabulary_size is not None and not self.text:
             raise OptionError("trimming the vocabulary needs --text: whose tokens should stay?")
+        _refuse_file(self.output)
         if self.source.resolve() == self.output.resolve():
             raise OptionError("the package must go into another folder than the training run")
+
+
+def _refuse_file(output: Path) -> None:
+    if output.is_file():
+        raise OptionError(f"{output} is a file: name a folder to write")
 
 
 @dataclass(frozen=True)

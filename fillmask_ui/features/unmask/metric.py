@@ -151,24 +151,22 @@ class _ScoredDecoding(Decoding):
         # Arrays of `UnmaskedScores`, [M]; of a position that was hidden again, of its last step.
         self.columns: dict[str, np.ndarray] = {}
 
-    def advance(self, logits: np.ndarray, seconds: float) -> Step:
+    def advance(self, logits: np.ndarray, seconds: float) -> list[Step]:
         hidden = self.hidden
-        step = super().advance(logits, seconds)
-        positions = [token.position for token in step.filled]
-        if not positions:  # as where the steps outnumber the masks
-            return step
+        steps = super().advance(logits, seconds)
+        positions = [token.position for token in steps[-1].filled]
         entries = np.searchsorted(self._true.cols, positions)
         asked = logits[np.searchsorted(hidden, positions)]  # [written, V]
         targets = self._true.true_ids[entries]
         found = vars(scoring.score_targets(scoring.exponentials(asked), asked, targets)) | {
-            "steps": np.full(len(positions), step.number),
-            "written_ids": np.array([token.token_id for token in step.filled]),
-            "written_probabilities": np.array([token.probability for token in step.filled]),
+            "steps": np.full(len(positions), steps[-1].number),
+            "written_ids": np.array([token.token_id for token in steps[-1].filled]),
+            "written_probabilities": np.array([token.probability for token in steps[-1].filled]),
         }
         for name, values in found.items():
             empty = np.empty(len(self._true.cols), values.dtype)
             self.columns.setdefault(name, empty)[entries] = values
-        return step
+        return steps
 
     def scores(self, perplexity: float) -> UnmaskedScores:
         """What the steps said, with the pseudo-perplexity of the finished text."""
@@ -197,6 +195,8 @@ class WrittenFigures:
     mean_pseudo_perplexity: float = figure(
         "mean pseudo-perplexity of the finished texts", "", "mean_pseudo_perplexity_interval"
     )
+    # Of a long tail the mean is that of a few texts.
+    median_pseudo_perplexity: float = figure("median pseudo-perplexity of the finished texts")
     # Distinct tokens, and pairs of neighbours that were both written, by all written tokens:
     # Li et al. 2016, arXiv:1510.03055.
     distinct_1: float = figure("distinct-1")
@@ -239,6 +239,7 @@ class WrittenSums(OwnSums):
             mean_pseudo_perplexity_interval=interval_of(
                 perplexity, np.ones(texts), quick, least=1.0
             ),
+            median_pseudo_perplexity=float(np.median(perplexity)),
             distinct_1=len(self.tokens) / tokens,
             distinct_2=len(self.pairs) / tokens,
         )

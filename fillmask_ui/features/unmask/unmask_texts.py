@@ -2,7 +2,8 @@
 
 Definition. Each step predicts all positions that are still hidden, chooses some of them
 (`choose_positions`), writes a token at each (`choose_tokens`), and goes on; the last step fills all
-that are left. Tokens of one step do not see each other.
+that are left. Tokens of one step do not see each other. A step with fewer masks than steps left
+fills none; the next one has the same text, so that the model is not asked again.
 
 Rivals: filling all masks at once, as `fill` shows them, lets no token see another; the chain rule
 from left to right sees the others but not the right side.
@@ -56,7 +57,7 @@ def unmask(model: MaskedLM, text: str, config: UnmaskingConfig | None = None) ->
     """Fill the masks of a text step by step, by default the surest first; errors as of `fill`."""
     decoding = _begun(model, text, config)
     while decoding.hidden:
-        yield _step_together(model, [decoding])[0]
+        yield from _steps_together(model, [decoding])[0]
 
 
 def finish(
@@ -68,9 +69,10 @@ def finish(
     """`unmask` to its end; `on_step` is called with each step."""
     decoding = _begun(model, text, config)
     while decoding.hidden:
-        (step,) = _step_together(model, [decoding])
+        (steps,) = _steps_together(model, [decoding])
         if on_step is not None:
-            on_step(step)
+            for step in steps:
+                on_step(step)
     return _result(model, decoding)
 
 
@@ -90,7 +92,7 @@ def unmask_all(
                 max_targets=BATCH_POSITIONS,
             )
             for batch in plan:
-                _step_together(model, [running[index] for index in batch])
+                _steps_together(model, [running[index] for index in batch])
         for one in decodings:
             yield one if isinstance(one, FillmaskError) else _result(model, one)
 
@@ -126,21 +128,36 @@ class Decoding:
         ids = {position: token.token_id for position, token in self._filled.items()}
         return filled_text(self.encoding, self.vocabulary, ids)
 
-    def advance(self, logits: np.ndarray, seconds: float) -> Step:
-        """Make a step by the logits at the hidden positions, float32 [M, V]."""
+    def advance(self, logits: np.ndarray, seconds: float) -> list[Step]:
+        """Make steps by the logits at the hidden positions, float32 [M, V], until one fills some.
+
+        `seconds` is what the model took, which the first of them is given.
+        """
         hidden, values = self.hidden, scoring.exponentials(logits)
         allowed = self.pieces.allowed(self.encoding, self.ids, hidden)
         log_probs = values.log_probabilities
         writable = np.where(allowed, log_probs, -np.inf)
         found = Distributions(log_probs, values.entropy_nats, writable)
+        states = self._states(found, hidden) if self.keep_hidden else ()
+        steps = [self._step(found, hidden, states, seconds)]
+        while not steps[-1].filled:
+            steps.append(self._step(found, hidden, states, 0.0))
+        return steps
+
+    def _step(
+        self,
+        found: Distributions,
+        hidden: Sequence[int],
+        states: tuple[HiddenPosition, ...],
+        seconds: float,
+    ) -> Step:
         left = (self.config.max_steps or len(self.initial)) - len(self.steps)
         chosen = choose_positions(found, self.config, left, self._rng)
         tokens = choose_tokens(found, chosen, self.config, self._rng)
         filled = [
-            self._token(hidden[index], token_id, float(log_probs[index, token_id]))
+            self._token(hidden[index], token_id, float(found.log_probs[index, token_id]))
             for index, token_id in zip(chosen.tolist(), tokens.tolist(), strict=True)
         ]
-        states = self._states(found, hidden) if self.keep_hidden else ()
         remasked = self._remasked() if left > 1 else ()
         for token in remasked:
             del self._filled[token.position]
@@ -218,7 +235,7 @@ def _tried(*arguments: Any) -> Decoding | FillmaskError:
         return error  # the others finish
 
 
-def _step_together(model: MaskedLM, decodings: Sequence[Decoding]) -> list[Step]:
+def _steps_together(model: MaskedLM, decodings: Sequence[Decoding]) -> list[list[Step]]:
     started = time.perf_counter()
     logits = logits_of(model, decodings)
     seconds = time.perf_counter() - started

@@ -14,7 +14,7 @@ from fillmask_ui.show.charts import loss_charts
 from fillmask_ui.show.charts.chart import Chart, Subject
 from fillmask_ui.show.figures import Names, roles_of
 
-__all__ = ["CHARTS", "MAIN_CHARTS", "Chart", "chart_library", "charts"]
+__all__ = ["CHANGES", "CHARTS", "MAIN_CHARTS", "Chart", "chart_library", "charts"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ CHARTS = {
     "loss-histogram": ChartKind(
         loss_charts.loss_histogram,
         "Loss of a token",
-        "The first and last bar also hold the few tokens that lie beyond.",
+        "Solid line: mean; dotted line: median. The first and last bar also hold the few tokens "
+        "beyond.",
         live=True,
     ),
     "scatter": ChartKind(
@@ -54,7 +55,7 @@ CHARTS = {
     "differences": ChartKind(
         loss_charts.differences,
         "Difference of the loss of a token",
-        "Right of zero {candidate} lost more. The first and last bar also hold what lies beyond.",
+        "Right of zero, {candidate} is worse. The first and last bar also hold what lies beyond.",
         live=True,
     ),
     "loss-distribution": ChartKind(
@@ -92,8 +93,9 @@ CHARTS = {
     ),
 }
 
-# The first one present stands with the story; the others are folded.
-MAIN_CHARTS = ("right-by-group", "differences", "loss-histogram")
+# The first one present stands with the story, and the changes beside it; the others are folded.
+MAIN_CHARTS = ("right-by-group", "loss-histogram")
+CHANGES = "differences"
 
 
 def chart_library() -> str:

@@ -12,6 +12,7 @@ import fillmask_ui.show.figures as figures
 from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.evaluation.summary import CALIBRATION_FIGURES, Histogram
 from fillmask_ui.show.charts.chart import Chart, Subject, new_figure
+from fillmask_ui.show.numbers import is_zero, signed
 from fillmask_ui.show.table import Table
 
 MAX_BARS = 50
@@ -95,19 +96,24 @@ def loss_histogram(subject: Subject) -> Chart:
         updatemenus=[{**menu, **places}],
     )
     for (model, style), counts in zip(subject.drawn, every, strict=True):
+        mean, median = model.mean_nll_nats, model.median_nll_nats
+        # Of two models the candidate is drawn as an outline, through which the reference is seen.
+        outlined = two and model is subject.models[1]
         figure.add_bar(
             **_bars(edges, counts),
-            name=style.name,
-            marker={"color": style.colour, "opacity": 0.55 if two else 0.85},
+            name=f"{style.name}: mean {mean:.3f}, median {median:.3f}",
+            marker={
+                "color": "rgba(0,0,0,0)" if outlined else style.colour,
+                "opacity": 1.0 if outlined else 0.7 if two else 0.85,
+                "line": {"color": style.colour, "width": 2 * outlined},
+            },
             unselected={"marker": {"opacity": 0.2}},
             showlegend=two,
             customdata=ranges,
         )
-        colour, own = (style.colour, f"{style.name}: ") if two else (chart.LOSS, "")
-        centres = {"mean": (model.mean_nll_nats, "solid"), "median": (model.median_nll_nats, "dot")}
-        for what, (value, dash) in centres.items():
-            line = {"color": colour, "width": 2, "dash": dash}
-            figure.add_vline(value, line=line, showlegend=True, name=f"{own}{what} {value:.3f}")
+        for what, value, dash in (("mean", mean, "solid"), ("median", median, "dot")):
+            line = {"color": style.colour if two else chart.LOSS, "width": 2, "dash": dash}
+            figure.add_vline(value, line=line, showlegend=not two, name=f"{what} {value:.3f}")
     return Chart(figure, _bars_table(edges, every, subject.names))
 
 
@@ -181,10 +187,11 @@ def scatter(subject: Subject) -> Chart | None:
         return None
     reference, candidate = subject.names
     own, other = drawn
+    worse = np.round(own - other, 3) > 0  # equal as printed is equal
     end = float(drawn.max()) * 1.03
     figure = new_figure(
         f"Scatter of the losses of {len(own):,} tokens under both models; "
-        f"{float((own > other).mean()):.0%} lie above the diagonal, where {candidate} is worse.",
+        f"{float(worse.mean()):.0%} lie above the diagonal, where {candidate} is worse.",
         f"loss under {reference} (nats)",
         f"loss under {candidate} (nats)",
         diagonal=end,
@@ -207,23 +214,26 @@ def scatter(subject: Subject) -> Chart | None:
     for low, high in pairwise(_BANDS):  # of the reference's loss; the last has no upper end
         inside = (other >= low) & (other < high)
         if inside.any():
-            means = (other[inside].mean(), own[inside].mean(), (own > other)[inside].mean())
+            means = (other[inside].mean(), own[inside].mean(), worse[inside].mean())
             upper = high if math.isfinite(high) else None
             rows.append((low, upper, int(inside.sum()), *map(float, means)))
     return Chart(figure, Table.of(columns, rows))
 
 
 def differences(subject: Subject) -> Chart | None:
-    """Histogram of the loss of a token under the candidate minus that under the reference."""
+    """Histogram of the candidate's loss of a token less the reference's; None if all are equal."""
     pair = subject.summary.comparison
     if pair is None or pair.histogram is None:  # by character there are no pairs of tokens
+        return None
+    changes = [own.difference_nats or 0.0 for own in subject.summary.most_different]
+    if changes and all(is_zero(change, 2) for change in changes):
         return None
     reference, candidate = subject.names
     (edges, every), mean = _gathered([pair.histogram]), pair.difference_nats
     figure = new_figure(
         f"Histogram of the difference of the loss of a token, {candidate} less {reference}; "
-        f"mean {mean:+.4f} nats.",
-        f"loss under {candidate} less loss under {reference} (nats)",
+        f"mean {signed(mean, 4)} nats.",
+        f"{candidate} − {reference} loss (nats)",
         "tokens",
         legend=True,
         bargap=0.06,
@@ -234,7 +244,7 @@ def differences(subject: Subject) -> Chart | None:
     colours = [chart.CANDIDATE if left >= 0 else chart.REFERENCE for left in edges[:-1]]
     figure.add_bar(**_bars(edges, *every), marker={"color": colours}, showlegend=False)
     line = {"color": chart.MUTED, "width": 2}
-    figure.add_vline(mean, line=line, showlegend=True, name=f"mean {mean:+.4f}")
+    figure.add_vline(mean, line=line, showlegend=True, name=f"mean {signed(mean, 4)}")
     return Chart(figure, _bars_table(edges, every, subject.names[1:]))
 
 

@@ -2,6 +2,10 @@
 (() => {
   const page = (window.fillmask ??= {});
 
+  // The start card of a page that is loaded again waits until its job is known (see `visitor.js`).
+  const returning = Boolean(page.recall("fillmask-page", "sessionStorage"));
+  document.documentElement.classList.toggle("fm-returning", returning);
+
   // Scrolls only where a reader would miss the beginning of it.
   page.reveal = (element, block = "start") => {
     const box = element?.getBoundingClientRect();
@@ -21,10 +25,9 @@
   };
 
   document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("[data-fold], [data-toggle], [data-press], [data-follow]");
-    const { fold, toggle, press, follow } = button?.dataset ?? {};
+    const button = event.target.closest?.("[data-toggle], [data-press], [data-follow]");
+    const { toggle, press, follow } = button?.dataset ?? {};
     const tab = document.getElementById("evaluate");
-    if (fold) page.unfold(fold);
     if (press) document.getElementById(press)?.click();
     // With a key held the browser opens another window.
     if (follow && !event.ctrlKey && !event.metaKey && !event.shiftKey) {

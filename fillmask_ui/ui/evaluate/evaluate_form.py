@@ -20,6 +20,7 @@ from fillmask_ui.runs.engines import LOCAL, EngineChoice, installed_engines
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextChoice, TextSource
 from fillmask_ui.texts.reading import files_of
+from fillmask_ui.texts.source import CSV_QUOTES, NO_QUOTES
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import QUIET, notice_html
 from fillmask_ui.ui.evaluate import uploads
@@ -32,7 +33,8 @@ _METRIC = next(iter(METRICS))
 # Options of a mask recipe that share one box, such as "0.8 0.1 0.1".
 SHARES = ("mask_share", "random_share", "unchanged_share")
 # Limits of a public page: about a minute of one processor.
-PUBLIC_TEXTS, PUBLIC_TEXTS_ONE_BY_ONE = 200, 40
+# Of the embedded texts 50 count as 31, enough for a verdict.
+PUBLIC_TEXTS, PUBLIC_TEXTS_ONE_BY_ONE = 200, 50
 PUBLIC_TOKENS = 128
 # The one click of an empty page; the other fields keep their values.
 QUICK = {
@@ -88,6 +90,9 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
                 controls[name] = gr.Number(
                     percent, label=label, info="% change", min_width=90, step=0.5
                 )
+            controls["fewest_texts"] = option_control(
+                Limits, "fewest_texts", info="for a verdict", min_width=90
+            )
         controls["shuffle"] = gr.Checkbox(value=True, label="Draw the texts at random")
         with gr.Row():
             own = _metric_controls()
@@ -108,11 +113,22 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
 
 def _build_texts(controls: Controls, public: bool) -> None:
     """What a place of texts asks for; a public page reads no parquet."""
+    text = functools.partial(option_control, TextChoice)
     with gr.Column(visible=False) as of_upload:
         label, kinds = "Text, CSV, TSV or JSON lines", [*FILES]
         if not public:
             label, kinds = "Text, CSV, TSV, JSON lines or parquet", [*FILES, ".parquet"]
         controls["upload"] = gr.File(label=label, file_types=kinds, height=110)
+        fold = gr.Accordion("How the file is read", open=False, elem_classes="fm-fold")
+        with fold, gr.Row():
+            hint = "CSV and TSV; blank to detect it"
+            controls["delimiter"] = text("delimiter", info=hint, placeholder="tab")
+            quoting = [("detect", ""), ("enclose fields", CSV_QUOTES), ("are text", NO_QUOTES)]
+            controls["quoting"] = gr.Radio(
+                quoting, value="", label="Quotation marks", info="CSV and TSV"
+            )
+            hint = "JSON: key under which the rows lie"
+            controls["field"] = text("field", info=hint, placeholder="data")
     with gr.Column(visible=False) as of_paste:
         controls["pasted"] = gr.Textbox(
             label="Texts to paste",
@@ -121,7 +137,6 @@ def _build_texts(controls: Controls, public: bool) -> None:
             max_lines=12,
             elem_id="evaluate-pasted",
         )
-    text = functools.partial(option_control, TextChoice)
     with gr.Column(visible=False) as of_dataset:
         controls["dataset"] = text(
             "dataset",
@@ -249,7 +264,8 @@ def plan_of(
 ) -> Plan:
     """The plan that the form describes; a public page takes its own texts and uploads, in limits.
 
-    Runs are kept in `root`, and an upload beside them, so that its run can be resumed later.
+    Runs are kept in `root`, and an upload beside them, so that its run can be resumed later. Pasted
+    texts are not written yet: `uploads.pasted_file` does it, once their job has its turn.
     """
     metric = METRICS[values["metric"]]
     own = configured(metric, _chosen(own_options(metric), values))
@@ -257,8 +273,10 @@ def plan_of(
         [options_of(EvaluationConfig)[name] for name in ("seed", "max_tokens")], values
     )
     config = EvaluationConfig(own, **shared)
-    percents = _chosen(own_options(Limits), values)
-    limits = Limits(**{name: percent / 100 for name, percent in percents.items()})
+    borders = _chosen(own_options(Limits), values)
+    for name in ("pass_below", "risk_below"):
+        borders[name] /= 100  # boxes show percent
+    limits = Limits(**borders)
     samples = _number("number of texts", values["samples"], whole=True) or None
     if public:
         check_bounds(samples, config, "this public page")
@@ -312,10 +330,11 @@ def _shares(values: Values) -> dict[str, float | None]:
         ) from None
 
 
+_OF_UPLOADS = ("delimiter", "quoting", "field")
 # The options of texts that a place asks for; any of a data set makes a folder one.
 _ASKED = {
     DATASET: ("column", "dataset_name", "split", "revision", "streaming"),
-    UPLOAD: ("column",),
+    UPLOAD: ("column", *_OF_UPLOADS),
 }
 
 
@@ -337,7 +356,7 @@ def _dataset(values: Values, root: Path, *, public: bool) -> str:
     if where == EMBEDDED:
         return EMBEDDED
     if where == PASTE:
-        return str(uploads.keep_pasted(values["pasted"] or "", root, public=public))
+        return str(uploads.pasted_file(values["pasted"] or "", root, public=public))
     if where == UPLOAD:
         if not upload:
             raise OptionError("no file was uploaded: choose one, or pick the embedded texts")
@@ -399,6 +418,7 @@ def controls_of_run(
         **_held(config.metric),
         "pass_below": round(100 * plan.limits.pass_below, 9),
         "risk_below": round(100 * plan.limits.risk_below, 9),
+        "fewest_texts": plan.limits.fewest_texts,
         "samples": source.samples or 0,
         "shuffle": source.shuffle,
         "model": plan.model.reference,
@@ -420,8 +440,9 @@ def controls_of_run(
         # Without a file, Run reports it; an earlier choice would measure other texts.
         values |= {"where": UPLOAD, "upload": None}
         missing.append(str(error))
-    for name, default in (("encoding", "utf-8"), ("format", None)):
-        if (value := getattr(source, name)) != default:
+    for name in ("encoding", "format", *_OF_UPLOADS):
+        value = getattr(source, name)
+        if value != getattr(TextSource, name) and name not in values:
             missing.append(f"its texts were read with the {name} {value}")
     # Browsers get UTF-8 only.
     sent = {name: printable(own) if type(own) is str else own for name, own in values.items()}
@@ -455,6 +476,7 @@ def _texts(source: TextSource, root: Path, fresh_folder: Callable[[], Path]) -> 
     name = uploads.uploaded_name(path, root)
     if name and path.exists():
         copy = uploads.link_or_copy(path, fresh_folder() / name)
+        rows |= {name: getattr(source, name) or "" for name in _OF_UPLOADS}
         return {"where": UPLOAD, "upload": str(copy), **rows}
     if name or source.kind == "stdin" or not path.exists():
         gone = name or path.name or "standard input"

@@ -32,8 +32,8 @@ from fillmask_ui.runs.perform import Load, Pace
 from fillmask_ui.show.numbers import duration
 from fillmask_ui.show.report import write_report
 from fillmask_ui.show.sentences import speed_text
-from fillmask_ui.ui.evaluate.evaluate_form import Values, controls_of_run, engine_of, plan_of
-from fillmask_ui.ui.evaluate.uploads import drop_upload
+from fillmask_ui.ui.evaluate.evaluate_form import PASTE, Values, controls_of_run, engine_of, plan_of
+from fillmask_ui.ui.evaluate.uploads import drop_upload, pasted_file
 from fillmask_ui.ui.job import Job, Jobs, Page, Waiting
 from fillmask_ui.ui.session import Session
 
@@ -141,9 +141,13 @@ class PageJobs(Page):
         plan = plan_of(
             values, store.root, default_model=session.default_model, public=session.public
         )
-        return self._measure(
-            partial(evaluations.perform, plan, store), engine, reads=plan.source.where
-        )
+
+        def measure(*how: Any) -> Generator[evaluations.Progress]:
+            if values["where"] == PASTE:  # now that it has its turn: waiting jobs fill no disk
+                pasted_file(values["pasted"], store.root, write=True)
+            yield from evaluations.perform(plan, store, *how)
+
+        return self._measure(measure, engine, reads=plan.source.where)
 
     def resume(self, name: str, values: Values | None = None) -> Job:
         """Resume a stopped run on the engine that the form names."""
@@ -291,4 +295,5 @@ def _progress(step: evaluations.Progress, pace: Pace, result: Result) -> Waiting
     speed = speed_text(step.info, step.workers, pace.tokens_per_second)
     left = "" if pace.seconds_left is None else f"{duration(pace.seconds_left)} left"
     text = ", ".join(filter(None, (f"{int(through):,}{total} texts", speed, left)))
+    text = ". ".join([text, *step.warnings])
     return Waiting(text, min(1.0, through / step.expected) if step.expected else 0.0, result)

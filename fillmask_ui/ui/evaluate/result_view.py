@@ -19,10 +19,10 @@ from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Run, RunInfo
 from fillmask_ui.runs.compare import ONE_RUN_ONLY
 from fillmask_ui.runs.tokens import MeasuredToken
-from fillmask_ui.show.answers import masked_figures, sentence, summary_html
+from fillmask_ui.show.answers import masked_figures, summary_html
 from fillmask_ui.show.figures import ROLES, comparison_table, figures_table, models_of, own_groups
 from fillmask_ui.show.render import render
-from fillmask_ui.show.sentences import engines_text, model_label, story_text
+from fillmask_ui.show.sentences import engines_text, model_label, sentence, story_text
 from fillmask_ui.show.words import ListedTokens, candidate_names, named
 from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Waiting
@@ -109,7 +109,7 @@ def figures_html(summary: Summary, info: RunInfo, **shown: Any) -> str:
     """`summary_html` of a run, with the names of its models; `shown` are its options."""
     models = [model for model in (info.baseline, info.model) if model is not None]
     labels = [model_label(model) for model in models[-len(models_of(summary)) :]]
-    return summary_html(summary, labels, info.limits, **shown)
+    return summary_html(summary, labels, info, **shown)
 
 
 def so_far_text(summary: Summary, expected: int | None) -> str:
@@ -176,8 +176,9 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> dict[
     few = numbered = [*enumerate(found.tokens)]
     each_way = pair and wanted.order == DIFFERENT
     if each_way:
-        rise = [own for own in numbered if (own[1].difference_nats or 0) > 0]
-        fall = [own for own in numbered if (own[1].difference_nats or 0) < 0]
+        change = {number: round(own.difference_nats or 0.0, 2) for number, own in numbered}
+        rise = [own for own in numbered if change[own[0]] > 0]
+        fall = [own for own in numbered if change[own[0]] < 0]
         few = [*rise[:WORST_SHOWN], *fall[:WORST_SHOWN]]
     tokens = ((own.token, own.top_token, own.baseline_top_token or "") for own in found.tokens)
     listed = ListedTokens({name: name for own in tokens for name in own})

@@ -22,6 +22,7 @@ from fillmask_ui.ui.session import Session
 
 _CONFIRM = "(name) => name && confirm('Delete the run ' + name + '?') ? name : null"
 _REVEAL = "() => window.fillmask.reveal(document.querySelector('#evaluate .fm-result'))"
+_ARRIVED = "() => document.documentElement.classList.remove('fm-returning')"
 _COPY = "() => window.fillmask.copy_link()"
 _SAVE = "() => { setTimeout(() => document.querySelector('#run-file')?.click(), 50); }"
 
@@ -36,19 +37,23 @@ def build(session: Session) -> None:
             inputs = evaluate_form.build(session, run)
         with gr.Column(elem_id="evaluate-hero", elem_classes="fm-card fm-welcome"):
             components.html_block(render("page/evaluate/question.html"))
-            begin = gr.Button(_QUICK, variant="primary", elem_id="evaluate-begin")
+            with gr.Column(elem_id="evaluate-begin"):
+                alone = gr.Button("Measure this model", variant="primary")
+                beside = gr.Button("int8 against full precision")
             share = 100 * MaskRecipe().probability
             components.html_block(render("page/evaluate/steps.html", share=f"{share:g} %"))
         parts = {"run": run, **_build_result()}
         with gr.Row(elem_id="evaluate-folds"):
             parts |= _build_folds()
     parts |= view.set_controls(inputs)
-    _wire_jobs(all_jobs, inputs, parts, begin)
+    _wire_jobs(all_jobs, inputs, parts, alone, beside)
     _wire_tokens(all_jobs, parts)
     _wire_runs(all_jobs, inputs, parts)
 
 
-def _wire_jobs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts, begin: gr.Button) -> None:
+def _wire_jobs(
+    all_jobs: EvaluationJobs, inputs: Parts, parts: Parts, alone: gr.Button, beside: gr.Button
+) -> None:
     def run(page_jobs: PageJobs, **values: Any) -> None:
         page_jobs.begin(values)
 
@@ -56,23 +61,30 @@ def _wire_jobs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts, begin: gr.
         page_jobs.begin(values | evaluate_form.QUICK)
         return view.set_controls(evaluate_form.QUICK)
 
+    def run_alone(page_jobs: PageJobs, **values: Any) -> Parts:
+        choices = evaluate_form.QUICK | {"model": values["model"], "baseline": ""}
+        page_jobs.begin(values | choices)
+        return view.set_controls(choices)
+
     def resume(page_jobs: PageJobs, name: str | None, **values: Any) -> None:
         page_jobs.resume(name or "", values)
 
     # A run keeps its choices; the form chooses only the engine.
     engine = {name: inputs[name] for name in options_of(EngineChoice) if name in inputs}
-    components.wire(
+    arrival = components.wire(
         all_jobs,
         parts,
         [
             (parts["run"].click, run, inputs),
-            (begin.click, run_quick, inputs),
+            (alone.click, run_alone, inputs),
+            (beside.click, run_quick, inputs),
             (parts["resume"].click, resume, {"name": parts["picked"], **engine}),
         ],
         view.told,
         arrived=view.run_list,
         listed=["runs", "picked", "other"],
     )
+    arrival.then(None, js=_ARRIVED)
 
 
 def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
@@ -194,7 +206,6 @@ def linked_runs(link: Mapping[str, str]) -> Selection:
 
 # Downloads of the shown run: name of the button -> its label.
 FILE_BUTTONS = {"csv": "CSV", "json": "JSON", "report": "Report"}
-_QUICK = "int8 against full precision, 100 texts"
 
 
 def _build_result() -> Parts:
@@ -209,7 +220,8 @@ def _build_result() -> Parts:
             parts["cancel"] = gr.Button("Cancel", interactive=False, elem_id="evaluate-cancel")
         parts["figures"] = components.html_block(elem_id="evaluate-figures")
         with gr.Row(elem_id="evaluate-proof"):
-            parts |= components.chart_place("main", "box-main", min_width=280)
+            for place in ("main", "changes"):
+                parts |= components.chart_place(place, f"box-{place}", min_width=280)
             parts["worst"] = components.clickable_table(elem_id="evaluate-worst")
         parts["side"] = components.html_block(elem_id="worst-side")
     return parts
@@ -227,7 +239,7 @@ def _build_folds() -> Parts:
         label, elem_id = label or name.capitalize(), elem_id or f"run-{name}"
         parts[name] = gr.Button(label, size="sm", elem_id=elem_id, variant=variant)
 
-    with _fold("All tokens", "evaluate-tokens") as parts["token box"]:
+    with _fold("Tokens", "evaluate-tokens") as parts["token box"]:
         with gr.Row(elem_classes="fm-filters"):
             parts["order"] = gr.Radio(
                 [*CAPTIONS], value=WORST, label="Order", elem_id="token-order"

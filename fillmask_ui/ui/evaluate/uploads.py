@@ -34,7 +34,7 @@ def check_public_upload(path: Path) -> None:
     with opening("texts", path.name), opened(path, "rb") as file:
         while block := file.read(1 << 16):
             size += len(block)
-            rows += block.count(b"\n")
+            rows += max(block.count(b"\n"), block.count(b"\r"))  # old Macs have these alone
             _check_size(size, rows, path.name)
 
 
@@ -47,21 +47,23 @@ def _check_size(size: int, rows: int, name: str) -> None:
         )
 
 
-def keep_pasted(text: str, root: Path, *, public: bool = False) -> Path:
-    """Keep pasted texts in a file named by their hash; an `OptionError` for none, or too many."""
+def pasted_file(text: str, root: Path, *, public: bool = False, write: bool = False) -> Path:
+    """The file of pasted texts, named by their hash; an `OptionError` for none, or too many."""
     if not text.strip():
         raise OptionError("no text was pasted: write one a line, or pick the embedded texts")
     content = f"{text}\n".encode("utf-8", "backslashreplace")
     if public:
         _check_size(len(content), content.count(b"\n"), "what was pasted")
-    kept = _kept(root, hashlib.sha256(content).hexdigest(), _PASTED)
-    with finished_file(kept) as half:
-        half.write_bytes(content)
-    return kept
+    target = _file(root, hashlib.sha256(content).hexdigest(), _PASTED)
+    if write:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with finished_file(target) as half:
+            half.write_bytes(content)
+    return target
 
 
 def pasted_text(where: str) -> str | None:
-    """The texts of a file made by `keep_pasted`, a `DataError` if gone; None for any other."""
+    """The texts of a file written by `pasted_file`, a `DataError` if gone; None for any other."""
     path = Path(where)
     if path.parent.name != _UPLOADS or path.name[_DIGITS:] != f"-{_PASTED}":
         return None
@@ -71,8 +73,7 @@ def pasted_text(where: str) -> str | None:
         raise DataError(f"what was pasted is gone ({error.strerror}): paste it again") from error
 
 
-def _kept(root: Path, digest: str, name: str) -> Path:
-    (root / _UPLOADS).mkdir(parents=True, exist_ok=True)
+def _file(root: Path, digest: str, name: str) -> Path:
     return root / _UPLOADS / f"{digest[:_DIGITS]}-{name}"
 
 
@@ -83,7 +84,8 @@ def keep_upload(path: Path, root: Path) -> Path:
         with path.open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)
-        kept = _kept(root, digest.hexdigest(), path.name)
+        kept = _file(root, digest.hexdigest(), path.name)
+        kept.parent.mkdir(parents=True, exist_ok=True)
         return kept if kept.exists() else link_or_copy(path, kept)
 
 

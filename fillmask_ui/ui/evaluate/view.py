@@ -16,7 +16,7 @@ from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation.rows import TokenExample
 from fillmask_ui.runs import Run
 from fillmask_ui.runs.tokens import TokenPlace
-from fillmask_ui.show.charts import CHARTS, MAIN_CHARTS, Chart, charts
+from fillmask_ui.show.charts import CHANGES, CHARTS, MAIN_CHARTS, Chart, charts
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import Parts, chart_in, link_to, notice_html, noticing
 from fillmask_ui.ui.evaluate.evaluation_jobs import PageJobs, Result, Selection
@@ -110,7 +110,7 @@ def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Parts:
     if not page_jobs.session.public:
         other = {"other": selection.other} if selection.other else {}
         link = link_to("evaluate", run=selection.run, **other)
-    return _result(
+    page = _result(
         selection,
         figures=results.figures_html(summary, result.info, so_far=so_far, link=link),
         every=results.all_figures_html(summary, result.info),
@@ -118,6 +118,8 @@ def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Parts:
         tokens=tokens,
         filters=_filters(wanted.order, pair=pair, kinds=len(summary.model.by_kind) > 1),
     )
+    every = f"All {summary.model.tokens:,} tokens"
+    return page | {"token box": gr.update(visible=True, label=every)}
 
 
 def _result(
@@ -133,14 +135,17 @@ def _result(
     tokens = tokens or {"tokens": "", "worst": "", "found": ()}
     by_name = {chart.name: chart for chart in drawn}
     main = next((name for name in MAIN_CHARTS if name in by_name), None)
-    values = chart_in("main", by_name.get(main or ""))
+    first = {"main": main, "changes": CHANGES}
+    values = Parts()
+    for place, name in first.items():
+        values |= chart_in(place, by_name.get(name or ""))
     for name in CHARTS:
-        values |= chart_in(name, by_name.get(name) if name != main else None)
+        values |= chart_in(name, by_name.get(name) if name not in first.values() else None)
     return {
         **values,
         **tokens,
         **(filters or _filters()),
-        "more box": gr.update(visible=len(by_name) > 1),
+        "more box": gr.update(visible=bool(by_name.keys() - first.values())),
         "token box": gr.update(visible=bool(tokens["tokens"])),
         "figures": figures,
         "every": every,
@@ -184,10 +189,11 @@ def chosen_tokens(
 def explore_state(page_jobs: PageJobs, selection: Selection, token: TokenExample) -> dict[str, str]:
     """The state of Explore for a token of the table: its place in its run, and the models."""
     place = link_of(place_of(selection, token))
-    # Without models Explore reports what is wrong with the run.
     references = _references(page_jobs, selection)
-    names = ("model", "compare") if len(references) > 1 else ()
-    return place | dict(zip(names, references, strict=False))
+    if len(references) < 2:
+        return place  # Explore takes the model from the run, and reports what is wrong with it
+    candidate, reference = references
+    return place | {"model": reference, "compare": candidate}
 
 
 def _references(page_jobs: PageJobs, selection: Selection) -> list[str]:

@@ -12,7 +12,6 @@ from fillmask_ui.filling import occlusion_windows
 from fillmask_ui.filling.occlusion import Occlusion
 from fillmask_ui.filling.prompt import encode_unmasked
 from fillmask_ui.filling.word_surprisal import SentenceSurprisal, WordSurprisal, surprisal_windows
-from fillmask_ui.filling.words import TextWord, text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.answers import (
     CHANGES,
@@ -24,6 +23,7 @@ from fillmask_ui.show.answers import (
 from fillmask_ui.show.bars import Axis, Cell, Row
 from fillmask_ui.show.numbers import in_unit, percent
 from fillmask_ui.show.render import render
+from fillmask_ui.text_words import TextWord, text_words
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.prediction_view import model_name
 from fillmask_ui.ui.explore.sentence_strip import version_of
@@ -51,7 +51,7 @@ def _shown(
     """
     vocabulary, known = asked.model.vocabulary, len(words)
     if total is None:
-        total = len(text_words(vocabulary.encode(asked.text), vocabulary))
+        total = len(text_words(vocabulary.encode(asked.text)))
     new = words[min(asked.question.start, known) :]
     values |= {"unit": asked.question.unit, "vocabulary": vocabulary}
     values |= {"known": known, "total": total}
@@ -87,7 +87,7 @@ def occlusion(session: Session, question: Question) -> Json:
     found = session.further(asked.model, key, asked.question.start, longer)
     most = sorted(found.words, key=lambda own: -own.kl_nats)[:MAX_ROWS]
     sizes = [in_unit(own.kl_nats, unit) for own in most]
-    axis = Axis.fitted(sizes, unit)
+    axis = Axis.fitted(sizes, unit, digits=3)
     marks = [(axis.mark(size, "reference", f"{size:.3f}"),) for size in sizes]
     rows = [
         Row(own.word.text, mark, (Cell(percent(own.probability)),))

@@ -12,8 +12,9 @@ from fillmask_ui.comparing import Comparison, Contrast, compare, pair_masks
 from fillmask_ui.filling import surprisal, unscorable
 from fillmask_ui.filling.prompt import normalise_masks, split_words
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.show.answers import contrast_html, sentence, surprisal_values
+from fillmask_ui.show.answers import contrast_html, surprisal_values
 from fillmask_ui.show.render import render
+from fillmask_ui.show.sentences import sentence
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.prediction_view import model_name

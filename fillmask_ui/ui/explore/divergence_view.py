@@ -24,7 +24,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.intervals import share_interval
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.bars import Axis, Cell, Row
-from fillmask_ui.show.numbers import in_unit
+from fillmask_ui.show.numbers import in_unit, is_zero
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.texts import TextSource, open_texts
@@ -100,7 +100,12 @@ def _html(found: Searched, models: tuple[MaskedLM, MaskedLM], question: Question
     flips = sum(own.flipped for own in hidden)
     kls = [own.kl_nats for own in hidden if own.kl_nats is not None]
     bins = _bins(hidden, unit)
-    chosen = bins[question.bin] if 0 <= question.bin < len(bins) else hidden
+    in_bin = 0 <= question.bin < len(bins)
+    chosen = bins[question.bin] if in_bin else hidden
+
+    def differs(own: Divergence) -> bool:
+        return own.flipped or not is_zero(in_unit(own.change_nats, unit), 3)
+
     listed = sorted(chosen, key=lambda own: _size(own, question.order), reverse=True)
     axis = Axis.fitted([float(len(own)) for own in bins], "hidden words")
     return render(
@@ -112,14 +117,14 @@ def _html(found: Searched, models: tuple[MaskedLM, MaskedLM], question: Question
         flips=flips,
         interval=share_interval(flips, len(hidden)) if hidden else None,
         mean_kl_nats=math.fsum(kls) / len(kls) if kls else None,
-        same=all(own.order == (False, 0.0) for own in hidden),
+        same=not any(differs(own) for own in hidden),
         rows=list(_bars(bins, axis, unit, question.bin)),
         axis=axis,
-        bin=question.bin if 0 <= question.bin < len(bins) else None,
+        bin=question.bin if in_bin else None,
         chosen=len(chosen),
         order=question.order,
         by_kl=bool(kls) or not hidden,
-        listed=[_listed(own, models) for own in listed[:MAX_LISTED] if own.order > (False, 0.0)],
+        listed=[_listed(own, models) for own in listed[:MAX_LISTED] if differs(own) or in_bin],
         unit=unit,
     )
 

@@ -9,16 +9,17 @@ from typing import Any, Literal
 
 from fillmask_ui.comparing import Comparison, ContrastedWord
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
+from fillmask_ui.files import csv_cell
 from fillmask_ui.filling import fill, score_candidate_at, unscorable
 from fillmask_ui.filling.candidates import MAX_JOINT_MASKS
 from fillmask_ui.filling.prompt import check_length, split_words
-from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding, Filling, ScoredWord, finite
 from fillmask_ui.show.displays import comparison_rows, filling_rows
 from fillmask_ui.show.drawing import MAX_BARS, bars_of, single_id
 from fillmask_ui.show.numbers import loss_text, percent
 from fillmask_ui.show.render import render
+from fillmask_ui.text_words import text_words
 from fillmask_ui.ui.components import error_message
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft, strip_html, version_of
@@ -135,7 +136,7 @@ def unknown_words(encoding: Encoding, model: MaskedLM) -> str:
 
     Its predictions would rest on hardly more than the number of words.
     """
-    words = text_words(encoding, model.vocabulary)
+    words = text_words(encoding)
     words = tuple(w for w in words if any(c.isalnum() for c in w.text))
     unknown = model.vocabulary.unk_id
     known = [w for w in words if not any(encoding.ids[i] == unknown for i in w.tokens)]
@@ -230,7 +231,7 @@ def masks_csv(found: Filling | Comparison) -> str:
         columns, rows = _CSV_COLUMNS, [row for row in filling_rows(found) if not row["asked"]]
     writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in rows)
     return out.getvalue()
 
 

@@ -42,16 +42,19 @@ def answer(session: Session, question: Question, place: TokenPlace) -> Json:
         if token is None:
             raise DataError(f"run {place.run} has no such token")
         again = replayed(session, token, top_k=question.top_k, load=session.model_soon)
-        reference = _reference_of(session, token)
+        in_roles = _in_roles(session, question, met, place.side)
         if question.alone:
-            session.model_soon(reference)
-        found = _answer(session, replace(question, model=reference), met, place.side, again)
+            session.model_soon(in_roles.model)
+        found = _answer(session, in_roles, met, place.side, again)
     except FillmaskError as error:
         plain = prediction_view.answer(session, replace(question, run=None)).to_dict()
         text = prediction_view.sendable(question.text)
         return {**plain, "kind": "error", "notice": error_message(error), "text": text}
     text = prediction_view.sendable(found.draft.text)
-    return {**found.to_dict(), "text": text, "set": {"text": text, "model": reference}}
+    models = {"model": in_roles.model}
+    if in_roles.compare:
+        models["compare"] = in_roles.compare
+    return {**found.to_dict(), "text": text, "set": {"text": text, **models}}
 
 
 def _met(session: Session, question: Question, place: TokenPlace) -> Sequence[MeasuredToken | None]:
@@ -59,6 +62,19 @@ def _met(session: Session, question: Question, place: TokenPlace) -> Sequence[Me
     if session.stored_runs is None:
         raise DataError("this page keeps no runs")
     return measured_tokens(session.stored_runs(question.visitor), place)
+
+
+def _in_roles(
+    session: Session, question: Question, met: Sequence[MeasuredToken | None], side: int
+) -> Question:
+    """The question with the models of the run, which keep their roles where two are compared."""
+    names = [_reference_of(session, token) if token else "" for token in met]
+    if not question.compare or len(names) < 2:
+        return replace(question, model=names[side])
+    candidate, reference = names
+    # A third model, picked by hand, stays the candidate.
+    compared = candidate if question.compare in names else question.compare
+    return replace(question, model=reference, compare=compared)
 
 
 def _answer(
@@ -92,7 +108,7 @@ def _answer(
         "same": same,
         "alone_nats": alone_nats,
         "options": ", ".join(f"{name.replace('_', '-')} {own}" for name, own in options.items()),
-        "sides": _sides(session, question, met, side),
+        "sides": _sides(met, side),
     }
     html = {**found.html, "replay": render("page/explore/replay.html", **values)}
     if not question.alone:
@@ -142,9 +158,7 @@ def _as_run(asked: Asked, again: Replayed) -> Answer:
     )
 
 
-def _sides(
-    session: Session, question: Question, met: Sequence[MeasuredToken | None], shown: int
-) -> list[Json]:
+def _sides(met: Sequence[MeasuredToken | None], shown: int) -> list[Json]:
     """The models that saw the token, the reference first, if there are two."""
     both = [token for token in met if token is not None]
     if len(both) < 2:
@@ -152,8 +166,6 @@ def _sides(
     found = []
     for side, token in reversed([*enumerate(both)]):
         place = {"side": "B" if side else "", "token": str(token.row.cols[token.entry])}
-        if question.compare:
-            place["compare"] = _reference_of(session, both[1 - side])
         found.append(
             {
                 "set": json.dumps(place),
@@ -174,7 +186,7 @@ def _reference_of(session: Session, token: MeasuredToken) -> str:
 
 
 _NOT_COMPARED = (
-    "Here the run did not compare with {}: choose “Only this one hidden”, or its own other model."
+    "The run did not measure {} here: choose “Only this one hidden”, or a model of the run."
 )
 
 
@@ -184,14 +196,17 @@ def compared(session: Session, question: Question, place: TokenPlace) -> Json:
     The figures of the hidden token are those stored in the run.
     """
     met = _met(session, question, place)
-    token, other = met[place.side], met[1 - place.side] if len(met) > 1 else None
-    if token is None or other is None or _reference_of(session, other) != question.compare:
+    names = [_reference_of(session, token) for token in met if token is not None]
+    if len(names) < 2 or question.compare not in names:
         return {"kind": "hint", "notice": _NOT_COMPARED.format(question.compare)}
-    first, second = (
-        replayed(session, own, top_k=question.top_k, load=session.model_soon)
-        for own in (token, other)
+    reference, candidate = (
+        replayed(session, token, top_k=question.top_k, load=session.model_soon)
+        for token in reversed(met)
+        if token is not None
     )
-    models = first.model, second.model
-    pair = Pair(_sole(question, first), models, first.mask.scored[0].word, (), ())
+    models = reference.model, candidate.model
+    pair = Pair(_sole(question, reference), models, reference.mask.scored[0].word, (), ())
     alike = same_tokenizer(*(model.vocabulary for model in models))
-    return shown(pair, compared_readings(session, first, second), () if alike else (BY_NAME,))
+    return shown(
+        pair, compared_readings(session, reference, candidate), () if alike else (BY_NAME,)
+    )

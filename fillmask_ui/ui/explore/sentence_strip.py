@@ -11,11 +11,11 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 from fillmask_ui.filling.prompt import mask_positions, mask_range, normalise_masks, write_token
-from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding, Filling, ScoredWord
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
+from fillmask_ui.text_words import text_words
 
 # A longer text gets no buttons.
 MAX_STRIP_TOKENS = 600
@@ -68,7 +68,7 @@ def direction(text: str) -> str:
 def _items(encoding: Encoding, vocabulary: Vocabulary) -> Iterator[dict[str, Any]]:
     """Words and masks in their order, as `page/strip.html` shows them."""
     text, spans = encoding.text, encoding.spans
-    words = {word.tokens[0]: word for word in text_words(encoding, vocabulary)}
+    words = {word.tokens[0]: word for word in text_words(encoding) if not word.is_blank}
     masks = {place: number for number, place in enumerate(mask_positions(encoding, vocabulary))}
     for index in sorted({*words, *masks}):
         start = spans[index].start
@@ -160,7 +160,7 @@ def _count_words(parts: list[str], mask_token: str) -> int:
 def hide(draft: Draft, vocabulary: Vocabulary, token: int) -> Draft:
     """Put a mask in place of the word of a token; special tokens and masks change nothing."""
     encoding = vocabulary.encode(draft.text)
-    word = next((w for w in text_words(encoding, vocabulary) if token in w.tokens), None)
+    word = next((w for w in text_words(encoding) if token in w.tokens), None)
     if word is None:
         return draft
     masks = mask_positions(encoding, vocabulary)

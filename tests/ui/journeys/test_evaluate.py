@@ -91,8 +91,7 @@ def test_an_engineer_measures_the_embedded_texts(visit, served):
         expect(bench.heading).to_contain_text(f"of the {count} ")
     page.locator("#evaluate-worst").get_by_role("button", name="Any loss").click()
     expect(bench.heading).not_to_contain_text("with a loss")
-    page.locator("#evaluate-worst").get_by_role("button", name=re.compile("All .* tokens")).click()
-    bench.in_view("#evaluate-tokens")
+    bench.unfold(f"All {expected.model.tokens:,} tokens")
     expect(bench.tokens.first).to_contain_text(worst.token)
     expect(bench.tokens.first).to_contain_text(f"{worst.nll_nats:.3f}")
     page.get_by_role("radio", name="left unchanged").check()
@@ -126,7 +125,16 @@ def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
     bench = Evaluate(page := visit({"tab": "evaluate"}, color_scheme="dark"))
     bench.texts(upload(tmp_path), "noisy", "table").measure()
     expect(page.locator(".fm-conclusion")).to_contain_text(re.compile("candidate|difference", re.I))
-    for name in ("More charts", "All figures", "All tokens"):
+    # First come the two distributions on one axis, and the changes beside them.
+    expect(bench.charts).to_have_count(2)
+    chart, changes = bench.main_chart, page.locator("#plot-changes")
+    names = chart.locator(".js-plotly-plot").evaluate("chart => chart.data.map(bars => bars.name)")
+    assert [name.split(":")[0] for name in names] == ["reference", "candidate"]
+    expect(changes.get_by_role("img", name="Histogram of the difference")).to_be_visible()
+    left, right = chart.bounding_box(), changes.bounding_box()
+    assert left["x"] + left["width"] <= right["x"]
+    assert abs(left["y"] - right["y"]) < 60
+    for name in ("More charts", "All figures", "All [0-9,]+ tokens"):
         bench.unfold(name)
     expect(page.locator("#plot-scatter .js-plotly-plot")).to_be_visible()
     expect(bench.caption).to_contain_text("largest difference")
@@ -138,7 +146,7 @@ def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
     loss = float(second.locator("td.fm-number").first.get_attribute("data-value"))
     expect(bench.side).to_contain_text(f"{loss:.4f} nats")
     # Tokens are chosen by drawing over the histogram, or by a click on a bar.
-    chart, mouse = page.locator("#plot-loss-histogram"), page.mouse
+    mouse = page.mouse
     chart.scroll_into_view_if_needed()
     box = chart.locator(".nsewdrag").first.bounding_box()
     height = box["y"] + box["height"] / 2
@@ -236,6 +244,14 @@ def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
     accessible(page)
 
 
+# Whether the start card was ever seen since the page was loaded.
+WATCH_START = """(function look() {
+    const card = document.querySelector("#evaluate-hero");
+    window.start_card_seen ||= Boolean(card?.checkVisibility());
+    requestAnimationFrame(look);
+})();"""
+
+
 def test_a_run_is_reloaded_left_alone_cancelled_and_resumed(visit, served, hang, tmp_path):
     bench = Evaluate(page := visit({"tab": "evaluate"}, width=390, height=844))
     bench.texts(upload(tmp_path), "table")
@@ -245,9 +261,11 @@ def test_a_run_is_reloaded_left_alone_cancelled_and_resumed(visit, served, hang,
     bench.run()
     assert served.table.reached.wait(60)
     expect(bench.notice).to_contain_text(progress)
+    page.add_init_script(WATCH_START)
     page.reload()
     bench.ready()
     expect(bench.notice).to_contain_text(progress)
+    assert page.evaluate("!window.start_card_seen")
     expect(page.locator("#evaluate-run")).to_be_disabled()
     # The controls say what is measured.
     expect(page.locator("#evaluate-metric :checked")).to_have_value("pseudo-perplexity")
@@ -279,7 +297,7 @@ def test_a_run_is_reloaded_left_alone_cancelled_and_resumed(visit, served, hang,
     texts = int(re.search(r"after (\d+) of", bench.notice.inner_text())[1])
     assert 0 < texts < len(TEXTS)
     expect(bench.figures).to_contain_text(f"hidden tokens of {texts} text")
-    for name in ("More charts", "All figures", "All tokens", "Stored runs"):
+    for name in ("More charts", "All figures", "All [0-9,]+ tokens", "Stored runs"):
         bench.unfold(name)
     cells = bench.runs.first.locator("td")
     expect(cells.nth(4)).to_have_text(str(texts))
@@ -294,6 +312,26 @@ def test_a_run_is_reloaded_left_alone_cancelled_and_resumed(visit, served, hang,
     expect(bench.figures).to_contain_text(f"hidden tokens of {len(TEXTS)} texts")
     bench.finished()
     assert bench.value.inner_text() == perplexity()
+
+
+def test_an_empty_page_measures_one_model_or_two_by_a_click(visit, served):
+    bench = Evaluate(page := visit({"tab": "evaluate"}, width=390, height=844))
+    card = page.locator("#evaluate-hero")
+    expect(card.get_by_role("button")).to_have_count(2)
+    expect(card.get_by_role("button", name="int8 against full precision")).to_be_visible()
+    accessible(page)
+    card.get_by_role("button", name="Measure this model").click()
+    bench.finished()
+    expect(card).to_be_hidden()
+    expect(bench.figures).to_contain_text("embedded:int8")
+    expect(bench.figures).to_contain_text("98 texts, 2 skipped: no token was chosen")
+    expect(bench.charts).to_have_count(1)
+    expect(bench.main_chart.get_by_role("img", name="Histogram of the loss")).to_be_visible()
+    assert bench.main_chart.bounding_box()["y"] < bench.worst.first.bounding_box()["y"]
+    bench.form()
+    expect(page.get_by_role("combobox", name="Reference").locator("visible=true")).to_have_value(
+        "none"
+    )
 
 
 class Replay(Explore):
@@ -328,7 +366,7 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     planted, unchanged = (row.kinds.tolist().index(kind) for kind in (1, 2))
     bench = Evaluate(page := visit({"tab": "evaluate", "run": name}, color_scheme="dark"))
     replay = Replay(page, row)
-    bench.finished().unfold("All tokens")
+    bench.finished().unfold("All [0-9,]+ tokens")
     bench.tokens.first.locator("td.fm-number").first.click()
     # Beside each other, both models read the very sentence of the run.
     expect(bench.side.locator("table")).to_have_count(2)
@@ -343,7 +381,7 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     expect(replay.sentence).to_have_value(re.compile(r"^[^\[]*\[MASK\][^\[]*$"))
     # Both models of the run are picked, and their candidates stand in one list.
     expect(page).to_have_url(re.compile(rf"run={name}&.*example=0&token="))
-    expect(page).to_have_url(re.compile("compare=noisy"))
+    expect(page).to_have_url(re.compile("model=noisy&compare=table"))
     replay.found.get_by_text("words in numbers").click()
     both = replay.found.locator("table tbody tr").filter(has_text=row.tokens[entry])
     for nll in (loss, float(row.baseline.nll_nats[entry])):
@@ -404,3 +442,48 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     expect(page.get_by_role("alert")).to_contain_text("Unknown run 'gone'")
     expect(replay.bar.first).to_be_visible()
     expect(replay.sentence).to_have_value("the [MASK] sat")
+
+
+def run_of(served, name, baseline=None):
+    models = {"table": TableModel(1), "noisy": TableModel(1, noise=0.3), None: None}
+    choices = {"model": {"reference": name}, "baseline": baseline and {"reference": baseline}}
+    return record(
+        RunStore(served.runs), models[name], baseline=models[baseline], choices=choices
+    ).info.name
+
+
+@pytest.mark.parametrize("compared", [False, True], ids=["one run", "two runs"])
+def test_the_models_of_a_result_keep_their_roles_in_explore(visit, served, compared):
+    """The candidate is `noisy`; the numbers of Explore are those of the table of Evaluate."""
+    if compared:
+        runs = {"run": run_of(served, "noisy"), "other": run_of(served, "table")}
+    else:
+        runs = {"run": run_of(served, "noisy", "table")}
+    bench = Evaluate(page := visit({"tab": "evaluate", **runs}))
+    bench.finished()
+    for number in (0, 1, -1):
+        row = bench.worst.nth(number)
+        expect(row.locator(".fm-loss")).to_have_count(2)
+        reference, candidate = (
+            float(own.get_attribute("data-value")) for own in row.locator(".fm-loss").all()
+        )
+        rank = row.locator("td").last.inner_text().split(" → ")
+        change = row.locator("td").nth(2).inner_text()
+        assert change == f"{candidate - reference:+.2f}".replace("-", "−")
+        row.get_by_role("button").first.click()
+        loss = page.locator("#found dl > *").filter(has_text="Loss of")
+        expect(loss).to_contain_text(f"{reference:.3f} → {candidate:.3f} nats")
+        expect(loss).to_contain_text(f"{candidate - reference:+.3f}".replace("-", "−"))
+        truth = page.locator("#found .fm-row:has(.fm-truth)")
+        expect(truth).to_contain_text(f"{rank[0]} → {rank[-1]}")
+        # The models keep their roles whichever of the two readings is looked at.
+        for role in ("Candidate", "Reference"):
+            button = page.locator("#replay").get_by_role("button", name=re.compile(f"^{role}: "))
+            button.click()
+            expect(button).to_have_attribute("aria-pressed", "true")
+            expect(loss).to_contain_text(f"{reference:.3f} → {candidate:.3f} nats")
+            pickers = {"Model": "table", "Candidate": "noisy"}
+            for label, name in pickers.items():
+                picker = page.locator("#explore").get_by_role("combobox", name=label)
+                expect(picker).to_have_value(name)
+        bench.tab("Evaluate")

@@ -129,7 +129,10 @@ def test_a_tokenizer_of_each_kind_reads_like_python(visit, tiny_models, packed, 
     written(build(reference, family), tmp_path)
     mask = model.vocabulary.mask_token
     texts = [*texts_for(family, mask), f"Don't stop, it's {mask}!"]
-    plain = ["She walked to the café, didn't she?", "The cat sat on the mat."]
+    plain = [
+        *("She walked to the café, didn't she?", "The cat sat on the mat."),
+        *("Two  blanks (a, b).", "The cat: 今日は." if family == "roberta" else "A (cat)."),
+    ]
     with hosting(tmp_path) as url:
         page = visit(url=url, ready=READY, bypass_csp=True)
         for text in texts:

@@ -68,9 +68,10 @@ class Numeric(Question):
             return Feedback(None, f"{said}: type one such as 1.25 or 1,25.")
         if self._meets(number, self.answer):
             return Feedback(True, f"Right: {self.solution}.")
-        for slip in self.slips:
-            if self._meets(number, slip.value):
-                return Feedback(False, f"Not yet. {slip.text}")
+        # Two mistakes may give nearly the same number.
+        slip = min(self.slips, key=lambda slip: abs(number - slip.value), default=None)
+        if slip is not None and self._meets(number, slip.value):
+            return Feedback(False, f"Not yet. {slip.text}")
         size = "small" if number < self.answer else "large"
         return Feedback(False, f"Not yet: {response.strip()} is too {size}.")
 
