@@ -66,7 +66,7 @@ def test_an_engineer_measures_the_embedded_texts(visit, served):
     expected = summarize(rows, config=config)
     assert bench.value.inner_text() == f"{expected.model.mean_nll_nats:.4f} nats"
     low, high = expected.model.interval.low, expected.model.interval.high
-    expect(bench.figures).to_contain_text(f"95 % interval {low:.4f} to {high:.4f} nats")
+    expect(bench.figures).to_contain_text(f"95% interval {low:.4f} to {high:.4f} nats")
     expect(bench.figures).to_contain_text(f"{expected.model.tokens:,}")
     worst = expected.worst[0]
     expect(bench.worst).to_have_count(6)
@@ -125,7 +125,9 @@ def axis(chart):
 def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
     bench = Evaluate(page := visit({"tab": "evaluate"}, color_scheme="dark"))
     bench.texts(upload(tmp_path), "noisy", "table").measure()
-    expect(page.locator(".fm-conclusion")).to_contain_text(re.compile("candidate|difference", re.I))
+    expect(page.locator(".fm-conclusion")).to_contain_text(
+        re.compile("candidate|difference|worse|better|needed", re.I)
+    )
     for name in ("More charts", "All figures", "All tokens"):
         bench.unfold(name)
     expect(page.locator("#plot-scatter .js-plotly-plot")).to_be_visible()
