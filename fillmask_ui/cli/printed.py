@@ -211,10 +211,10 @@ def print_compared_losses(found: SentenceComparison, unit: str) -> None:
         if alike:
             own, other = first.pseudo_perplexity, second.pseudo_perplexity
             print_line(f"Pseudo-perplexity: reference {own:,.2f}, candidate {other:,.2f}")
-        print_line(
-            f"Largest difference: {largest.text} {difference(largest.difference_nats)}; the best "
-            f"word flipped at {summary.flipped} of {summary.words}"
-        )
+        differs = not is_zero(in_unit(largest.difference_nats, unit), 4)
+        change = f"{largest.text} {difference(largest.difference_nats)}" if differs else "none"
+        flips = f"the best word flipped at {summary.flipped} of {summary.words}"
+        print_line(f"Largest difference: {change}; {flips}")
     if found.note:
         print_line(found.note)
     print_line("")

@@ -98,7 +98,7 @@ def test_the_page_writes_all_numbers_and_escapes_every_name(bench):
         assert f"<b>{entry.value:,.4f}</b>" in html
         assert entry.run.info.signature in html
         if entry.change is not None:
-            assert f"{entry.change:+.2%}" in html
+            assert f"{entry.change:+.2%}".replace("-", "−") in html
             assert f">{entry.verdict}</span>" in html
     assert notes(table) == ("no such model: org/none",)
     assert html.count('<a href="#note-1">') == 6

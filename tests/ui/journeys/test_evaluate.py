@@ -66,7 +66,7 @@ def test_an_engineer_measures_the_embedded_texts(visit, served):
     expected = summarize(rows, config=config)
     assert bench.value.inner_text() == f"{expected.model.mean_nll_nats:.4f} nats"
     low, high = expected.model.interval.low, expected.model.interval.high
-    expect(bench.figures).to_contain_text(f"95 % interval {low:.4f} to {high:.4f} nats")
+    expect(bench.figures).to_contain_text(f"95% interval {low:.4f} to {high:.4f} nats")
     expect(bench.figures).to_contain_text(f"{expected.model.tokens:,}")
     worst = expected.worst[0]
     expect(bench.worst).to_have_count(6)
@@ -124,7 +124,9 @@ def axis(chart):
 def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
     bench = Evaluate(page := visit({"tab": "evaluate"}, color_scheme="dark"))
     bench.texts(upload(tmp_path), "noisy", "table").measure()
-    expect(page.locator(".fm-conclusion")).to_contain_text(re.compile("candidate|difference", re.I))
+    expect(page.locator(".fm-conclusion")).to_contain_text(
+        re.compile("candidate|difference|worse|better|needed", re.I)
+    )
     # First come the two distributions on one axis, and the changes beside them.
     expect(bench.charts).to_have_count(2)
     chart, changes = bench.main_chart, page.locator("#plot-changes")
