@@ -179,7 +179,7 @@ def test_one_speed_is_told_everywhere_and_fastest_is_faster_than_the_model(folde
         assert "is the fastest" not in slow["story"]
         assert "None that passes is certainly faster" in slow["story"]
     busy = shown(1.25, 1.5, scatter=0.4)["rows"]
-    assert "This machine was busy while int8, fp16 was timed" in busy
+    assert "This machine was busy while it timed int8, fp16" in busy
 
 
 def test_the_form_shows_the_settings_of_the_run_that_it_shows(visited, folder, tmp_path):

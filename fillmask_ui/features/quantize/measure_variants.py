@@ -235,7 +235,7 @@ def _timed_sentence(models: Sequence[MaskedLM], texts: Sequence[Example]) -> str
 def busy_text(names: Sequence[str]) -> str:
     """What to say where turns scattered while these were timed."""
     return (
-        f"this machine was busy while {', '.join(names)} was timed: equal turns took times that "
+        f"this machine was busy while it timed {', '.join(names)}: equal turns took times that "
         "differ by more than a quarter. Measure again when nothing else runs"
     )
 
