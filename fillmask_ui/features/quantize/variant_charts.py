@@ -72,12 +72,15 @@ def variants_chart(every: Variants, against: str) -> Chart:
             hoverinfo="skip",
         )
     most = max(row.token_times.speedup for row in rows)
-    widths = [None if by_size else row.token_times.interval for row in rows]
-    ends = [end for width in widths if width for end in (width.low, width.high)]
-    x = _axis([*places, *ends], 0.18, 0, _CANVAS[0])
+    intervals = [None if by_size else row.token_times.interval for row in rows]
+    widths = [own or Interval(cost, cost, "") for own, cost in zip(intervals, places, strict=True)]
+    x = _axis([end for width in widths for end in (width.low, width.high)], 0.18, 0, _CANVAS[0])
     y = _axis([end for own in spans for end in (own.low, own.high)], 0.3, _CANVAS[1], 0)
-    spots = zip(map(x, places), map(y, losses), spans, strict=True)
-    sides = _sides(names, [(across, up, y(span.high), y(span.low)) for across, up, span in spots])
+    spots = [
+        (x(cost), y(loss), y(span.high), y(span.low), x(width.low), x(width.high))
+        for cost, loss, span, width in zip(places, losses, spans, widths, strict=True)
+    ]
+    sides = _sides(names, spots)
     for kind, symbol in (("on the frontier", "circle"), ("not on it", "circle-open")):
         own = [p for p in range(len(rows)) if (p in best) == (symbol == "circle")]
         if not own:
@@ -127,14 +130,16 @@ def _axis(values: Sequence[float], share: float, start: float, end: float) -> Sc
 Box = tuple[float, float, float, float]  # in pixels: left, top, right, bottom
 
 
-def _sides(names: Sequence[str], spots: Sequence[tuple[float, float, float, float]]) -> list[str]:
+def _sides(names: Sequence[str], spots: Sequence[tuple[float, ...]]) -> list[str]:
     """The `textposition` of each name, so that it covers no marker, interval or other name.
 
-    A spot is where the marker stands, across and up, then the upper and lower end of its interval.
+    A spot is where the marker stands, across and up, then the ends of its intervals: the upper, the
+    lower, the left and the right one.
     """
     width, height = _CANVAS
     taken = [(x - 13, y - 13, x + 13, y + 13) for x, y, *_ in spots]
-    taken += [(x - 4, high, x + 4, low) for x, _, high, low in spots]
+    taken += [(x - 4, high, x + 4, low) for x, _, high, low, *_ in spots]
+    taken += [(left, y - 4, right, y + 4) for _, y, *_, left, right in spots]
     found = []
     for name, (x, y, *_) in zip(names, spots, strict=True):
         long = 7.0 * len(name)
