@@ -44,7 +44,7 @@ class Interval:
 
     low: float
     high: float
-    method: str  # `bootstrap-t`, `linearised-t` or `wilson`
+    method: str  # `bootstrap-t`, `linearised-t`, `wilson` or `sign-test`
     level: float = LEVEL
 
     def map(self, function: Callable[[float], float]) -> Interval:

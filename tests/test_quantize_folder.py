@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import onnxruntime as ort
@@ -14,6 +15,8 @@ import yaml
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.features.quantize import graphs
 from fillmask_ui.features.quantize.make_variants import Variant, quantize
+from fillmask_ui.features.quantize.timing import PairedTimes
+from fillmask_ui.intervals import Interval
 from fillmask_ui.models import ModelChoice, load_model
 from fillmask_ui.publishing import hub_folder
 from fillmask_ui.texts import TextSource
@@ -95,11 +98,13 @@ def test_a_folder_gets_further_variants_and_figures_of_the_same_model(own, bert,
         list(quantize(other, own, ["int4"], force=True))
     values = {"mean_nll_nats": 2.5, "relative_change": 0.25, "verdict": "REGRESSION"}
     values |= {"relative_change_interval_95": [0.2, 0.3], "top1_agreement": 0.5, "kl_nats": 0.1}
-    values |= {"tokens_per_second": 20.0, "baseline_tokens_per_second": 10.0, "sentence_ms": None}
+    times = asdict(PairedTimes(1.25, Interval(1.1, 1.4, "sign-test"), 0.001, 0.1))
+    values |= {"token_times": times, "sentence_times": None}
     hub_folder.note_figures(own / INT8, values | {"texts": 3, "measured": "so"})
     card = (own / "README.md").read_text("utf-8")
     assert "| cross-entropy, nats | 2.5000 | 2.0000 |" in card
     assert "+25.00% (+20.00% to +30.00%), REGRESSION" in card
+    assert "| speed of an evaluation | 1.25 times (1.10 to 1.40) | 1,000 tokens/s |" in card
 
 
 def test_what_cannot_be_worked_on_is_said_and_leaves_nothing(bert, home, tmp_path):
@@ -156,6 +161,7 @@ def test_a_full_disk_leaves_what_was_there(bert, own, monkeypatch):
 
 _STALLED = """
 import sys, time
+from dataclasses import asdict
 from pathlib import Path
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.features.quantize import make_variants

@@ -213,7 +213,7 @@ def available_models() -> tuple[AvailableModel, ...]:
     """
     from fillmask_ui.models.hub_models import cached_models
 
-    smaller = "smaller and faster; its numbers differ a little and may depend on the CPU"
+    smaller = "half the size; speed and digits depend on the CPU"
     models = [
         _embedded("", ("onnx", "torch"), "model.onnx", "float16 weights"),
         _embedded(":int8", ("onnx",), "onnx/model_int8.onnx", smaller),

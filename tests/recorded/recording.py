@@ -49,8 +49,8 @@ _WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|\S")
 # Under these JSON holds what depends on the clock, on the machine or on the library that wrote a
 # file.
 _OF_HERE = (
-    *("tokens_per_second", "baseline_tokens_per_second", "sentence_ms", "baseline_sentence_ms"),
-    *("speedup", "duration_seconds", "cpu_features", "runtime"),
+    *("token_times", "sentence_times", "speedup", "speedup_interval_95", "busy"),
+    *("duration_seconds", "cpu_features", "runtime"),
 )
 # Frames of tables and panels.
 _FRAMES = re.compile(r"[\u2500-\u257f]")

@@ -1,6 +1,7 @@
 """The Quantize tab: variants made, kept and shown, by functions of plain values."""
 
 import itertools
+import re
 import shutil
 import threading
 import time
@@ -12,7 +13,9 @@ from fillmask_ui.features.quantize import quantize_job, variant_view
 from fillmask_ui.features.quantize.measure_variants import BASELINE
 from fillmask_ui.features.quantize.quantize_job import CALIBRATION_TEXTS, perform, read_order
 from fillmask_ui.features.quantize.tab import QuantizeRuns
+from fillmask_ui.features.quantize.timing import PairedTimes
 from fillmask_ui.features.quantize.variant_store import Recipe, VariantStore
+from fillmask_ui.intervals import Interval
 from fillmask_ui.models import ModelStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.ui import components
@@ -150,22 +153,56 @@ def test_one_speed_is_told_everywhere_and_fastest_is_faster_than_the_model(folde
     rows = [replace(line.figures, verdict="PASS") for line in lines]
     rows[0] = replace(rows[0], verdict="")
 
-    def shown(*speedups):
-        rates = [speedup * rows[0].baseline_tokens_per_second for speedup in (1.0, *speedups)]
-        own = {"baseline_tokens_per_second": rows[0].baseline_tokens_per_second}
-        made = [
-            replace(line, figures=replace(row, tokens_per_second=rate, **own))
-            for line, row, rate in zip(lines, rows, rates, strict=True)
-        ]
+    def shown(*speedups, spread=0.04, scatter=0.1):
+        quiet = PairedTimes(1.0, None, 0.001, 0.1)
+        every = [quiet]
+        for speedup in speedups:
+            interval = Interval(speedup - spread, speedup + spread, "sign-test")
+            every.append(PairedTimes(speedup, interval, 0.002, scatter))
+        made = []
+        for line, row, times in zip(lines, rows, every, strict=True):
+            figures = replace(row, token_times=times, sentence_times=times)
+            made.append(replace(line, figures=figures))
         return variant_view.shown(made)
 
     update = shown(1.25, 1.5)
-    assert "fastest" in update["story"] and "1.50 times the speed" in update["story"]
-    assert "1.50 ×" in update["rows"] and "1.25 ×" in update["rows"]
+    assert "fastest" in update["story"]
+    assert "1.50 times the speed of the model (1.46 to 1.54)" in update["story"]
+    assert "1.46 to 1.54" in update["rows"] and "machine was busy" not in update["rows"]
+    # One number a row: the model's row has tokens per second, the others how many times that.
+    assert re.findall(r'label="(?:Speed|Sentence)"[^>]*>([^<]+)<', update["rows"]) == [
+        *("1,000 tokens/s", "1.00 ms", "1.25 ×", "1.25 ×", "1.50 ×", "1.50 ×")
+    ]
     speeds = [point for trace in update["charts"][1].figure.data for point in (trace.x or ())]
     assert {1.25, 1.5} <= {round(speed, 6) for speed in speeds}
-    slow = shown(0.7, 0.9)
-    assert "is the fastest" not in slow["story"] and "None that passes is faster" in slow["story"]
+    for slow in (shown(0.7, 0.9), shown(0.9, 1.15, spread=0.2)):
+        assert "is the fastest" not in slow["story"]
+        assert "None that passes is certainly faster" in slow["story"]
+    busy = shown(1.25, 1.5, scatter=0.4)["rows"]
+    assert "This machine was busy while it timed int8, fp16" in busy
+
+
+def test_the_form_shows_the_settings_of_the_run_that_it_shows(visited, folder, tmp_path):
+    runs = QuantizeRuns(visited, tmp_path / "variants")
+    page = runs.arrive("first", "me", "page")
+    assert runs.controls(page, folder) == {}
+    texts = tmp_path / "texts.txt"
+    texts.write_text("The cat sat on the mat.\nThe dog ran to the river and walked on.\n")
+    chosen = {"schemes": ["fp16"], "exclude": "layer:0", "where": "upload", "samples": 2.0}
+    chosen |= {"upload": str(texts), "more_schemes": []}
+    ended(runs.begin(page, **VALUES | chosen | {"model": folder}))
+    # The page itself, and one opened by another server on the same disk.
+    fresh = QuantizeRuns(visited, tmp_path / "variants")
+    for asked, visit in ((runs, page), (fresh, fresh.arrive("second", "me", "page"))):
+        update = asked.controls(visit, folder)
+        assert update.pop("more")["open"] is True
+        assert update == chosen
+    texts.unlink()
+    assert fresh.controls(fresh.page("second"), folder)["upload"] is None
+    # What goes on is shown before what is on disk.
+    known = quantize_job.Known(folder, order_of(schemes=["int8"]).settings)
+    page.job.status = replace(page.job.status, so_far=known)
+    assert runs.controls(page, folder)["schemes"] == ["int8"]
 
 
 def ended(job):

@@ -1,18 +1,18 @@
 """What variants of a model cost and save: loss, size and speed beside the model itself.
 
 Definition: each variant is evaluated with the model it was made from as its baseline, exactly as
-`fillmask-ui eval VARIANT --baseline MODEL` does it. Speeds are medians of runs in which the two
-take turns; each row carries the baseline's speeds of those turns.
+`fillmask-ui eval VARIANT --baseline MODEL` does it. For its speed the two take turns: it is the
+median of the ratios of their times, with an interval.
 
-Rivals: speeds of separate runs differ by what else the machine does; a loss without its baseline
-on the same masks differs by the masks.
+Rivals: a ratio of medians, or speeds of separate runs, differ by what else the machine does; a loss
+without its baseline on the same masks differs by the masks.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import median
@@ -23,7 +23,7 @@ from fillmask_ui.evaluation.catalogue import interval_list
 from fillmask_ui.evaluation.measure import Heartbeat, check_models, evaluate
 from fillmask_ui.evaluation.rows import TokenExample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
-from fillmask_ui.features.quantize.timing import sentence, timed
+from fillmask_ui.features.quantize.timing import PairedTimes, paired_times, sentence, timed
 from fillmask_ui.filling import fill
 from fillmask_ui.intervals import Interval
 from fillmask_ui.models.runtimes import RUNTIMES
@@ -32,8 +32,8 @@ from fillmask_ui.records import Example, InJson, ModelSignature, Progress, finit
 
 BASELINE = "baseline"  # the scheme of the row that is the model itself
 SENTENCE_TOKENS = (32, 16, 8)  # of the sentence that is timed: the first that the texts give
-_TIMED_TEXTS, _TURNS = 24, 3
-_SENTENCE_TURNS, _CALLS = 5, 6  # turns of so many calls each
+_TURNS = 9  # the fewest whose interval leaves out the slowest and the fastest
+_TIMED_TEXTS, _CALLS = 16, 4  # of a turn
 _EXAMPLE_CHARACTERS = 400
 
 
@@ -84,10 +84,8 @@ class VariantFigures:
     reference: str  # that loads it
     size_bytes: int  # of its weights on disk
     ratio: float  # of its size to the baseline's
-    tokens_per_second: float  # of an evaluation
-    baseline_tokens_per_second: float  # in the same turns
-    sentence_ms: float | None  # of `fill` of one sentence; None if texts give no sentence
-    baseline_sentence_ms: float | None  # in the same turns
+    token_times: PairedTimes  # of a token of an evaluation
+    sentence_times: PairedTimes | None  # of `fill` of a sentence; None if texts give no sentence
     mean_nll_nats: _Loss  # token average; the cross-entropy
     interval: Interval | None  # of the mean
     relative_change: _Loss  # of the metric, against the baseline; 0.03 is 3 % worse
@@ -102,8 +100,19 @@ class VariantFigures:
     example: str = ""  # a text with `[MASK]` at the word whose losses differ most; blank for none
 
     @property
-    def speedup(self) -> float:
-        return self.tokens_per_second / self.baseline_tokens_per_second
+    def smaller(self) -> bool:
+        """Whether the ratio of sizes, as printed, is below 1."""
+        return round(self.ratio, 2) < 1
+
+    @property
+    def better(self) -> bool:
+        """Whether the whole interval of the change, as printed, lies below 0."""
+        return self.change_interval is not None and round(self.change_interval.high, 4) < 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether the machine did other things while this was timed."""
+        return any(times.busy for times in (self.token_times, self.sentence_times) if times)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, null for what is infinite; `schema` reads them."""
@@ -112,7 +121,9 @@ class VariantFigures:
                 **asdict(self),
                 "mean_nll_interval_95": interval_list(self.interval),
                 "relative_change_interval_95": interval_list(self.change_interval),
-                "speedup": self.speedup,
+                "speedup": self.token_times.speedup,
+                "speedup_interval_95": interval_list(self.token_times.interval),
+                "busy": self.busy,
             }
         )
 
@@ -139,15 +150,23 @@ def measure_variant(
             running.add(row)
     summary = running.summary()
     pair = [model] if other is None else [model, other]
-    speeds = yield from _speeds(pair, texts, config, f"Timing {named}…")
+    message = f"Timing {named}…"
+    # Evenly spread, so that their lengths are those of all texts.
+    timed_texts = texts[:: max(1, len(texts) // _TIMED_TEXTS)][:_TIMED_TEXTS]
+    token_seconds = partial(_token_seconds, texts=timed_texts, config=config)
+    token_times = yield from _in_turns(pair, token_seconds, message, 0.8)
+    sentence_times = None
+    if text := _timed_sentence(pair, texts):
+        sentence_seconds = partial(_sentence_seconds, text=text)
+        sentence_times = yield from _in_turns(pair, sentence_seconds, message, 0.9)
     compared = summary.comparison
     yield VariantFigures(
         scheme=subject.scheme,
         reference=subject.reference,
         size_bytes=model.signature.size_bytes,
         ratio=model.signature.size_bytes / base.signature.size_bytes,
-        **speeds[0],
-        **{f"baseline_{name}": value for name, value in speeds[-1].items()},
+        token_times=token_times,
+        sentence_times=sentence_times,
         mean_nll_nats=summary.model.mean_nll_nats,
         interval=summary.model.interval,
         relative_change=compared.relative_change if compared else 0.0,
@@ -179,35 +198,44 @@ def _with_mask(token: TokenExample) -> str:
     return f"{left}{blank}[MASK]{right}" if short and word.strip() and not joined else ""
 
 
-def _speeds(
-    models: Sequence[MaskedLM], texts: Sequence[Example], config: EvaluationConfig, message: str
-) -> Generator[Progress, None, list[dict[str, Any]]]:
-    """Fields of each model's figures: speeds in turns, in their order; caches are warm by now."""
-    # Evenly spread, so that their lengths are those of all texts.
-    timed_texts = texts[:: max(1, len(texts) // _TIMED_TEXTS)][:_TIMED_TEXTS]
-    plain = [text.text for text in texts]
-    most = min(model.max_tokens for model in models)
-    found = (sentence(models[0].vocabulary, plain, tokens, most) for tokens in SENTENCE_TOKENS)
-    text = next(filter(None, found), None)
-    rates: list[list[float]] = [[] for _ in models]
-    waits: list[list[float]] = [[] for _ in models]
+def _in_turns(
+    models: Sequence[MaskedLM], seconds: Callable[[MaskedLM], float], message: str, begin: float
+) -> Generator[Progress, None, PairedTimes]:
+    """Times of the first of the models and of the last, in turns; caches are warm by now."""
+    times: list[list[float]] = [[] for _ in models]
     for turn in range(_TURNS):
-        yield Progress(message, 0.8 + 0.15 * turn / _TURNS)
-        for model, own in zip(models, rates, strict=True):
-            own.append(_rate(model, timed_texts, config))
-    yield Progress(message, 0.95)
-    for model, own in [*zip(models, waits, strict=True)] * (_SENTENCE_TURNS if text else 0):
-        # The first call of a turn finds the caches of the other model.
-        own.extend(timed(partial(fill, model, text or "", top_k=5), 1 + _CALLS)[0][1:])
-    return [
-        {"tokens_per_second": median(rate), "sentence_ms": 1000 * median(wait) if wait else None}
-        for rate, wait in zip(rates, waits, strict=True)
-    ]
+        yield Progress(message, begin + 0.1 * turn / _TURNS)
+        for model, model_times in zip(models, times, strict=True):
+            model_times.append(seconds(model))
+    return paired_times(times[0], times[-1])
 
 
-def _rate(model: MaskedLM, texts: Sequence[Example], config: EvaluationConfig) -> float:
-    seconds, rows = timed(lambda: list(evaluate(model, texts, config)), 1)
-    return sum(len(row.ids) for row in rows if isinstance(row, EvaluatedText)) / seconds[0]
+def _token_seconds(model: MaskedLM, texts: Sequence[Example], config: EvaluationConfig) -> float:
+    """Of an evaluation, for each token of its texts."""
+    (seconds,), rows = timed(lambda: list(evaluate(model, texts, config)), 1)
+    return seconds / sum(len(row.ids) for row in rows if isinstance(row, EvaluatedText))
+
+
+def _sentence_seconds(model: MaskedLM, text: str) -> float:
+    # The first call of a turn finds the caches of the other model.
+    return median(timed(partial(fill, model, text, top_k=5), 1 + _CALLS)[0][1:])
+
+
+def _timed_sentence(models: Sequence[MaskedLM], texts: Sequence[Example]) -> str | None:
+    """A sentence of the texts for the clock; None if they give none."""
+    plain, most = [text.text for text in texts], min(model.max_tokens for model in models)
+    for tokens in SENTENCE_TOKENS:
+        if text := sentence(models[0].vocabulary, plain, tokens, most):
+            return text
+    return None
+
+
+def busy_text(names: Sequence[str]) -> str:
+    """What to say where turns scattered while these were timed."""
+    return (
+        f"this machine was busy while it timed {', '.join(names)}: equal turns took times that "
+        "differ by more than a quarter. Measure again when nothing else runs"
+    )
 
 
 def texts_sha256(texts: Sequence[Example]) -> str:
@@ -240,3 +268,21 @@ def frontier(costs: Sequence[float], losses: Sequence[float]) -> list[int]:
         if best is None or points[place][1] < best[1] or points[place] == best:
             found.append(place)
     return found
+
+
+def worth_having(rows: Sequence[VariantFigures], against: str) -> list[int]:
+    """The indices of rows on the frontier of `size` or `speed` and loss, by growing cost.
+
+    A variant that costs no less than its baseline is there only if its loss is certainly lower: a
+    tie, such as one of the same size whose loss differs by rounding, is no gain.
+    """
+    by_size = against == "size"
+    indices = []
+    for index, row in enumerate(rows):
+        cheaper = row.smaller if by_size else row.token_times.faster
+        if row.scheme == BASELINE or cheaper or row.better:
+            indices.append(index)
+    gaining = [rows[index] for index in indices]
+    costs = [row.size_bytes if by_size else -row.token_times.speedup for row in gaining]
+    best = frontier(costs, [row.mean_nll_nats for row in gaining])
+    return [indices[point] for point in best]

@@ -11,7 +11,8 @@ from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.features.quantize import make_variants, measure_variants
 from fillmask_ui.features.quantize.make_variants import MEASURED, Variant
-from fillmask_ui.features.quantize.measure_variants import Subject, VariantFigures
+from fillmask_ui.features.quantize.measure_variants import Subject, VariantFigures, busy_text
+from fillmask_ui.features.quantize.timing import PairedTimes
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.publishing.hub_folder import note_figures
 from fillmask_ui.publishing.hub_push import HubTarget
@@ -163,24 +164,52 @@ def _report(made: list[Variant], rows: list[VariantFigures], *, as_json: bool) -
         return
     if rows:
         print_table(_figures_table(rows))
+        print_line(_speed_note(rows[0]))
     for variant in made:
         print_line(f"{variant.path}: {variant.size_bytes / 1e6:,.1f} MB")
     told = [own.alarms for own in made] + [own.alarms for own in rows]
     for alarm in dict.fromkeys(alarm for alarms in told for alarm in alarms):
         print_line(f"Note: {alarm}")
+    if busy := [row.scheme for row in rows if row.busy]:
+        print_line(f"Note: {busy_text(busy)}")
+
+
+def _speed_note(row: VariantFigures) -> str:
+    """What the speeds of variants are times of."""
+    note = f"Speeds are times the model's, in turns: {1 / row.token_times.baseline_seconds:,.0f} "
+    note += "tokens/s over an evaluation"
+    if row.sentence_times:
+        note += f", {1000 * row.sentence_times.baseline_seconds:,.1f} ms for one sentence"
+    return f"{note}."
+
+
+def _times_text(times: PairedTimes | None) -> str:
+    """A speedup with its interval, which ratios of a model to itself have none of.
+
+    >>> from fillmask_ui.intervals import Interval
+    >>> _times_text(PairedTimes(1.42, Interval(1.3, 1.551, "sign-test"), 0.1, 0.1))
+    '1.42 (1.30 to 1.55)'
+    """
+    if times is None:
+        return ""
+    text = f"{times.speedup:.2f}"
+    if times.interval is None or times.interval.low == times.interval.high:
+        return text
+    return f"{text} ({interval_text(times.interval, '{:.2f}'.format)})"
 
 
 def _figures_table(rows: Iterable[VariantFigures]) -> Table:
     columns = (
-        *("scheme", Column("MB", ",.1f"), Column("ratio", ".2f"), Column("tokens/s", ",.0f")),
-        *(Column("ms a sentence", ".1f"), Column("CE (nats)", ".4f")),
+        *("scheme", Column("MB", ",.1f"), Column("ratio", ".2f")),
+        *("speed", "one sentence", Column("CE (nats)", ".4f")),
         *(Column("change", signed_percent), "95% interval", "verdict"),
         *(Column("same guess", percent), Column("KL", ".4f")),
     )
     cells = (
         (
-            *(row.scheme, row.size_bytes / 1e6, row.ratio, row.tokens_per_second),
-            *(row.sentence_ms, row.mean_nll_nats, row.relative_change),
+            *(row.scheme, row.size_bytes / 1e6, row.ratio),
+            *(_times_text(row.token_times), _times_text(row.sentence_times)),
+            *(row.mean_nll_nats, row.relative_change),
             *(interval_text(row.change_interval, signed_percent), row.verdict),
             *(row.top1_agreement, row.kl_nats),
         )

@@ -14,6 +14,7 @@ from fillmask_ui.features.quantize.measure_variants import Subject, measure_vari
 from fillmask_ui.features.quantize.variant_store import (
     Home,
     Recipe,
+    Settings,
     StoredVariant,
     VariantStore,
     parts_text,
@@ -24,6 +25,7 @@ from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.publishing.hub_folder import note_figures
 from fillmask_ui.records import Example, Progress
+from fillmask_ui.schema import from_own_values
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.ui.evaluate.evaluate_form import EMBEDDED, UPLOAD
 from fillmask_ui.ui.job import Waiting
@@ -46,6 +48,7 @@ class Order:
     exclude: tuple[str, ...]  # what stays in full precision
     source: TextSource  # all texts, in their order
     samples: int  # the first so many are measured; those behind them calibrate
+    settings: Settings  # that it was read from
 
 
 def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = True) -> Order:
@@ -69,6 +72,9 @@ def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = Tr
         tuple(dict.fromkeys(filter(None, re.split(r"[,\s]+", values["exclude"] or "")))),
         TextChoice(values["upload"] if values["where"] == UPLOAD else EMBEDDED).source(),
         int(samples),
+        from_own_values(
+            Settings, {**values, "exclude": values["exclude"] or "", "samples": int(samples)}
+        ),
     )
 
 
@@ -86,6 +92,7 @@ class Known:
     """What a run has found by then; what it made is on disk."""
 
     reference: str  # of the source model
+    settings: Settings
     home: Home | None = None  # None until the model itself is measured
     failures: tuple[Failed, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader should know
@@ -106,7 +113,7 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Waiting]
     `load` gives the source model, which visitors share. Each step holds what is `Known` by then,
     if that has changed. A `FillmaskError` if texts or source model cannot be read or measured.
     """
-    known = Known(order.model.reference)
+    known = Known(order.model.reference, order.settings)
     yield Waiting("Reading the texts…", so_far=known)
     with open_texts(replace(order.source, samples=order.samples + CALIBRATION_TEXTS)) as found:
         texts = list(found)
@@ -118,7 +125,7 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Waiting]
     subject = Subject("", base, order.model.reference)
     whole = 1 + len([*_wanted(order, home)])
     row = yield from _part(measure_variant(subject, None, measured), 0, 1 / whole)
-    home.keep_source(order.model.reference, row)
+    home.keep_source(order.model.reference, row, order.settings)
     notes = known.notes
     calibration = None
     if any(SCHEMES[scheme].calibrated for scheme in order.schemes):

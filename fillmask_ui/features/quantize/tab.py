@@ -1,6 +1,6 @@
 """The Quantize tab: its components and how they are wired."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -45,12 +45,27 @@ class QuantizeRuns(job.Jobs):
 
         return page.start(work)
 
+    def controls(self, page: job.Page, reference: str) -> Parts:
+        """Values of the controls: those of the page's run of a model, else of its last run."""
+        known = page.job.status.so_far if page.job else None
+        if known and known.reference == reference:
+            settings = known.settings
+        elif (home := self.store.find(reference)) is None or (settings := home.settings) is None:
+            return {}
+        values = asdict(settings)
+        if settings.upload and not Path(settings.upload).is_file():
+            values["upload"] = None
+        if settings.more_schemes or settings.exclude:
+            values["more"] = gr.update(open=True)
+        return values
+
 
 def build(session: Session) -> None:
     """Create the tab's components and wire them."""
     with gr.Column(elem_id="quantize"):
-        inputs, run, cancel = _build_inputs(session)
+        inputs, more, run, cancel = _build_inputs(session)
         parts: Parts = {
+            "more": more,
             "run": run,
             "cancel": cancel,
             "notice": components.html_block(notice_html("none"), elem_id="quantize-notice"),
@@ -70,7 +85,7 @@ def build(session: Session) -> None:
     _wire(QuantizeRuns(session), inputs, parts, place)
 
 
-def _build_inputs(session: Session) -> tuple[Parts, gr.Button, gr.Button]:
+def _build_inputs(session: Session) -> tuple[Parts, gr.Accordion, gr.Button, gr.Button]:
     def schemes(names: list[str], chosen: list[str], label: str, elem_id: str) -> Any:
         labels = [(f"{name}\n{SCHEMES[name].description}", name) for name in names]
         return gr.CheckboxGroup(
@@ -107,7 +122,7 @@ def _build_inputs(session: Session) -> tuple[Parts, gr.Button, gr.Button]:
     )
     plain = list(choices.PLAIN_SCHEMES)
     inputs["schemes"] = schemes(plain, plain, "Schemes", "quantize-schemes")
-    with gr.Accordion("More", open=False, elem_classes="fm-fold"):
+    with gr.Accordion("More", open=False, elem_classes="fm-fold") as more:
         others = [name for name in SCHEMES if name not in plain]
         inputs["more_schemes"] = schemes(others, [], "More schemes", "quantize-more")
         inputs["exclude"] = gr.Textbox(
@@ -120,38 +135,43 @@ def _build_inputs(session: Session) -> tuple[Parts, gr.Button, gr.Button]:
     with gr.Row(elem_id="quantize-buttons"):
         run = gr.Button("Run", variant="primary", elem_id="quantize-run")
         cancel = gr.Button("Cancel", interactive=False, elem_id="quantize-cancel")
-    return inputs, run, cancel
+    return inputs, more, run, cancel
 
 
 def _wire(runs: QuantizeRuns, inputs: Parts, parts: Parts, place: gr.HTML) -> None:
-    model = inputs["model"]
+    model, parts = inputs["model"], parts | inputs
 
     def run(page: job.Page, **values: Any) -> None:
         runs.begin(page, **values)
 
     def measure(page: job.Page, **values: Any) -> Parts:
         runs.begin(page, make=False, **values)
-        return show(page, values["model"])
+        return drawn(variant_view.stored(runs.store, named(values["model"])))
 
-    def show(_page: job.Page, reference: str | None) -> Parts:
-        reference = (reference or "").strip() or runs.session.default_model
-        return drawn(variant_view.stored(runs.store, reference))
+    def named(reference: str | None) -> str:
+        return (reference or "").strip() or runs.session.default_model
+
+    def show(page: job.Page, reference: str | None) -> Parts:
+        update = drawn(variant_view.stored(runs.store, named(reference)))
+        return update | runs.controls(page, named(reference))
 
     def arrived(page: job.Page) -> Parts:
-        """The menu names the model of the run that the page has found."""
+        """The controls hold what those of the run that the page has found did."""
         known = page.job.status.so_far if page.job else None
-        return {"model": known.reference} if known else {}
+        if known is None:
+            return {}
+        return {"model": known.reference, **runs.controls(page, known.reference)}
 
     for event in (model.change, components.page().load):
         event(components.answering(runs, parts, show), model, [*parts.values()], **QUIET)
     components.linked_picker(runs.session, model, "quantize")
     components.wire(
         runs,
-        parts | {"model": model},
+        parts,
         [(parts["run"].click, run, inputs), (place.made, measure, inputs)],
         lambda page, status: drawn(variant_view.told(page, status)),
         arrived=arrived,
-        listed=["model"],
+        listed=["more", *inputs],
     )
 
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Any
 
-from fillmask_ui.features.quantize.measure_variants import BASELINE, VariantFigures, frontier
+from fillmask_ui.features.quantize.measure_variants import (
+    BASELINE,
+    VariantFigures,
+    worth_having,
+)
 from fillmask_ui.intervals import Interval
 from fillmask_ui.show.charts.chart import (
     CANDIDATE,
@@ -28,9 +33,9 @@ _CANVAS = (600, 190)
 # Pixels of the marker of the fastest; areas go with the speed.
 _LARGEST = 26
 _NOTE = (
-    "Lower is better. The line on a point is the 95 % interval of its difference from the "
-    "baseline, paired by text. The larger a point, the faster. Filled points are on the frontier: "
-    "no other is better in both."
+    "Lower is better. The lines on a point are 95 % intervals of its difference from the baseline, "
+    "by text, and of its speed, by turn. The larger a point, the faster. Filled points are on the "
+    "frontier: no other is better in both, and they do not merely tie with the baseline."
 )
 
 
@@ -46,13 +51,13 @@ def variants_chart(every: Variants, against: str) -> Chart:
     names, rows = list(known), list(known.values())
     losses, spans = [own.mean_nll_nats for own in rows], list(map(_span, rows))
     by_size = against == "size"
-    places = [own.size_bytes / 1e6 if by_size else own.speedup for own in rows]
-    best = frontier(places if by_size else [-place for place in places], losses)
+    places = [row.size_bytes / 1e6 if by_size else row.token_times.speedup for row in rows]
+    best = worth_having(rows, against)
     title = f"Loss against {against}"
     told = ", ".join(names[place] for place in best)
     figure = new_figure(
         f"{title} of {len(rows)} models; on the frontier: {told}.",
-        "size on disk (MB)" if by_size else "tokens per second, times the baseline's",
+        "size on disk (MB)" if by_size else "speed of an evaluation, times the baseline's",
         "mean loss (nats)",
         legend=True,
         height=_HEIGHT,
@@ -67,14 +72,19 @@ def variants_chart(every: Variants, against: str) -> Chart:
             name="frontier",
             hoverinfo="skip",
         )
-    most = max(own.speedup for own in rows)
-    x = _axis(places, 0.18, 0, _CANVAS[0])
+    most = max(row.token_times.speedup for row in rows)
+    intervals = [None if by_size else row.token_times.interval for row in rows]
+    widths = [own or Interval(cost, cost, "") for own, cost in zip(intervals, places, strict=True)]
+    x = _axis([end for width in widths for end in (width.low, width.high)], 0.18, 0, _CANVAS[0])
     y = _axis(
         [end for own in spans for end in (own.low, own.high)], 0.3, _CANVAS[1], 0, least_axis(4)
     )
-    spots = zip(map(x, places), map(y, losses), spans, strict=True)
-    sides = _sides(names, [(across, up, y(span.high), y(span.low)) for across, up, span in spots])
-    for kind, symbol in (("on the frontier", "circle"), ("beaten in both", "circle-open")):
+    spots = [
+        (x(cost), y(loss), y(span.high), y(span.low), x(width.low), x(width.high))
+        for cost, loss, span, width in zip(places, losses, spans, widths, strict=True)
+    ]
+    sides = _sides(names, spots)
+    for kind, symbol in (("on the frontier", "circle"), ("not on it", "circle-open")):
         own = [p for p in range(len(rows)) if (p in best) == (symbol == "circle")]
         if not own:
             continue
@@ -84,19 +94,20 @@ def variants_chart(every: Variants, against: str) -> Chart:
             x=[places[p] for p in own],
             y=[losses[p] for p in own],
             error_y=whiskers([losses[p] for p in own], [spans[p] for p in own], CANDIDATE, 4),
+            error_x=whiskers([places[p] for p in own], [widths[p] for p in own], CANDIDATE, 4),
             mode="markers+text",
             marker={
                 "symbol": symbol,
                 "color": colours,
-                "size": [_LARGEST * (rows[p].speedup / most) ** 0.5 for p in own],
+                "size": [_LARGEST * (rows[p].token_times.speedup / most) ** 0.5 for p in own],
                 "line": {"width": 2, "color": colours},
             },
             text=[label(names[p], _LABEL_CHARACTERS) for p in own],
             textposition=[sides[p] for p in own],
             name=kind,
-            customdata=[[rows[p].tokens_per_second, rows[p].speedup] for p in own],
-            hovertemplate="%{text}: %{y:.4f} nats at %{x:.4~g}, %{customdata[0]:,.0f} tokens/s "
-            "(%{customdata[1]:.2f} times the baseline)<extra></extra>",
+            customdata=[rows[p].token_times.speedup for p in own],
+            hovertemplate="%{text}: %{y:.4f} nats at %{x:.4~g}, %{customdata:.2f} times the "
+            "baseline's speed<extra></extra>",
         )
     figure.update_xaxes(range=[x.low, x.high]).update_yaxes(range=[y.low, y.high])
     return Chart(
@@ -127,14 +138,16 @@ def _axis(
 Box = tuple[float, float, float, float]  # in pixels: left, top, right, bottom
 
 
-def _sides(names: Sequence[str], spots: Sequence[tuple[float, float, float, float]]) -> list[str]:
+def _sides(names: Sequence[str], spots: Sequence[tuple[float, ...]]) -> list[str]:
     """The `textposition` of each name, so that it covers no marker, interval or other name.
 
-    A spot is where the marker stands, across and up, then the upper and lower end of its interval.
+    A spot is where the marker stands, across and up, then the ends of its intervals: the upper, the
+    lower, the left and the right one.
     """
     width, height = _CANVAS
     taken = [(x - 13, y - 13, x + 13, y + 13) for x, y, *_ in spots]
-    taken += [(x - 4, high, x + 4, low) for x, _, high, low in spots]
+    taken += [(x - 4, high, x + 4, low) for x, _, high, low, *_ in spots]
+    taken += [(left, y - 4, right, y + 4) for _, y, *_, left, right in spots]
     found = []
     for name, (x, y, *_) in zip(names, spots, strict=True):
         long = 7.0 * len(name)
@@ -163,17 +176,18 @@ def variants_table(rows: Variants) -> Table:
     """Every figure of each row, unrounded."""
     columns = (
         *("variant", "size (bytes)", "times the baseline's size"),
-        *("tokens/s", "times the baseline's", "sentence (ms)"),
+        *("speed, times the baseline's", INTERVAL, "of a sentence", INTERVAL),
         *("mean NLL (nats)", INTERVAL, "relative change", INTERVAL),
         *("verdict", "same best guess", "KL(variant || baseline) (nats)"),
     )
-    cells = (
-        (
-            *(name, own.size_bytes, own.ratio),
-            *(own.tokens_per_second, own.speedup, own.sentence_ms),
-            *(own.mean_nll_nats, own.interval, own.relative_change, own.change_interval),
-            *(own.verdict or BASELINE, own.top1_agreement, own.kl_nats),
-        )
-        for name, own in rows.items()
+    return Table.of(columns, [_cells(name, row) for name, row in rows.items()])
+
+
+def _cells(name: str, row: VariantFigures) -> tuple[Any, ...]:
+    tokens, sentence = row.token_times, row.sentence_times
+    return (
+        *(name, row.size_bytes, row.ratio, tokens.speedup, tokens.interval),
+        *((sentence.speedup, sentence.interval) if sentence else (None, None)),
+        *(row.mean_nll_nats, row.interval, row.relative_change, row.change_interval),
+        *(row.verdict or BASELINE, row.top1_agreement, row.kl_nats),
     )
-    return Table.of(columns, cells)

@@ -1,6 +1,6 @@
 """The store of variants that the page makes: a folder per source model, in it one per recipe.
 
-<root>/<model>-<hash>/source.json    the model, and its own row
+<root>/<model>-<hash>/source.json    the model, its own row, the settings of its last run
 <root>/<model>-<hash>/<recipe>/      what `quantize` wrote, with its record of files and rows
 
 The hash is that of the source's weights, so that another model under the same name has a folder of
@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,6 +63,18 @@ def parts_text(exclude: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
+class Settings:
+    """What the controls of the page held when a run was started, by their names."""
+
+    schemes: list[str]
+    more_schemes: list[str]
+    exclude: str
+    where: str  # `embedded` or `upload`
+    upload: str | None  # path of the uploaded file
+    samples: int
+
+
+@dataclass(frozen=True)
 class StoredVariant:
     """One variant on disk."""
 
@@ -108,9 +120,21 @@ class Home:
         """The row of the source model; None if it was not measured."""
         return _figures(self._source())
 
-    def keep_source(self, reference: str, figures: VariantFigures) -> None:
-        """Write down which model this is of, and its row; a DataError if that fails."""
-        values = {"format": FORMAT, "reference": reference, "figures": figures.to_dict()}
+    @property
+    def settings(self) -> Settings | None:
+        """Of the last run; None if that is not known."""
+        with contextlib.suppress(DataError):
+            return from_own_values(Settings, self._source().get("settings"))
+        return None
+
+    def keep_source(self, reference: str, figures: VariantFigures, settings: Settings) -> None:
+        """Write down which model this is of, its row and its run; a DataError if that fails."""
+        values = {
+            "format": FORMAT,
+            "reference": reference,
+            "figures": figures.to_dict(),
+            "settings": asdict(settings),
+        }
         self.write(_SOURCE_FILE, json.dumps(values, indent=1))
 
     def write(self, name: str, content: str) -> Path:

@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fillmask_ui.features.quantize.diagnosis_tables import stamp_line
-from fillmask_ui.features.quantize.measure_variants import BASELINE, VariantFigures, frontier
+from fillmask_ui.features.quantize.measure_variants import (
+    BASELINE,
+    VariantFigures,
+    busy_text,
+    worth_having,
+)
 from fillmask_ui.features.quantize.quantize_job import Failed, Known, name_of
 from fillmask_ui.features.quantize.variant_charts import variants_chart
 from fillmask_ui.features.quantize.variant_store import Home, VariantStore
@@ -15,8 +20,6 @@ from fillmask_ui.show.sentences import sentence
 from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Page, Waiting
 
-# Less than this is the same size, or within the noise of a clock.
-_SMALLER, _FASTER = 0.99, 1.05
 _ELSEWHERE = (
     "The variants below were measured on other texts than the model was the last time: tick their "
     "schemes and press Run to compare them again."
@@ -99,12 +102,7 @@ def _with_frontiers(lines: Sequence[Line]) -> list[Line]:
     """The same, each with the frontiers that it is on among those that compare."""
     own = [place for place, line in enumerate(lines) if line.figures and not line.elsewhere]
     rows = [figures for place in own if (figures := lines[place].figures)]
-    losses = [row.mean_nll_nats for row in rows]
-    costs: dict[str, list[float]] = {
-        "size": [row.size_bytes for row in rows],
-        "speed": [-row.speedup for row in rows],
-    }
-    best = {name: {own[place] for place in frontier(cost, losses)} for name, cost in costs.items()}
+    best = {name: {own[place] for place in worth_having(rows, name)} for name in ("size", "speed")}
     return [
         replace(line, best=tuple(name for name in best if place in best[name]))
         for place, line in enumerate(lines)
@@ -118,6 +116,7 @@ def shown(lines: Sequence[Line]) -> Update:
         () if len(compared) < 2 else [variants_chart(compared, axis) for axis in ("size", "speed")]
     )
     measured = [(line.name, line.figures) for line in lines if line.figures]
+    busy = [name for name, row in measured if row.busy]
     rows = render(
         "quantize/rows.html",
         lines=lines,
@@ -125,6 +124,7 @@ def shown(lines: Sequence[Line]) -> Update:
         stamps=list(dict.fromkeys(stamp_line(own.stamp) for _, own in measured)),
         texts=next((own.texts for _, own in measured), 0),
         alarms=[(name, sentence(alarm)) for name, own in measured for alarm in own.alarms],
+        busy=sentence(busy_text(busy)) if busy else "",
     )
     return {"rows": rows, "story": _story(lines), "charts": drawn}
 
@@ -139,13 +139,13 @@ def _story(lines: Sequence[Line]) -> str:
     if not made and any(line.elsewhere for line in lines):
         return notice_html("hint", _ELSEWHERE)
     passing = [own for own in made if own[1].verdict == "PASS"]
-    small = min(passing, key=lambda own: own[1].size_bytes, default=None)
-    fast = max(passing, key=lambda own: own[1].speedup, default=None)
+    small = [(name, row) for name, row in passing if row.smaller]
+    fast = [(name, row) for name, row in passing if row.token_times.faster]
     return render(
         "quantize/story.html",
         made=bool(made),
-        small=small if small and small[1].ratio < _SMALLER else None,
-        fast=fast if fast and fast[1].speedup > _FASTER else None,
+        small=min(small, key=lambda pair: pair[1].size_bytes, default=None),
+        fast=max(fast, key=lambda pair: pair[1].token_times.speedup, default=None),
     )
 
 

@@ -104,7 +104,9 @@ def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, sour
 
     for name in ("int8", "int8-channel", "fp16"):
         scheme(name).uncheck()
-    page.get_by_label("Number of texts").locator("visible=true").fill("6")
+    number = page.get_by_label("Number of texts").locator("visible=true")
+    number.fill("6")
+    page.get_by_label("Keep in full precision").fill("layer:5")
     run.click()
     expect(notice.get_by_role("alert")).to_be_visible()
     accessible(page)
@@ -115,8 +117,24 @@ def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, sour
     expect(notice.get_by_role("progressbar")).to_be_visible()
     page.reload()
     visitor.ready()
+
+    def the_form_is_that_of_the_run():
+        expect(number).to_have_value("6")
+        expect(scheme("int8")).to_be_checked()
+        expect(scheme("fp16")).not_to_be_checked()
+        expect(page.get_by_label("Keep in full precision")).to_have_value("layer:5")
+
+    the_form_is_that_of_the_run()
     expect(rows).to_have_count(2)
     expect(run).to_be_enabled()
+    # The same once the run is long over, for another visit.
+    page.evaluate("sessionStorage.clear()")
+    page.reload()
+    visitor.ready()
+    expect(rows).to_have_count(2)
+    the_form_is_that_of_the_run()
+    expect(rows.nth(0)).to_contain_text("tokens/s")
+    expect(rows.nth(1)).not_to_contain_text("tokens/s")
     for chart in ("size", "speed"):
         expect(page.locator(f"#quantize-{chart} .js-plotly-plot .point")).to_have_count(2)
     button = rows.nth(1).get_by_role("button", name="Diagnose int8")
@@ -168,7 +186,7 @@ def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, sour
         page.get_by_role("combobox", name=role).locator("visible=true")
         for role in ("Candidate", "Reference")
     )
-    expect(candidate).to_have_value(f"int8 of {source} · made here")
+    expect(candidate).to_have_value(f"int8 of {source} · made here, without layer:5")
     expect(reference).to_have_value(source)
     visitor.tab("Quantize")
     int8.get_by_role("link", name="Explore").click()
