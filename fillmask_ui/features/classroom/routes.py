@@ -9,7 +9,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -324,7 +324,7 @@ def join_page(demo: gr.Blocks, session: Session) -> None:
     demo.extra_startup_events.append(mount(demo, classroom))
 
 
-def mount(demo: Any, classroom: Classroom) -> Callable[[], Awaitable[None]]:
+def mount(demo: Any, classroom: Classroom) -> Callable[[], Coroutine[Any, Any, None]]:
     """What puts the routes before Gradio's once the page has started."""
 
     async def start() -> None:
