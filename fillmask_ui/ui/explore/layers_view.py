@@ -34,5 +34,5 @@ def guess_layers(session: Session, question: Question) -> Json:
         "number": asked.mask + 1 if asked.several else 0,
     }
     pieces = {"story": "layers", "table": "layers_table"}
-    html = {place: render(f"page/explore/{name}.html", **shown) for place, name in pieces.items()}
+    html = {place: render(f"explore/{name}.html", **shown) for place, name in pieces.items()}
     return {"version": version_of(asked.text), "next": None, "html": html}
