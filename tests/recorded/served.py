@@ -47,10 +47,6 @@ class Page:
             values = {**values, **shown, "action": clicked}
         if (tab, function) == ("unmask", "cell"):
             self.ask(tab, "history", values)
-        if values.get("run") and function == "answer" and not action:
-            function = "replay"
-        if values.get("run") and function == "compared" and not values.get("alone"):
-            function = "both_replayed"
         if function == "parting":
             return self._searched(values)
         return self._settled(tab, function, values)

@@ -150,8 +150,8 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)
 
 
-def answer_to(session, state):
-    return asked(served()["answer"], session, state)
+def replay(session, state):
+    return asked(served()["replay"], session, state)
 
 
 WITHIN = EvaluationConfig("pseudo-perplexity", within_word=True)
@@ -165,7 +165,7 @@ def test_every_token_has_the_figures_of_the_run_to_the_last_digit(tmp_path, conf
     for index, row in rows.items():
         for entry, position in enumerate(row.cols.tolist()):
             place = {**link, "example": str(index), "token": str(position)}
-            found = answer_to(session, {"text": "whatever", **place})
+            found = replay(session, {"text": "whatever", **place})
             assert found["kind"] == "none", found["notice"]
             assert found["truth"]["nll_nats"] == row.scores.nll_nats[entry]
             assert found["truth"]["rank"] == row.scores.ranks[entry]
@@ -180,10 +180,10 @@ def test_on_a_public_page_runs_are_their_makers_alone(tmp_path):
     session = session_of(tmp_path, public=True)
     rows, link = recorded(tmp_path / "ada1")
     place = {**link, "token": str(rows[0].cols[0])}
-    assert answer_to(session, {**place, "visitor": "ada1"})["kind"] == "none"
+    assert replay(session, {**place, "visitor": "ada1"})["kind"] == "none"
     others = {"eve2": "known: none", "": "who is asking", "../ada1": "who is asking"}
     for visitor, told in others.items():
-        found = answer_to(session, {**place, "visitor": visitor, "text": "a [MASK]"})
+        found = replay(session, {**place, "visitor": visitor, "text": "a [MASK]"})
         assert found["kind"] == "error"
         assert told in found["notice"]
 
@@ -232,17 +232,17 @@ def test_two_models_of_a_run_keep_their_roles(tmp_path, side, asked_for):
     session = session_of(tmp_path)
     rows, link = recorded(tmp_path, baseline=B)
     state = {**link, "token": str(rows[0].cols[0]), "side": side, "compare": asked_for}
-    found = answer_to(session, {**state, "text": "whatever"})
+    found = replay(session, {**state, "text": "whatever"})
     assert (found["set"]["model"], found["set"]["compare"]) == ("noisy", "table")
-    html = asked(served()["compared"], session, {**state, "text": "whatever"})["html"]
+    html = asked(served()["both_replayed"], session, {**state, "text": "whatever"})["html"]
     reference, candidate = rows[0].baseline.nll_nats[0], rows[0].scores.nll_nats[0]
     assert f"{reference:.3f} → {candidate:.3f} nats" in html
     ranks = rows[0].baseline.ranks[0], rows[0].scores.ranks[0]
     assert "{:,} → {:,}".format(*ranks) in html
     # A model that is looked at alone is that of the side; a third one stays where it was put.
-    alone = answer_to(session, {**state, "compare": "", "text": "whatever"})["set"]
+    alone = replay(session, {**state, "compare": "", "text": "whatever"})["set"]
     assert alone["model"] == ("noisy" if side else "table")
-    third = answer_to(session, {**state, "compare": "letters", "alone": True, "text": "whatever"})
+    third = replay(session, {**state, "compare": "letters", "alone": True, "text": "whatever"})
     assert (third["set"]["model"], third["set"]["compare"]) == ("noisy", "letters")
 
 
