@@ -57,18 +57,26 @@ class Tab:
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to look at a sentence in Explore; one is shown at a time."""
+    """A way to look at a sentence in Explore; one is shown at a time.
+
+    Its script, if any, lies with the scripts of its feature: see `explore.modes` in `explore.js`.
+    """
 
     name: str  # in the browser's state and in links; blank for the first
     label: str
     about: str  # a tooltip
-    masked: str = ""  # the key of `views` that is asked about a sentence with a mask
-    whole: str = ""  # the same without a mask
+    # The key of `views` that is asked about a sentence with a mask, about one without, and about a
+    # token of a stored run as its run saw it; blank where nothing is.
+    masked: str = ""
+    whole: str = ""
+    replayed: str = ""
     needs_mask: bool = False
-    whole_text: bool = False  # whether it looks at a text as a whole, with a mask or without
-    # Name in the browser -> a function of the session and the browser's state.
+    joint: bool = False  # whether the fillings of all masks together are shown, too
+    state_field: str = ""  # of the browser's state, if no other mode has it
+    # Name in the browser -> a function of the `Session` and the `Question`; its answer has `html`.
     views: Mapping[str, str] = field(default_factory=dict)
-    template: str = ""  # of its own controls, in the folder of its feature
+    template: str = ""  # of its controls, above the answer of its view
+    below: str = ""  # of its controls below it
 
 
 @dataclass(frozen=True)

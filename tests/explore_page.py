@@ -23,7 +23,7 @@ _EXPLAINED = r'<span id="about-(\w+)">([^<]*)</span>'
 # What the page says of each figure, by the name of the figure.
 EXPLANATIONS = {
     name: unescape(line)
-    for name, line in re.findall(_EXPLAINED, render("page/header.html", title=""))
+    for name, line in re.findall(_EXPLAINED, render("ui/header.html", title=""))
 }
 
 

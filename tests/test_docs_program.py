@@ -30,7 +30,7 @@ from fillmask_ui.ui.page import tabs
 CURRENT = [
     *(paper for paper in PAPERS if paper.name != "CHANGELOG.md"),
     *sorted((ROOT / "assets").glob("*/README.md")),
-    ROOT / "fillmask_ui/show/templates/page/guide.html",
+    ROOT / "fillmask_ui/ui/templates/guide.html",
 ]
 COUNTS = {
     "tab": len(tabs(public=False)),

@@ -85,7 +85,7 @@ def contrast_html(
         for own in shown
     ]
     return render(
-        "page/explore/contrast.html",
+        "page/contrast.html",
         mask=found,
         of=of,
         names=names,
@@ -227,7 +227,7 @@ def summary_html(
     opens the page with this result, blank for none. `final` adds what can be done next.
     """
     return render(
-        "page/evaluate/figures.html",
+        "page/summary.html",
         live=live,
         summary=summary,
         models=models_of(summary),

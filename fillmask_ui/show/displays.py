@@ -117,7 +117,7 @@ def _comparison_html(found: Comparison) -> Iterator[str]:
     for number, mask in enumerate(found.masks):
         place = number if found.masks[1:] else None
         yield _mask_html(mask, known, titles=names, number=place, notes=notes)
-    yield still("page/explore/compare_joint.html", joint=found.joint, names=names)
+    yield still("page/compare_joint.html", joint=found.joint, names=names)
 
 
 def _contrast_html(mask: Contrast) -> Iterator[str]:
@@ -133,19 +133,19 @@ def _surprisal_html(found: SentenceSurprisal) -> Iterator[str]:
     values = answers.surprisal_values(found.words, known, "nats")
     count = len(found.words)
     values |= {"vocabulary": known, "known": count, "total": count}
-    yield still("page/explore/surprise.html", **values)
+    yield still("page/surprise.html", **values)
 
 
 def _layers_html(found: LogitLens) -> Iterator[str]:
     guesses = (guess for own in found.positions for guess in own.layers)
     known = listed(*itertools.chain(*(own.candidates for own in guesses)))
-    yield still("page/explore/layers_table.html", found=found, vocabulary=known)
+    yield still("page/layers_table.html", found=found, vocabulary=known)
 
 
 def _words_html(found: SentenceComparison) -> Iterator[str]:
     values = answers.compared_values(found.words, found.alignment.alike, "difference", "nats")
     names, count = [own.signature.name for own in (found.first, found.second)], len(found.words)
-    yield still("page/explore/apart.html", **values, models=names, known=count, total=count)
+    yield still("page/apart.html", **values, models=names, known=count, total=count)
 
 
 def _rows_html(rows: Rows) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""HTML from templates of this room and of features; Jinja escapes every value passed to them."""
+"""HTML from templates of this room, the page and features; Jinja escapes all values in them."""
 
 import math
 from collections import deque
@@ -23,13 +23,16 @@ def inserts(place: str) -> list[str]:
     return [own.inserts[place] for own in features() if place in own.inserts]
 
 
-# Those of features by the feature's name, then those of this room.
-_LOADER = ChoiceLoader(
-    [
-        PrefixLoader({own.name: FileSystemLoader(own.folder / "templates") for own in features()}),
-        FileSystemLoader(_TEMPLATES),
-    ]
-)
+# By the name in front of theirs: those of features, and of rooms above that add them.
+_FOLDERS = {own.name: FileSystemLoader(own.folder / "templates") for own in features()}
+_LOADER = ChoiceLoader([PrefixLoader(_FOLDERS), FileSystemLoader(_TEMPLATES)])
+
+
+def add_templates(name: str, folder: Path) -> None:
+    """Make the templates of a folder known as `name/...`."""
+    _FOLDERS[name] = FileSystemLoader(folder)
+
+
 _ENVIRONMENT = Environment(
     loader=_LOADER,
     autoescape=True,
@@ -73,8 +76,8 @@ _PARTS = {
 def render(template: str, **values: Any) -> str:
     """A template, filled in; a missing value raises.
 
-    Its name is a path below `templates/` of this room, or of a feature, whose name stands in front.
-    With `live=False` nothing in it can be clicked.
+    Its name is a path below `templates/` of this room; those of a feature begin with its name, and
+    those of the page as `add_templates` says. With `live=False` nothing in it can be clicked.
     """
     environment = _ENVIRONMENT if values.pop("live", True) else _STILL
     return environment.get_template(template).render(**values)

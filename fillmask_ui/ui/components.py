@@ -348,5 +348,5 @@ def chart_in(place: str, chart: Chart | None, parts: Sequence[str] = ("head", "t
     if chart is not None:
         values[f"plot {place}"] = chart.figure
         for part in parts:
-            values[f"{part} {place}"] = render(f"page/evaluate/chart_{part}.html", chart=chart)
+            values[f"{part} {place}"] = render(f"ui/chart_{part}.html", chart=chart)
     return values

@@ -160,7 +160,7 @@ class Figure:
         placed = [name for name, own in self.controls.items() if own.kind == "piece"]
         pieces = [name for name, own in known.items() if not own.arguments and name not in placed]
         values = {"figure": self, "layout": known.get("form"), "pieces": pieces}
-        return render("page/figure.html", **values)
+        return render("ui/figure.html", **values)
 
 
 def answer(

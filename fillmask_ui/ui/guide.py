@@ -9,5 +9,5 @@ from fillmask_ui.ui.session import Session
 
 def build(_: Session) -> None:
     """Create the tab."""
-    guide = render("page/guide.html", metrics=METRICS.values(), limits=Limits())
+    guide = render("ui/guide.html", metrics=METRICS.values(), limits=Limits())
     components.html_block(guide, js_on_load=components.static("guide.js"))

@@ -61,7 +61,7 @@ def build_app(
     with _Page(title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False) as demo:
         # First, so that no event takes their names.
         load(session.settings.get("endpoints", "fillmask_ui.ui.api:build"))(session)
-        header = render("page/header.html", title=TITLE)
+        header = render("ui/header.html", title=TITLE)
         components.html_block(header, js_on_load=components.static("header.js"), elem_id="header")
         with gr.Tabs(elem_id="tabs", overflow_behavior="wrap"):
             for row in tabs(public):

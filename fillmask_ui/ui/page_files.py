@@ -39,7 +39,7 @@ class PageFiles:
         }
         style, script = self.files
         link = f'<link rel="stylesheet" href=".{style}" id="first">'
-        skeleton = render("page/skeleton.html", title=title, tabs=tabs)
+        skeleton = render("ui/skeleton.html", title=title, tabs=tabs)
         self._added = {
             b"</head>": f'{link}<script src=".{script}"></script></head>',
             b"<gradio-app": f"{skeleton}<gradio-app",

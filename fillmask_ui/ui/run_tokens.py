@@ -137,7 +137,7 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
 
 
 def reading_values(replayed: Replayed, around: int | None = None) -> dict[str, Any]:
-    """Values for `page/reading.html`: the tokens read, the chosen one, what was hidden."""
+    """Values for `ui/reading.html`: the tokens read, the chosen one, what was hidden."""
     tokens, row = read_tokens(replayed, around), replayed.token.row
     kinds = [KINDS[row.kinds[entry]] for entry in replayed.reading.asked]
     return {

@@ -17,10 +17,10 @@ from fillmask_ui.features.unmask.unmask_view import SERVED as UNMASK
 from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import RunStore
 from fillmask_ui.ui.components import answered
-from fillmask_ui.ui.explore.explore_modes import SERVED as EXPLORE
+from fillmask_ui.ui.explore.explore_modes import served as explore
 from fillmask_ui.ui.session import Session
 
-TABS = {"explore": EXPLORE, "learn": LEARN, "quantize": QUANTIZE, "unmask": UNMASK}
+TABS = {"explore": explore(), "learn": LEARN, "quantize": QUANTIZE, "unmask": UNMASK}
 SECONDS = 300  # that a browser asks again and again
 NOT_YET = "The decoding is not finished yet"
 

@@ -71,7 +71,7 @@ EXPLORE: dict[str, dict[str, Case]] = {
         older={**HIDDEN, "action": {"do": "hide", "token": 3, "version": "older"}},
     ),
     "explore-as-in-the-run": explore(
-        "answer",
+        "replay",
         as_run=CAT,
         alone={**CAT, "alone": True, "unit": "bits"},
         side_b={**CAT, "side": "B", "compare": "table"},
@@ -86,10 +86,13 @@ EXPLORE: dict[str, dict[str, Case]] = {
         letters={**LETTERS, "text": ONE, "top_k": 3, "words": "walked, [MASK]", "unit": "bits"},
         missing={**MISSING, "text": ONE},
         no_mask={**NOISY, "text": NONE},
+        alone={**FRIENDS, **NOISY, "alone": True, "text": ONE},
+    )
+    | explore(
+        "both_replayed",
         of_run={**FRIENDS, **NOISY},
         of_run_letters={**CAT, **LETTERS},
         of_run_other={**FRIENDS, **LETTERS},
-        alone={**FRIENDS, **NOISY, "alone": True, "text": ONE},
     ),
     "explore-downloads": explore(
         "download",

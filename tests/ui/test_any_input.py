@@ -16,7 +16,7 @@ from fillmask_ui.models import load_model
 from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.evaluate.tab import linked_runs
-from fillmask_ui.ui.explore.explore_modes import SERVED
+from fillmask_ui.ui.explore.explore_modes import served
 
 some = settings(
     max_examples=15,
@@ -82,7 +82,7 @@ def test_a_prompt_and_its_words_are_read_or_refused(tiny, text, words):
 )
 def test_whatever_state_is_sent_explore_answers(session, values, action, text):
     values = {"text": text, **values, "model": "", "action": action}
-    found = answered(SERVED["answer"], session, values)
+    found = answered(served()["answer"], session, values)
     assert found["kind"]
     json.dumps(found)
 

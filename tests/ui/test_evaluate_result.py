@@ -75,12 +75,12 @@ def test_text_of_others_is_never_markup():
         result_view.side_by_side_html(session, [evil_token(model, rows[0])]),
         result_view.ending_html(Waiting(EVIL, state="failed"), None),
         components.told(Waiting(EVIL))["notice"],
-        render("page/evaluate/runs.html", runs=[], unreadable=[EVIL], chosen=""),
+        render("evaluate/runs.html", runs=[], unreadable=[EVIL], chosen=""),
     ]
     for chart in charts(summary):
         sources += [
-            render("page/evaluate/chart_head.html", chart=replace(chart, title=EVIL, note=EVIL)),
-            render("page/evaluate/chart_table.html", chart=chart),
+            render("ui/chart_head.html", chart=replace(chart, title=EVIL, note=EVIL)),
+            render("ui/chart_table.html", chart=chart),
         ]
     assert sum("&lt;script&gt;" in source for source in sources) >= 7
     for source in sources:

@@ -19,8 +19,8 @@ from fillmask_ui.filling import fill, score_candidate_at, score_candidates
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import _ENVIRONMENT
 from fillmask_ui.ui.components import answered
-from fillmask_ui.ui.explore import explore_modes
-from fillmask_ui.ui.explore.explore_modes import ALL_TOKENS, download
+from fillmask_ui.ui.explore import downloads
+from fillmask_ui.ui.explore.downloads import ALL_TOKENS, download
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.prediction_view import answer
 from fillmask_ui.ui.explore.sentence_strip import Draft
@@ -88,11 +88,11 @@ def test_a_fault_of_the_page_is_told_and_logged(session, capsys):
 def test_a_file_of_all_tokens_has_fewer_masks_on_a_public_page(monkeypatch):
     public = session_of(public=True, table=TableModel())
     size = TableModel().signature.vocabulary_size
-    monkeypatch.setattr(explore_modes, "PUBLIC_LINES", 2 * size + 1)
+    monkeypatch.setattr(downloads, "PUBLIC_LINES", 2 * size + 1)
     assert download(public, Question(TWO, label=ALL_TOKENS))["text"].count("\n") == 2 * size + 1
     with pytest.raises(FillmaskError, match="has at most 2 on this page"):
         download(public, Question(f"{TWO} {TWO}", label=ALL_TOKENS))
-    monkeypatch.setattr(explore_modes, "PUBLIC_LINES", 1)
+    monkeypatch.setattr(downloads, "PUBLIC_LINES", 1)
     assert download(public, Question(TEXT, label=ALL_TOKENS))["text"]
 
 

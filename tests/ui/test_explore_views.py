@@ -26,7 +26,8 @@ from fillmask_ui.show.render import render
 from fillmask_ui.ui.evaluate.result_view import side_by_side_html
 from fillmask_ui.ui.explore import guess_view
 from fillmask_ui.ui.explore.contrast_view import contrast_models
-from fillmask_ui.ui.explore.explore_modes import SERVED, joint
+from fillmask_ui.ui.explore.explore_answer import joint
+from fillmask_ui.ui.explore.explore_modes import served
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.guess_view import guess
 from fillmask_ui.ui.explore.prediction_view import answer
@@ -39,7 +40,9 @@ SENTENCES = ["the old cat sat on the mat .", "the dog ran .", "too short .", "a 
 
 
 def test_a_public_page_compares_what_it_offers():
-    found = asked(SERVED["compared"], session_of(public=True), {"text": MASKED, "compare": "noisy"})
+    found = asked(
+        served()["compared"], session_of(public=True), {"text": MASKED, "compare": "noisy"}
+    )
     assert found["kind"] == "error"
     assert "not offered on this public page" in found["notice"]
 
@@ -48,7 +51,7 @@ def windows(name, session, **values):
     """The answers of one question after the other, until there are no more words."""
     answers, start = [], 0
     while start is not None:
-        answers.append(asked(SERVED[name], session, {**values, "start": start}))
+        answers.append(asked(served()[name], session, {**values, "start": start}))
         start = answers[-1]["next"]
     return answers
 
@@ -90,7 +93,7 @@ def test_tokens_and_names_are_never_markup():
     whole = ("surprise", "apart", "parting")
     for name in (*whole, "answer", "joint", "mattered", "pair", "compared", "guess"):
         masked = {} if name in whole else {"text": f"{text} {masks}"}
-        found = asked(SERVED[name], session, {**state, **masked})
+        found = asked(served()[name], session, {**state, **masked})
         assert not found.get("error"), (name, found)
         pieces = re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(found.get("html", found)))
         for piece in pieces:
@@ -128,7 +131,7 @@ def test_a_class_beside_the_model():
 
 def test_each_is_used_and_stands_once_on_the_page(session):
     """The header has the lines; every name that explains itself refers to one of them."""
-    assert len(EXPLANATIONS) == render("page/header.html", title="").count('id="about-')
+    assert len(EXPLANATIONS) == render("ui/header.html", title="").count('id="about-')
     for line in EXPLANATIONS.values():
         assert line[0].isupper() and line.endswith(".") and len(line) <= 100, line
     text = "the [MASK] sat on the [MASK]."
@@ -147,8 +150,8 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)
 
 
-def answer_to(session, state):
-    return asked(SERVED["answer"], session, state)
+def replay(session, state):
+    return asked(served()["replay"], session, state)
 
 
 WITHIN = EvaluationConfig("pseudo-perplexity", within_word=True)
@@ -162,7 +165,7 @@ def test_every_token_has_the_figures_of_the_run_to_the_last_digit(tmp_path, conf
     for index, row in rows.items():
         for entry, position in enumerate(row.cols.tolist()):
             place = {**link, "example": str(index), "token": str(position)}
-            found = answer_to(session, {"text": "whatever", **place})
+            found = replay(session, {"text": "whatever", **place})
             assert found["kind"] == "none", found["notice"]
             assert found["truth"]["nll_nats"] == row.scores.nll_nats[entry]
             assert found["truth"]["rank"] == row.scores.ranks[entry]
@@ -177,10 +180,10 @@ def test_on_a_public_page_runs_are_their_makers_alone(tmp_path):
     session = session_of(tmp_path, public=True)
     rows, link = recorded(tmp_path / "ada1")
     place = {**link, "token": str(rows[0].cols[0])}
-    assert answer_to(session, {**place, "visitor": "ada1"})["kind"] == "none"
+    assert replay(session, {**place, "visitor": "ada1"})["kind"] == "none"
     others = {"eve2": "known: none", "": "who is asking", "../ada1": "who is asking"}
     for visitor, told in others.items():
-        found = answer_to(session, {**place, "visitor": visitor, "text": "a [MASK]"})
+        found = replay(session, {**place, "visitor": visitor, "text": "a [MASK]"})
         assert found["kind"] == "error"
         assert told in found["notice"]
 
@@ -229,17 +232,17 @@ def test_two_models_of_a_run_keep_their_roles(tmp_path, side, asked_for):
     session = session_of(tmp_path)
     rows, link = recorded(tmp_path, baseline=B)
     state = {**link, "token": str(rows[0].cols[0]), "side": side, "compare": asked_for}
-    found = answer_to(session, {**state, "text": "whatever"})
+    found = replay(session, {**state, "text": "whatever"})
     assert (found["set"]["model"], found["set"]["compare"]) == ("noisy", "table")
-    html = asked(SERVED["compared"], session, {**state, "text": "whatever"})["html"]
+    html = asked(served()["both_replayed"], session, {**state, "text": "whatever"})["html"]
     reference, candidate = rows[0].baseline.nll_nats[0], rows[0].scores.nll_nats[0]
     assert f"{reference:.3f} → {candidate:.3f} nats" in html
     ranks = rows[0].baseline.ranks[0], rows[0].scores.ranks[0]
     assert "{:,} → {:,}".format(*ranks) in html
     # A model that is looked at alone is that of the side; a third one stays where it was put.
-    alone = answer_to(session, {**state, "compare": "", "text": "whatever"})["set"]
+    alone = replay(session, {**state, "compare": "", "text": "whatever"})["set"]
     assert alone["model"] == ("noisy" if side else "table")
-    third = answer_to(session, {**state, "compare": "letters", "alone": True, "text": "whatever"})
+    third = replay(session, {**state, "compare": "letters", "alone": True, "text": "whatever"})
     assert (third["set"]["model"], third["set"]["compare"]) == ("noisy", "letters")
 
 
@@ -259,7 +262,7 @@ def test_equal_as_printed_is_equal():
     whole = windows("apart", close, text=MASKED.replace("[MASK]", "cat"), **state)[-1]
     assert "Both models give every word the same loss." in whole["html"]["story"]
     assert {word["label"] for answers in [whole] for word in answers["words"]} == {"="}
-    found = asked(SERVED["parting"], close, {**state, "sentences": SENTENCES})["html"]
+    found = asked(served()["parting"], close, {**state, "sentences": SENTENCES})["html"]
     assert "No difference seen: the predictions are equal to three decimals" in found
     assert "data-set" not in found
     for page in (html, told, whole["html"]["table"], found):

@@ -34,9 +34,10 @@ from fillmask_ui.ui.session import Session
 
 # What the worker fills in; what these include comes along.
 _TEMPLATES = (
-    *("strip", "bars", "stats", "candidates", "scored", "guess_result"),
-    *(f"explore/{name}" for name in ("tokens", "guess_chips")),
-    *(f"explore/surprise{part}" for part in ("", "_table", "_word")),
+    *(f"page/{name}.html" for name in ("bars", "surprise")),
+    *(f"explore/{name}.html" for name in ("strip", "tokens", "stats", "candidates", "scored")),
+    *(f"explore/guess_{part}.html" for part in ("chips", "result")),
+    *(f"explore/surprise_{part}.html" for part in ("table", "word")),
 )
 _MODES = tuple(mode for mode in MODES if mode.name in ("", "guess"))
 _PACKED = ("ort.wasm", "minijinja.wasm")  # gzip, as many hosts send files as they are
@@ -105,7 +106,6 @@ def build(reference: str, title: str) -> dict[str, bytes]:
         first=first,
         plain=json.dumps(plain),
         modes=_MODES,
-        second="",
         max_top_k=MAX_TOP_K,
         downloads=["JSON"],
     )
@@ -138,7 +138,7 @@ def _spelling(model: OnnxMaskedLM, tokenizer: dict[str, Any]) -> dict[str, Any]:
     words = {own: vocabulary.word(own) for own in ids}
     return {
         "tokenizer": tokenizer,
-        "sources": sources(*(f"page/{name}.html" for name in _TEMPLATES)),
+        "sources": sources(*_TEMPLATES),
         "words": {own: word for own, word in words.items() if word != vocabulary.token(own)},
         "endings": [own for own in ids if vocabulary.is_continuation(own)],
         "prefix": SubwordPrefixes.of(map(vocabulary.token, ids)).mark,

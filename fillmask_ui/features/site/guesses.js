@@ -78,7 +78,7 @@ export async function compared({ unit, ...question }, { draft, mask, filling, vi
   const verdict = losses ? verdict_of(losses, unit) : "";
   const point = own && JSON.stringify([{ ...views.point(found, mask, own, unit), mask: 0 }]);
   const shown = { rows, axis: along, losses, said, left_out, unit, infinite: Infinity, several, verdict, point };
-  return { error: "", html: views.render("guess_result", shown) };
+  return { error: "", html: views.render("explore/guess_result", shown) };
 }
 
 function verdict_of({ word, people, model }, unit) {

@@ -71,14 +71,14 @@ const LEAST_AXIS = 0.5;
 
 // With the `environment` of the templates, a `vocabulary`, and the `config` of the page.
 export class Views {
-  render = (name, values) => this.environment.renderTemplate(`page/${name}.html`, values);
+  render = (name, values) => this.environment.renderTemplate(`${name}.html`, values);
 
   // The pieces that every answer has: the words as buttons, and the tokens.
   sentence({ text, hidden }, encoding, filling, selected, truth) {
     const masks = this.vocabulary.masks(encoding);
     const best = filling?.masks.map(({ candidates }) => candidates[0]) ?? [];
     const tokens = encoding.tokens.map((own, at) => [own, encoding.ids[at]]).slice(0, MAX_STRIP_TOKENS);
-    const strip = encoding.ids.length > MAX_STRIP_TOKENS ? "" : this.render("strip", {
+    const strip = encoding.ids.length > MAX_STRIP_TOKENS ? "" : this.render("explore/strip", {
       items: items(encoding, this.vocabulary.textWords(encoding).filter((word) => !word.blank), masks, this.vocabulary.unk_id),
       hidden: masks.map((_, at) => hidden[at] ?? null),
       guesses: best.map((own) => [candidate_names([own], this.vocabulary)[0], own.probability]),
@@ -99,7 +99,8 @@ export class Views {
       endings: own.candidates.map(({ token_id }) => token_id).filter(this.vocabulary.isEnding),
       version: version(filling.encoding.text),
     };
-    return Object.fromEntries(["bars", "stats", "candidates", "scored"].map((piece) => [piece, this.render(piece, values)]));
+    const pieces = Object.fromEntries(["stats", "candidates", "scored"].map((piece) => [piece, this.render(`explore/${piece}`, values)]));
+    return { bars: this.render("page/bars", values), ...pieces };
   }
 
   // A mask on the loss curve: its hidden word, or its first candidate.
@@ -126,7 +127,7 @@ export class Views {
       words: words.map((own) => (
         { token: own.word.tokens[0], level: level(own), html: this.render("explore/surprise_word", { unit, own }) })),
       ...{ known: found.length, total, next: found.length < total ? found.length : null },
-      html: { story: this.render("explore/surprise", values), table: this.render("explore/surprise_table", { unit, words }) },
+      html: { story: this.render("page/surprise", values), table: this.render("explore/surprise_table", { unit, words }) },
     };
   }
 

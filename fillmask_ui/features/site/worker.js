@@ -1,4 +1,4 @@
-// The numbers of the page: what a server answers elsewhere (`explore_modes.py: SERVED`), answered here.
+// The numbers of the page: what a server answers elsewhere (`explore_modes.py: served`), answered here.
 import { acted, carried, version } from "./draft.js";
 import { Filling } from "./filling.js";
 import { addFilters, sentence } from "./formats.js";
@@ -136,7 +136,7 @@ async function download(question) {
 }
 
 const served = {
-  ...{ answer, losses, surprise, download, predict, surprisal, joint: () => ({ html: "" }) },
+  ...{ answer, replay: answer, losses, surprise, download, predict, surprisal, joint: () => ({ html: "" }) },
   guess: async (question) => compared(question, await asked(question)),
   guesses: async (question) => listed(question, await ready),
 };

@@ -63,7 +63,7 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
                 elem_classes="fm-radio",
             )
         for name, label in (("fm-all-metrics", "More"), ("fm-advanced", "Advanced")):
-            components.html_block(render("page/evaluate/toggle.html", name=name, label=label))
+            components.html_block(render("evaluate/toggle.html", name=name, label=label))
         if run is not None:
             run.render()
     _build_texts(controls, session.public)

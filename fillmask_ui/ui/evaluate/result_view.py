@@ -136,7 +136,7 @@ def pairs_html(summary: Summary, references: Sequence[str]) -> str:
         (own, link_to("explore", **models, text=own.text, mode="sentences", **{"with": own.worse}))
         for own in pairs
     ]
-    return render("page/evaluate/pairs.html", rows=rows, pair=pairs[0].change_nats is not None)
+    return render("evaluate/pairs.html", rows=rows, pair=pairs[0].change_nats is not None)
 
 
 def ending_html(status: Waiting, run: Run | None, expected: int | None = None) -> str:
@@ -158,7 +158,7 @@ def ending_html(status: Waiting, run: Run | None, expected: int | None = None) -
 def all_figures_html(summary: Summary, info: RunInfo) -> str:
     """Every figure in tables, and the signature of the run."""
     return render(
-        "page/evaluate/all_figures.html",
+        "evaluate/all_figures.html",
         story=story_text(summary, "") if summary.comparison else "",
         masked=masked_figures(summary),
         tables=[figures_table(summary), comparison_table(summary), *own_groups(summary)],
@@ -192,7 +192,7 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> dict[
     }
     worst = [(number, token, excerpt(token)) for number, token in few[: 2 * WORST_SHOWN]]
     values |= {"found": found, "saw": SAW, "around": _CONTEXT, "few": worst, "each_way": each_way}
-    return {name: render(f"page/evaluate/{name}.html", **values) for name in ("tokens", "worst")}
+    return {name: render(f"evaluate/{name}.html", **values) for name in ("tokens", "worst")}
 
 
 def excerpt(token: TokenExample) -> tuple[str, str]:
@@ -240,4 +240,4 @@ def side_by_side_html(
                 "true": true,
             }
         )
-    return render("page/evaluate/sides.html", panels=panels)
+    return render("evaluate/sides.html", panels=panels)

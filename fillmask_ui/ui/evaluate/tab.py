@@ -36,12 +36,12 @@ def build(session: Session) -> None:
         with gr.Column(elem_id="evaluate-form"):
             inputs = evaluate_form.build(session, run)
         with gr.Column(elem_id="evaluate-hero", elem_classes="fm-card fm-welcome"):
-            components.html_block(render("page/evaluate/question.html"))
+            components.html_block(render("evaluate/question.html"))
             with gr.Column(elem_id="evaluate-begin"):
                 alone = gr.Button("Measure this model", variant="primary")
                 beside = gr.Button("int8 against full precision")
             share = 100 * MaskRecipe().probability
-            components.html_block(render("page/evaluate/steps.html", share=f"{share:g} %"))
+            components.html_block(render("evaluate/steps.html", share=f"{share:g} %"))
         parts = {"run": run, **_build_result()}
         with gr.Row(elem_id="evaluate-folds"):
             parts |= _build_folds()
@@ -273,5 +273,5 @@ def _build_folds() -> Parts:
         for name, label in FILE_BUTTONS.items():
             button(name, label)
         button("link", "Copy link")
-        components.html_block(render("page/evaluate/copied.html"), elem_id="run-copied")
+        components.html_block(render("evaluate/copied.html"), elem_id="run-copied")
     return parts

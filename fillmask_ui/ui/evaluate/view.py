@@ -215,7 +215,7 @@ def run_list(page_jobs: PageJobs, chosen: str = "") -> Parts:
     runs = page_jobs.runs()
     # The menus offer unreadable runs too, so that they can be deleted.
     html = render(
-        "page/evaluate/runs.html",
+        "evaluate/runs.html",
         runs=[own for own in runs.values() if isinstance(own, Run)],
         unreadable=[own for own in runs.values() if not isinstance(own, Run)],
         chosen=chosen,

@@ -3,8 +3,8 @@
 The tints do not depend on the sentence, so that two sentences can be compared.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fillmask_ui.comparing.word_contrast import ComparedWord, align_text, compared_words
@@ -23,7 +23,8 @@ from fillmask_ui.show.answers import (
 from fillmask_ui.show.bars import Axis, Cell, Row
 from fillmask_ui.show.numbers import in_unit, percent
 from fillmask_ui.show.render import render
-from fillmask_ui.text_words import TextWord, text_words
+from fillmask_ui.text_words import text_words
+from fillmask_ui.ui.explore.contrast_view import ONE_MODEL
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.prediction_view import model_name
 from fillmask_ui.ui.explore.sentence_strip import version_of
@@ -31,34 +32,38 @@ from fillmask_ui.ui.session import MAX_WORK, Session
 
 # Other words with a bar each, the most important ones.
 MAX_ROWS = 10
+# Name of a kind of tints -> the template of its summary.
+_STORIES = {
+    "mattered": "explore/mattered.html",
+    "surprise": "page/surprise.html",
+    "apart": "page/apart.html",
+}
 
 
-def _shown(
-    asked: Asked,
-    lens: str,
-    words: Sequence[Any],
-    tint: Callable[[Any], Json],
-    parts: Callable[[Any], Iterable[TextWord]] = lambda own: [own.word],
-    total: int | None = None,
-    /,
-    **values: Any,
-) -> Json:
+@dataclass(frozen=True)
+class _Word:
+    """A word that is known."""
+
+    record: Any  # for the templates, as `own`
+    tint: Json  # in the strip
+    tokens: tuple[int, ...]  # the first of each of its buttons there
+
+
+def _shown(asked: Asked, name: str, words: Sequence[_Word], total: int, values: Json) -> Json:
     """The words new to the browser, and a summary of all words known.
 
-    `lens` names the templates, which also get `values`; `tint` is that of a word in the strip, and
-    `parts` are those of a word that are buttons there; `total` words are known in the end, those of
-    the text unless given. In the answer `next` is the `start` of the next call, None at the end.
+    `name` is that of the templates, which also get `values`; `total` words are known in the end. In
+    the answer `next` is the `start` of the next call, None at the end.
     """
-    vocabulary, known = asked.model.vocabulary, len(words)
-    if total is None:
-        total = len(text_words(vocabulary.encode(asked.text)))
+    known = len(words)
     new = words[min(asked.question.start, known) :]
-    values |= {"unit": asked.question.unit, "vocabulary": vocabulary}
+    values |= {"unit": asked.question.unit, "vocabulary": asked.model.vocabulary}
     values |= {"known": known, "total": total}
     entries = []
-    for own in new:
-        entry = {**tint(own), "html": render(f"page/explore/{lens}_word.html", own=own, **values)}
-        entries += [{"token": part.tokens[0], **entry} for part in parts(own)]
+    for word in new:
+        html = render(f"explore/{name}_word.html", own=word.record, **values)
+        entries += [{"token": token, **word.tint, "html": html} for token in word.tokens]
+    records = [word.record for word in new]
     return {
         "version": version_of(asked.text),
         "words": entries,
@@ -66,10 +71,15 @@ def _shown(
         "total": total,
         "next": known if known < total else None,
         "html": {
-            "story": render(f"page/explore/{lens}.html", **values),
-            "table": render(f"page/explore/{lens}_table.html", words=new, **values),
+            "story": render(_STORIES[name], **values),
+            "table": render(f"explore/{name}_table.html", words=records, **values),
         },
     }
+
+
+def _count(asked: Asked) -> int:
+    """Words of the text."""
+    return len(text_words(asked.model.vocabulary.encode(asked.text)))
 
 
 def occlusion(session: Session, question: Question) -> Json:
@@ -93,31 +103,24 @@ def occlusion(session: Session, question: Question) -> Json:
         Row(own.word.text, mark, (Cell(percent(own.probability)),))
         for own, mark in zip(most, marks, strict=True)
     ]
-    return _shown(
-        asked,
-        "mattered",
-        found.words,
-        lambda own: {"level": CHANGES.of(own.kl_nats)},
-        found=found,
-        most=most[0] if most else None,
-        labels=CHANGES.labels(unit),
-        rows=rows,
-        axis=axis,
-    )
+    tinted = [
+        _Word(own, {"level": CHANGES.of(own.kl_nats)}, own.word.tokens[:1]) for own in found.words
+    ]
+    labels, largest = CHANGES.labels(unit), most[0] if most else None
+    values = {"found": found, "most": largest, "labels": labels, "rows": rows, "axis": axis}
+    return _shown(asked, "mattered", tinted, _count(asked), values)
 
 
 def surprisal(session: Session, question: Question) -> Json:
     """How surprising each word of a sentence is, some words at a time."""
     asked = Asked.read(session, question)
-    unit, vocabulary = asked.question.unit, asked.model.vocabulary
     words = measured_words(session, asked.model, asked.text, asked.question.start)
-    return _shown(
-        asked,
-        "surprise",
-        words,
-        lambda own: {"level": 0 if own.unknown else LOSSES.of(own.nll_nats)},
-        **surprisal_values(words, vocabulary, unit),
-    )
+    tinted = []
+    for word in words:
+        level = 0 if word.unknown else LOSSES.of(word.nll_nats)
+        tinted.append(_Word(word, {"level": level}, word.word.tokens[:1]))
+    values = surprisal_values(words, asked.model.vocabulary, asked.question.unit)
+    return _shown(asked, "surprise", tinted, _count(asked), values)
 
 
 def measured_words(
@@ -136,6 +139,8 @@ def measured_words(
 
 def contrast_words(session: Session, question: Question) -> Json:
     """A sentence without a mask under two models, some words at a time."""
+    if not question.compare:
+        return ONE_MODEL
     asked = Asked.read(session, question)
     models = asked.model, session.model_soon(asked.question.compare)
     unit, tint = asked.question.unit, asked.question.tint
@@ -153,19 +158,12 @@ def contrast_words(session: Session, question: Question) -> Json:
             sides.append(found)
         words = compared_words(alignment, *sides)
 
-    def tinted(own: ComparedWord) -> Json:
-        column = compared_column(own, tint, unit)
-        return {"level": column.level, "sign": column.side, "label": column.text}
-
-    shown = _shown(
-        asked,
-        "apart",
-        words,
-        tinted,
-        lambda own: [part.word for part in own.first],
-        total,
-        vocabularies=[model.vocabulary for model in models],
-        models=[model_name(model) for model in models],
-        **compared_values(words, alignment.alike, tint, unit),
-    )
-    return {"tint": tint, **shown}
+    tinted = []
+    for word in words:
+        column = compared_column(word, tint, unit)
+        look = {"level": column.level, "sign": column.side, "label": column.text}
+        tinted.append(_Word(word, look, tuple(part.word.tokens[0] for part in word.first)))
+    values = compared_values(words, alignment.alike, tint, unit)
+    values["vocabularies"] = [model.vocabulary for model in models]
+    values["models"] = [model_name(model) for model in models]
+    return {"tint": tint, **_shown(asked, "apart", tinted, total, values)}

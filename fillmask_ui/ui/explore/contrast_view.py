@@ -21,6 +21,7 @@ from fillmask_ui.ui.explore.prediction_view import model_name
 from fillmask_ui.ui.explore.sentence_strip import version_of
 from fillmask_ui.ui.session import Session, check_text
 
+ONE_MODEL = {"kind": "hint", "notice": "Choose a second model to compare with.", "html": ""}
 # Longest name of a sentence by the words in which it differs.
 _MAX_NAME = 28
 
@@ -61,6 +62,8 @@ class Pair(NamedTuple):
 
 def contrast_models(session: Session, question: Question) -> Json:
     """The chosen mask under both models as `html`; `Unfinished` while the candidate loads."""
+    if not question.compare:
+        return ONE_MODEL
     session.model_soon(question.compare)
     pair = Pair.read(session, question)
     words = dict.fromkeys([*([pair.hidden] if pair.hidden else []), *pair.words])
@@ -95,7 +98,7 @@ def joint_html(session: Session, question: Question) -> str:
     """The joint fillings of both models as a table; blank if there are none."""
     pair = Pair.read(session, question)
     return render(
-        "page/explore/compare_joint.html",
+        "page/compare_joint.html",
         joint=pair.compare(session, top_k=1).joint,
         names=pair.names,
         unit=question.unit,
@@ -139,7 +142,7 @@ def _whole_pair(session: Session, asked: Asked, other: str) -> str:
     totals = [own.summary.total_nll_nats if own.summary else math.nan for own in found]
     words = [len(own.words) for own in found]
     return render(
-        "page/explore/whole_pair.html",
+        "explore/whole_pair.html",
         sides=[*zip((asked.text, other), values, words, strict=True)],
         names=differing_words(asked.text, other),
         margin=totals[1] - totals[0],

@@ -109,7 +109,7 @@ def _html(found: Searched, models: tuple[MaskedLM, MaskedLM], question: Question
     listed = sorted(chosen, key=lambda own: _size(own, question.order), reverse=True)
     axis = Axis.fitted([float(len(own)) for own in bins], "hidden words")
     return render(
-        "page/explore/search_found.html",
+        "explore/search_found.html",
         looked=len(found.words) - left_out,
         left_out=left_out,
         words=len(hidden),

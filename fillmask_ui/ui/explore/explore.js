@@ -16,7 +16,7 @@
   // What these fields may be; a link that says something else says nothing.
   const KNOWN = {
     ...{ unit: ["nats", "bits"], zoom: [1, 10, 100], tint: ["difference", "a", "b"], by: ["change", "probability"] },
-    mode: ["", "mattered", "sentences", "models", "guess", "layers"],
+    mode: [], // those of the page
   };
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
   const PIECES = ["replay", "strip", "tokens", "bars", "stats", "candidates", "scored", "details"];
@@ -40,7 +40,9 @@
   const clicks = [];
 
   // What a mode of the page asks with, whatever the state holds, is in `overrides`.
-  const explore = (page.explore = { state: {}, answer: null, set_models: null, overrides: {} });
+  // `modes` has what the script of a mode adds, by its name: `begin()`, changes of the state as it is
+  // chosen; `move(by)` and `arrows`, what the arrow keys up and down do while presenting.
+  const explore = (page.explore = { state: {}, answer: null, set_models: null, overrides: {}, modes: {} });
   const byId = (id) => document.getElementById(id);
 
   // ---- The state, from links, fields and clicks
@@ -50,9 +52,10 @@
     const fresh = "text" in changes && changes.text !== explore.state.text;
     const words = fresh ? { base: changes.text, hidden: [] } : {};
     const run = "text" in changes || "run" in changes ? NO_RUN : {};
-    const { mode } = explore.state;
-    const other = "other" in changes && (changes.other || mode === "sentences");
-    const shown = other ? { mode: changes.other ? "sentences" : "" } : {};
+    // A field that one mode alone has shows that mode; blank, it ends it.
+    const changed = rows().find(({ mode, stateField: field }) =>
+      changes[field] || (field in changes && mode === explore.state.mode));
+    const shown = changed ? { mode: changes[changed.stateField] ? changed.mode : "" } : {};
     Object.assign(explore.state, words, run, shown, changes);
   }
 
@@ -77,7 +80,7 @@
       else found.hidden = found.hidden.map((word) => (typeof word === "string" && word ? word : null));
     }
     // A link that names no mode has that of what it brings.
-    found.mode ??= found.compare ? "models" : found.other ? "sentences" : parameters.lens;
+    found.mode ??= rows().find(({ stateField }) => found[stateField])?.mode ?? parameters.lens;
     if ("selected" in found) found.selected = whole(found.selected, 1, 1_000_000, 1) - 1;
     if ("top_k" in found) found.top_k = whole(found.top_k, 1, 100, plain.top_k);
     if ("zoom" in found) found.zoom = Number(found.zoom);
@@ -89,19 +92,20 @@
   }
 
   // The fields that belong to one mode are blank in the others, which keep them for a return.
-  const of_mode = ({ mode, compare, other }) => ({
-    compare: mode === "models" ? compare?.trim() ?? "" : "",
-    other: mode === "sentences" ? other : "",
-  });
+  const of_mode = (state) => {
+    const with_field = rows().filter(({ stateField }) => stateField);
+    const value = ({ mode, stateField }) => (mode === state.mode ? state[stateField]?.trim() ?? "" : "");
+    return Object.fromEntries(with_field.map((row) => [row.stateField, value(row)]));
+  };
 
   function to_link(state) {
     const link = {};
-    for (const [field, name] of Object.entries(LINK)) link[name] = String(state[field] ?? "");
+    const linked = { ...state, ...of_mode(state) };
+    for (const [field, name] of Object.entries(LINK)) link[name] = String(linked[field] ?? "");
     link.hidden = state.hidden?.some(Boolean) ? JSON.stringify(state.hidden) : "";
     link.mask = state.selected ? String(state.selected + 1) : "";
     link.zoom = state.zoom > 1 ? String(state.zoom) : "";
-    const { compare, other } = of_mode(state);
-    return { ...link, compare, with: other };
+    return link;
   }
 
   function remember(push) {
@@ -223,7 +227,7 @@
     sent_at = Date.now();
     let answer = null;
     try {
-      answer = await explore.call("answer", { action });
+      answer = await explore.call(question().run && !action ? "replay" : "answer", { action });
     } catch {
       // what to do about it is below
     }
@@ -306,18 +310,18 @@
   // What a run saw is another text than the one in the box.
   explore.replayed = () => Boolean(explore.state.run && !explore.state.alone);
 
-  const modes = () => [...byId("modes").children];
-  const possible = ({ dataset }) => {
-    const masked = hidden_word && !explore.replayed();
-    const of_text = ["sentences", "layers"].includes(dataset.mode);
-    return masked || (!("needsMask" in dataset) && !(explore.replayed() && of_text));
-  };
+  const modes = () => [...(byId("modes")?.children ?? [])];
+  const rows = () => modes().map(({ dataset }) => dataset);
+  // The first shows whatever there is.
+  const possible = ({ mode, replayed, needsMask }) =>
+    !mode || (explore.replayed() ? replayed : hidden_word || needsMask === undefined);
 
-  // The mode shown: the one chosen, or the first where that one needs a hidden word.
-  explore.mode = () => {
-    const chosen = modes().find(({ dataset }) => dataset.mode === explore.state.mode);
-    return chosen && possible(chosen) ? explore.state.mode : "";
+  // The row of the mode shown: the one chosen, or the first where that one has nothing to show.
+  explore.row = () => {
+    const chosen = rows().find(({ mode }) => mode === explore.state.mode);
+    return chosen && possible(chosen) ? chosen : rows()[0];
   };
+  explore.mode = () => explore.row().mode;
 
   function show_mode() {
     const mode = explore.mode();
@@ -325,7 +329,7 @@
     for (const button of modes()) {
       const here = button.dataset.mode === mode;
       button.setAttribute("aria-checked", String(here));
-      button.setAttribute("aria-disabled", String(!possible(button)));
+      button.setAttribute("aria-disabled", String(!possible(button.dataset)));
       button.tabIndex = here ? 0 : -1;
       // On a phone the row scrolls: the mode shown is in sight.
       if (here) byId("modes").scrollLeft = button.offsetLeft - byId("modes").offsetLeft - 40;
@@ -335,14 +339,9 @@
   }
 
   function choose(button) {
-    if (!possible(button)) return;
+    if (!possible(button.dataset)) return;
     const { mode } = button.dataset;
-    // A second sentence begins as the first, to change a word of it.
-    const begun = {
-      sentences: { other: explore.state.other || explore.answer?.base || "" },
-      models: { compare: explore.state.compare || stage.dataset.second },
-    };
-    explore.change({ mode, ...begun[mode] }, { push: true });
+    explore.change({ ...explore.modes[mode]?.begin?.(), mode }, { push: true });
     show_mode();
     button.focus();
   }
@@ -448,6 +447,7 @@
   explore.begin = (element, functions) => {
     stage = element;
     server = functions;
+    KNOWN.mode = rows().map(({ mode }) => mode);
     plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", mode: "", tint: "difference", by: "change", ...NO_RUN };
     // A page loaded again goes on where it was; the link may lag behind by a key.
     const before = history.state?.explore;

@@ -32,7 +32,7 @@ def guesses(_: Session, question: Question) -> Json:
         counted = f"{general(max(0.0, 100.0 - total))}% of the class made no guess."
     elif total:
         counted = "1 guess" if total == 1 else f"{general(total)} guesses"
-    html = render("page/explore/guess_chips.html", **vars(found))
+    html = render("explore/guess_chips.html", **vars(found))
     told = {"count": counted, "people": found.people, "no_guess": found.no_guess}
     return {"error": "", **asdict(found), **told, "html": html}
 
@@ -164,7 +164,7 @@ def comparison_html(found: Comparison, unit: str, *, curve: bool = False) -> str
         points = [{"mask": 0, "word": losses.word, "hidden": True, "probability": share}]
         points[0] |= {"nll_nats": losses.model, "texts": texts}
     return render(
-        "page/guess_result.html",
+        "explore/guess_result.html",
         rows=[_row(own, found.parts, axis) for own in found.words],
         axis=axis,
         losses=losses,

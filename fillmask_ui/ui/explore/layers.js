@@ -1,7 +1,7 @@
 // How the guess forms: the grid of layers shows the bars of the cell that is pointed at or has the
 // focus. In a lecture the layers are covered but for the lowest, and keys uncover them, one by one.
 (() => {
-  const page = (window.fillmask ??= {});
+  const page = window.fillmask;
   const found = () => document.getElementById("found");
   // The embeddings first.
   const rows = () => [...found().querySelectorAll(".fm-layers tbody tr")].reverse();
@@ -70,11 +70,12 @@
     cover();
   });
 
-  page.layers = {
+  page.explore.modes.layers = {
+    arrows: "layers",
     // Uncovers one more layer, or covers one; whether there are any.
-    play(by) {
+    move(by) {
       if (!found()?.querySelector(".fm-layers")) return false;
-      open = Math.max(1, Math.min(rows().length, open + by));
+      open = Math.max(1, Math.min(rows().length, open - by));
       cover();
       return true;
     },

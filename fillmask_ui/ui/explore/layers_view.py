@@ -33,6 +33,8 @@ def guess_layers(session: Session, question: Question) -> Json:
         "left_out": 0 if masked else len(found.encoding) - len(found.positions),
         "number": asked.mask + 1 if asked.several else 0,
     }
-    pieces = {"story": "layers", "table": "layers_table"}
-    html = {place: render(f"page/explore/{name}.html", **shown) for place, name in pieces.items()}
+    html = {
+        "story": render("explore/layers.html", **shown),
+        "table": render("page/layers_table.html", **shown),
+    }
     return {"version": version_of(asked.text), "next": None, "html": html}

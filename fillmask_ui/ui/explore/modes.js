@@ -1,23 +1,20 @@
-// What stands below the sentence in each mode: the words that mattered, how surprising each word is,
-// two sentences, two models. Each is one function of the server whose answer is HTML; some come
-// window by window. They follow the answers of the tab, and give up when it asks the next question.
+// What stands below the sentence in each mode: the answer of one function of the server as HTML, for
+// some window by window. It follows the answers of the tab, and gives up when the next is asked.
 (() => {
   const AGAIN_MS = 400; // while a model loads
   const page = (window.fillmask ??= {});
   const byId = (id) => document.getElementById(id);
-  const state = () => page.explore.state;
 
   // The function that the chosen mode asks about an answer; blank where it asks nothing.
   function wanted({ mask, measurable }) {
-    const mode = page.explore.mode();
-    if (mode === "models" && !state().compare) return "";
-    const { masked, whole } = document.querySelector(`#modes [data-mode="${mode}"]`).dataset;
+    const { masked, whole, replayed } = page.explore.row();
+    if (page.explore.replayed()) return replayed;
     return mask ? masked : measurable ? whole : "";
   }
 
   // ---- Answers that come window by window, with a bar, Stop and Go on while there is more
 
-  function windows(id, what) {
+  page.explore.windows = (id, what) => {
     let turn = 0; // number of the latest call; what began before gives up
     let stopped = false;
 
@@ -65,19 +62,18 @@
         if (byId(id)) byId(id).hidden = true; // a page that opened at another tab has none yet
       },
     };
-  }
+  };
 
-  function notice(place, { kind, notice, fraction }) {
+  page.explore.notify = (place, { kind, notice, fraction }) =>
     place.replaceChildren(...(notice ? [page.notice({ kind, notice, fraction })] : []));
-  }
 
   // ---- What is shown of the sentence
 
-  const words = windows("growth", "words");
+  const words = page.explore.windows("growth", "words");
   let seen = { name: "", version: "", tints: new Map() }; // token -> what is known of its word
 
   function show(found, start) {
-    notice(byId("found-notice"), found);
+    page.explore.notify(byId("found-notice"), found);
     if (found.kind === "busy") return; // what stood there before stays
     for (const word of found.words ?? []) seen.tints.set(String(word.token), word);
     byId("stage").dataset.lens = found.tint && found.tint !== "difference" ? "surprise" : seen.name;
@@ -115,7 +111,6 @@
 
   document.addEventListener("fillmask:answer", ({ detail: answer }) => {
     tip.hide();
-    models_changed();
     if (answer.kind === "error" && !answer.mask) return; // what stood there before stays
     const [name, version] = [wanted(answer), answer.version];
     if (!name || name !== seen.name || version !== seen.version) clear();
@@ -141,70 +136,7 @@
     },
   );
 
-  // ---- Where two models differ: texts are searched once it is asked for
-
-  const search = windows("search-growth", "sentences");
-  const asked = { order: "kl", bin: -1 };
-  let where = ""; // blank for the page's texts, or `own`
-  let pair = ""; // the models that the search is of
-
-  const values = () => ({ ...asked, sentences: where ? [...page.presenting.own()] : undefined });
-
-  function show_search(found) {
-    notice(byId("search-notice"), found);
-    if (found.kind === "busy") return;
-    page.put(byId("search-found"), found.html ?? "");
-    mark();
-  }
-
-  // The sentence that is open is marked in the list.
-  function mark() {
-    for (const button of byId("search-found").querySelectorAll("[data-set]")) {
-      button.ariaCurrent = JSON.parse(button.dataset.set).text === state().text || null;
-    }
-  }
-
-  function toggle(open) {
-    byId("search").hidden = !open;
-    byId("search-open").setAttribute("aria-expanded", String(open));
-    search.end();
-    byId("search-found").replaceChildren();
-    if (open) search.begin("parting", values, show_search);
-  }
-
-  function models_changed() {
-    const both = JSON.stringify([state().model, state().compare, state().unit]);
-    byId("search-open").hidden = page.explore.mode() !== "models" || !state().compare || page.explore.replayed();
-    if (byId("search-open").hidden || both !== pair) toggle(false);
-    pair = both;
-    mark();
-  }
-
-  document.addEventListener("change", ({ target }) => {
-    if (["fm-own-text", "fm-own-file"].includes(target.id) && where && !byId("search").hidden) toggle(true);
-  });
-
-  // ---- Clicks
-
-  page.on("click", "#stage [data-set]", (button) => {
-    page.explore.change(JSON.parse(button.dataset.set), { push: true });
-    if (button.closest(".fm-search-list")) byId("strip").scrollIntoView({ block: "nearest" });
-  });
-  page.on("click", "#search-open", (button) => {
-    toggle(byId("search").hidden);
-    if (!byId("search").hidden) button.scrollIntoView({ block: "start" });
-  });
-  page.on("click", "#search [data-where]", (chosen) => {
-    where = chosen.dataset.where;
-    for (const choice of chosen.parentElement.children) choice.ariaChecked = String(choice === chosen);
-    asked.bin = -1;
-    toggle(true);
-  });
-  page.on("click", "#search :is([data-bin], [data-order])", ({ dataset: { order, bin } }) => {
-    if (order) asked.order = order;
-    else asked.bin = Number(bin) === asked.bin ? -1 : Number(bin);
-    search.ask("parting", values, show_search);
-  });
+  page.on("click", "#stage [data-set]", ({ dataset }) => page.explore.change(JSON.parse(dataset.set), { push: true }));
 
   // ---- A token of a run: the line below its sentence is about the token under the pointer or the
   // focus, else the chosen one.
@@ -229,10 +161,10 @@
   document.addEventListener("fillmask:stale", () => clearTimeout(pausing));
   document.addEventListener("fillmask:answer", ({ detail: answer }) => {
     clearTimeout(pausing);
-    const { unit, run, compare } = state();
-    const mode = page.explore.mode();
-    const wanted = answer.mask && !run && answer.masks > 1 && ["", "models"].includes(mode);
-    const question = JSON.stringify([answer.version, answer.model, unit, mode && compare]);
+    const { unit, run, compare } = page.explore.state;
+    const { mode, joint } = page.explore.row();
+    const wanted = answer.mask && !run && answer.masks > 1 && joint !== undefined;
+    const question = JSON.stringify([answer.version, answer.model, unit, mode, compare]);
     if (wanted && question === joined) return;
     joined = "";
     byId("joint").replaceChildren();

@@ -25,8 +25,14 @@ from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
 from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft, strip_html, version_of
 from fillmask_ui.ui.session import Session, check_text
 
-# Pieces shown of one mask, each a template.
-PIECES = ("bars", "stats", "candidates", "scored", "details")
+# Pieces shown of one mask, by their templates.
+PIECES = {
+    "bars": "page/bars.html",
+    "stats": "explore/stats.html",
+    "candidates": "explore/candidates.html",
+    "scored": "explore/scored.html",
+    "details": "explore/details.html",
+}
 _WELCOME = "Write a sentence, or start from an example."
 _CSV_COLUMNS = (
     *("mask", "position", "rank", "word", "token", "token_id"),
@@ -122,7 +128,7 @@ def answer(session: Session, question: Question) -> Answer:
         draft, encoding, model.vocabulary, found.filling, found.selected, found.hidden
     )
     tokens = [*zip(encoding.tokens, encoding.ids, strict=True)][:MAX_STRIP_TOKENS]
-    html = {"strip": strip, "tokens": render("page/explore/tokens.html", tokens=tokens)}
+    html = {"strip": strip, "tokens": render("explore/tokens.html", tokens=tokens)}
     return replace(found, draft=draft, model=model_name(model), html={**found.html, **html})
 
 
@@ -219,7 +225,7 @@ def mask_html(
         "hidden_id": single_id(hidden),
         "version": version_of(filling.encoding.text),
     }
-    return {piece: render(f"page/{piece}.html", **values) for piece in PIECES}
+    return {piece: render(template, **values) for piece, template in PIECES.items()}
 
 
 def masks_csv(found: Filling | Comparison) -> str:

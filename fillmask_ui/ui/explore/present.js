@@ -109,6 +109,7 @@
     for (const told of foot().querySelectorAll("b")) {
       told.textContent = (told.dataset.of === "h" ? hiding : losing) ? "on" : "off";
     }
+    foot().querySelector(".fm-present-arrows").textContent = mode().arrows ?? "words";
     const count = foot().querySelector(".fm-present-count");
     count.textContent = `${place < 0 ? "–" : place + 1} / ${sentences().length}`;
     return veiled;
@@ -233,7 +234,11 @@
   const WRITING =
     "textarea, select, [contenteditable], input:not([type=radio], [type=checkbox], [type=range])";
 
-  // The words of the strip take the arrow keys up and down: left and right turn pages.
+  // What the script of the mode shown adds.
+  const mode = () => page.explore.modes[page.explore.mode()] ?? {};
+
+  // The words of the strip take the arrow keys up and down, unless the mode's script does: left and
+  // right turn pages.
   function move(by) {
     const words = [...by_id("strip").querySelectorAll("button")];
     const to = words.indexOf(document.activeElement) + by;
@@ -253,8 +258,8 @@
     PageDown: () => go(place + 1),
     ArrowLeft: () => go(place - 1),
     PageUp: () => go(place - 1),
-    ArrowDown: () => page.layers?.play(-1) || move(1),
-    ArrowUp: () => page.layers?.play(1) || move(-1),
+    ArrowDown: () => mode().move?.(1) || move(1),
+    ArrowUp: () => mode().move?.(-1) || move(-1),
     " ": reveal,
   };
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from fillmask_ui.comparing import same_tokenizer
-from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.filling import fill_at
 from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.records import Filling
@@ -30,13 +30,14 @@ from fillmask_ui.ui.session import Session
 _AROUND = 150
 
 
-def answer(session: Session, question: Question, place: TokenPlace) -> Json:
-    """The contents of the tab for a token of a run, in the form of `explore_modes.answer`.
+def answer(session: Session, question: Question) -> Json:
+    """The contents of the tab for a token of a `run`, in the form of `explore_answer.answer`.
 
     `set` has the values for the controls. If the run or its model is gone, the answer is that of
     the sentence, with an error.
     """
     try:
+        place = _place(question)
         met = _met(session, question, place)
         token = met[place.side]
         if token is None:
@@ -55,6 +56,12 @@ def answer(session: Session, question: Question, place: TokenPlace) -> Json:
     if in_roles.compare:
         models["compare"] = in_roles.compare
     return {**found.to_dict(), "text": text, "set": {"text": text, **models}}
+
+
+def _place(question: Question) -> TokenPlace:
+    if question.run is None:
+        raise OptionError("there is no token of a run: open one from Evaluate")
+    return question.run
 
 
 def _met(session: Session, question: Question, place: TokenPlace) -> Sequence[MeasuredToken | None]:
@@ -110,9 +117,9 @@ def _answer(
         "options": ", ".join(f"{name.replace('_', '-')} {own}" for name, own in options.items()),
         "sides": _sides(met, side),
     }
-    html = {**found.html, "replay": render("page/explore/replay.html", **values)}
+    html = {**found.html, "replay": render("explore/replay.html", **values)}
     if not question.alone:
-        html["strip"] = render("page/explore/reading.html", **values)
+        html["strip"] = render("explore/reading.html", **values)
     return replace(found, html=html)
 
 
@@ -190,12 +197,12 @@ _NOT_COMPARED = (
 )
 
 
-def compared(session: Session, question: Question, place: TokenPlace) -> Json:
-    """`contrast_models` for a token in the input that both models read.
+def contrast_models(session: Session, question: Question) -> Json:
+    """`contrast_view.contrast_models` for a token of a `run`, in the input that both models read.
 
     The figures of the hidden token are those stored in the run.
     """
-    met = _met(session, question, place)
+    met = _met(session, question, _place(question))
     names = [_reference_of(session, token) for token in met if token is not None]
     if len(names) < 2 or question.compare not in names:
         return {"kind": "hint", "notice": _NOT_COMPARED.format(question.compare)}

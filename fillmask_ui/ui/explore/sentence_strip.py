@@ -43,7 +43,7 @@ def strip_html(
         return ""
     best = [mask.candidates[0] for mask in filling.masks] if filling else []
     return render(
-        "page/strip.html",
+        "explore/strip.html",
         items=list(_items(encoding, vocabulary)),
         hidden=draft.words(len(mask_positions(encoding, vocabulary))),
         guesses=[(candidate_names([guess], vocabulary)[0], guess.probability) for guess in best],
@@ -66,7 +66,7 @@ def direction(text: str) -> str:
 
 
 def _items(encoding: Encoding, vocabulary: Vocabulary) -> Iterator[dict[str, Any]]:
-    """Words and masks in their order, as `page/strip.html` shows them."""
+    """Words and masks in their order, as `explore/strip.html` shows them."""
     text, spans = encoding.text, encoding.spans
     words = {word.tokens[0]: word for word in text_words(encoding) if not word.is_blank}
     masks = {place: number for number, place in enumerate(mask_positions(encoding, vocabulary))}

@@ -1,7 +1,7 @@
 """The Explore tab: its fields and its stage.
 
-The tab's state is in the browser (`explore.js`), which calls the functions of `SERVED` and shows
-their answers.
+The tab's state is in the browser (`explore.js`), which calls the functions of `explore_modes` and
+shows their answers.
 """
 
 import contextlib
@@ -17,8 +17,10 @@ from fillmask_ui.show.charts.chart import new_figure
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS, QUIET
+from fillmask_ui.ui.explore.downloads import DOWNLOADS
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
-from fillmask_ui.ui.explore.explore_modes import DOWNLOADS, MODES, SERVED, answer
+from fillmask_ui.ui.explore.explore_answer import answer
+from fillmask_ui.ui.explore.explore_modes import modes, served
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.job import Unfinished
 from fillmask_ui.ui.session import Session
@@ -36,7 +38,7 @@ def build(session: Session) -> None:
     }
     models = components.model_choices(session)
     with gr.Row(elem_id="explore"):
-        components.html_block(render("page/explore/sentence.html", **plain))
+        components.html_block(render("explore/sentence.html", **plain))
         pickers = {
             "model": components.model_picker(session, elem_id="model", min_width=180),
             "compare": gr.Dropdown(
@@ -51,15 +53,13 @@ def build(session: Session) -> None:
             ),
         }
         components.html_block(
-            render(
-                "page/explore/examples.html", sets=EXAMPLE_SETS, most_characters=MAX_TEXT_CHARACTERS
-            ),
+            render("explore/examples.html", sets=EXAMPLE_SETS, most_characters=MAX_TEXT_CHARACTERS),
             js_on_load=components.static("examples.js"),
             elem_id="examples",
         )
         stage = {
             "plain": json.dumps(plain),
-            "modes": MODES,
+            "modes": modes(),
             # A comparison begins with the next model at hand, or the same.
             "second": models[min(1, len(models) - 1)][1],
             "max_top_k": MAX_TOP_K,
@@ -67,9 +67,9 @@ def build(session: Session) -> None:
             "top_k": plain["top_k"],
         }
         shown = components.html_block(
-            render("page/explore/stage.html", first=None, **stage),
+            render("explore/stage.html", first=None, **stage),
             js_on_load="window.fillmask.explore.begin(element.querySelector('#stage'), server);",
-            server_functions=[components.served(session, *item) for item in SERVED.items()],
+            server_functions=[components.served(session, *item) for item in served().items()],
             elem_id="explore-stage",
         )
     page = components.page()
@@ -84,7 +84,7 @@ def build(session: Session) -> None:
             session.model("")
             first = answer(session, Question(**plain))
             found = next(part for part in page.config["components"] if part["id"] == shown._id)
-            found["props"]["value"] = render("page/explore/stage.html", first=first, **stage)
+            found["props"]["value"] = render("explore/stage.html", first=first, **stage)
         new_figure("")  # imports plotly
 
     # Only once the page answers: until then the two would hold each other up.
