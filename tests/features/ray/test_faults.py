@@ -12,7 +12,7 @@ import threading
 import time
 
 import pytest
-from cluster.conftest import (
+from features.ray.conftest import (
     assert_same,
     kill,
     measured,

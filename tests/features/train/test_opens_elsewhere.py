@@ -19,7 +19,7 @@ from fillmask_ui.models import ModelChoice
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 
 OPEN_CJS = Path(__file__).parent / "open.cjs"
-NODE_PATH = str(HERE / "node_modules")  # npm ci --ignore-scripts --prefix fillmask_ui/ui/site
+NODE_PATH = str(HERE / "node_modules")  # npm ci --ignore-scripts --prefix fillmask_ui/features/site
 OPEN = """
 import importlib.util, json, sys
 import numpy as np, onnx, onnxruntime

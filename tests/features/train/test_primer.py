@@ -7,7 +7,7 @@ from pathlib import Path
 from fillmask_ui.features.train.corpus import CorpusPart, read_paragraphs
 from fillmask_ui.files import asset
 
-CLOZE = Path(__file__).parents[1] / "cloze" / "cloze.jsonl"
+CLOZE = Path(__file__).parents[2] / "cloze" / "cloze.jsonl"
 RUN = 6  # words
 
 

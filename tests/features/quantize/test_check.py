@@ -26,7 +26,7 @@ from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.graph_parts import find_parts
 
 TEXTS = SENTENCES[:8]
-NODE_PATH = str(HERE / "node_modules")  # npm ci --ignore-scripts --prefix fillmask_ui/ui/site
+NODE_PATH = str(HERE / "node_modules")  # npm ci --ignore-scripts --prefix fillmask_ui/features/site
 
 
 @pytest.fixture(scope="module")

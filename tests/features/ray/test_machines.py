@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cluster.conftest import assert_same, measured
+from features.ray.conftest import assert_same, measured
 from ray.cluster_utils import Cluster as RayCluster
 
 from fillmask_ui.errors import DataError, OptionError

@@ -1,23 +1,29 @@
-"""A page on 127.0.0.1 and a browser, both started once a worker, and sessions without either."""
+"""A page on 127.0.0.1 and a browser, both started once a worker, and sessions without either.
+
+What takes seconds to import is imported in the fixtures, as this is a plugin of all tests.
+"""
+
+from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 from chromium import chromium, faults_of
-from evaluate_page import HeldModel, rows_of
-from explore_page import session_of
 from serving import serving
 from table_model import TableModel
 
-from fillmask_ui.evaluation import EvaluatedText
-from fillmask_ui.models import LoadProgress, ModelChoice, ModelStore, load_choice, load_model
-from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.ui.session import Session
+if TYPE_CHECKING:
+    from evaluate_page import HeldModel
+
+    from fillmask_ui.evaluation import EvaluatedText
+    from fillmask_ui.models import ModelChoice, ModelStore
+    from fillmask_ui.protocol import MaskedLM
+    from fillmask_ui.ui.session import Session
 
 
 class Gates:
@@ -64,6 +70,9 @@ class Page:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    from evaluate_page import HeldModel
+
+    from fillmask_ui.models import LoadProgress, ModelStore, load_choice, load_model
     from fillmask_ui.ui.page import build_app
 
     gates, table, runs = Gates(), HeldModel(1), tmp_path_factory.mktemp("runs")
@@ -140,10 +149,14 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
 @pytest.fixture
 def session() -> Session:
     """Of a small table model that needs no file; its name is the reference."""
+    from explore_page import session_of
+
     return session_of(table=TableModel())
 
 
 @pytest.fixture(scope="session")
 def pair() -> list[EvaluatedText]:
     """Rows of a model beside a noisy copy of it."""
+    from evaluate_page import rows_of
+
     return rows_of(TableModel(1, noise=0.3))

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cluster.conftest import assert_same, measured, rows_of, write_texts
+from features.ray.conftest import assert_same, measured, rows_of, write_texts
 from recorded.program import ran
 
 from fillmask_ui.errors import DataError, OptionError
