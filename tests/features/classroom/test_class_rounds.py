@@ -28,7 +28,6 @@ from fillmask_ui.features.classroom.class_run import (
 )
 from fillmask_ui.filling.guesses import Guess, parse_guesses
 
-pytestmark = pytest.mark.quick
 V = 1000
 TEA = (WordShare("tea", 0.5, 0.25),)
 

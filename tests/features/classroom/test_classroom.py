@@ -4,11 +4,13 @@ import math
 import secrets
 import time
 
+import httpx
 import pytest
 from explore_page import session_of
 from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 from table_model import TableModel
+from ui.test_strangers import public
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.features.classroom import judge, routes
@@ -386,3 +388,15 @@ def test_striking_a_word_takes_it_from_the_wall_and_changes_no_loss(hall, monkey
     assert "rude" not in repr(hall.room.run)
     size = TableModel().signature.vocabulary_size
     assert wall["losses"]["people"] == pytest.approx(-math.log(0.99 * 0.5 + 0.01 / size))
+
+
+def test_a_class_keeps_its_hidden_words_from_students():
+    sentences = [parse_sentence("Past us galloped a [zebra].")]
+    with public(settings={"sentences": sentences, "class_key": "key"}) as (url, _):
+        http = httpx.Client(trust_env=False, timeout=30)
+        opened = {"base": f"{url}class/"}
+        student = http.post(f"{url}class/", json=opened)
+        assert (student.status_code, "zebra" in student.text) == (200, False)
+        assert "zebra" not in http.get(url).text + http.get(f"{url}config").text
+        lecturer = http.post(f"{url}class/", json=opened | {"key": "key"}).json()
+        assert lecturer["slides"][0]["truth"] == "zebra"

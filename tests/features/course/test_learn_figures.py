@@ -1,5 +1,6 @@
 """Figures of the lessons: losses as of torch; masks, uncertainty, vectors; forms of exercises."""
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -8,12 +9,17 @@ from functools import partial
 import pytest
 import torch
 from explore_page import session_of
-from lesson_figures import FIGURES, Tags, show_figure
+from features.course.lesson_figures import FIGURES, show_figure
+from html_tags import Tags
+from hypothesis import given
+from hypothesis import strategies as st
 from table_model import TableModel, letter_vocabulary
+from ui.test_any_input import ANY_TEXT, ANY_VALUE, some
 
 from fillmask_ui import fill, load_model
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.features.course import guess_figures, uncertainty_figures
+from fillmask_ui.features.course import learn_figures as learn
 from fillmask_ui.features.course.chapter import chapters
 from fillmask_ui.features.course.exercises import EXERCISES, exercises_of
 from fillmask_ui.features.course.exercises.exercise import Choice, Numeric
@@ -249,3 +255,20 @@ def test_forms_hold_no_answer(session, chapter):
         other = [with_another_answer(one) for one in found]
         forms = render_part("course/exercises.html", "forms", chapter=chapter, exercises=other)
         assert forms == html, "another answer, the same forms"
+
+
+@some
+@given(
+    st.one_of(st.sampled_from(sorted(FIGURES)), ANY_VALUE),
+    st.dictionaries(ANY_TEXT, ANY_VALUE),
+    st.dictionaries(st.sampled_from(["chapter", "seed", "number", "response"]), ANY_VALUE),
+)
+def test_whatever_state_is_sent_learn_answers(session, name, values, asked):
+    for function, sent in (
+        ("figure", {"name": name, "values": values}),
+        ("exercises", asked),
+        ("check", {"chapter": "entropy", **asked}),
+    ):
+        found = answered(learn.SERVED[function], session, sent)
+        assert "bug" not in found.get("error", "")
+        json.dumps(found)

@@ -5,8 +5,8 @@ import re
 
 import pytest
 from accessibility import accessible
+from features.course.lesson_figures import right_response
 from journey import Visitor
-from lesson_figures import right_response
 from playwright.sync_api import expect
 
 from fillmask_ui.features.course.chapter import chapters

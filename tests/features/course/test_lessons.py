@@ -13,8 +13,6 @@ from fillmask_ui.features.course.distributions import compare
 from fillmask_ui.features.course.softmax import softmax_of
 from fillmask_ui.scoring import nll_nats
 
-pytestmark = pytest.mark.quick
-
 CHAPTERS = chapters()
 # What an expression of the front matter may use. Losses are those of the evaluator's code.
 NAMES = {

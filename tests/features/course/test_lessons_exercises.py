@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from lesson_figures import right_response
+from features.course.lesson_figures import right_response
 from scipy.spatial.distance import cosine
 from scipy.stats import entropy, zscore
 from torch.nn.functional import binary_cross_entropy, cross_entropy

@@ -7,9 +7,9 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from features.quantize.planted import part_at, plant
 from onnx import helper, numpy_helper
 from onnxruntime.quantization.qdq_loss_debug import compute_signal_to_quantization_noice_ratio
-from planted import part_at, plant
 from quantized_forms import whole
 from tiny_models import SENTENCES
 

@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import onnx
 import pytest
-from planted import FAULTS, part_at, plant
+from features.quantize.planted import FAULTS, part_at, plant
 from quantized_forms import forms, run
 from tiny_models import SENTENCES
 

@@ -181,3 +181,12 @@ def test_a_killed_process_leaves_no_model_and_the_next_run_sweeps(bert, tmp_path
         load_model(out)
     list(quantize(bert, out, ["int8"]))
     assert not list(out.glob(".*"))
+
+
+def test_links_that_lead_out_of_a_folder_are_not_followed(tiny_models, tmp_path):
+    folder = shutil.copytree(tiny_models.folder("bert"), tmp_path / "model")
+    (folder / "config.json").rename(tmp_path / "private")
+    (folder / "config.json").symlink_to(tmp_path / "private")
+    with pytest.raises(ModelError, match="that is never read"):
+        list(quantize(ModelChoice(str(folder)), tmp_path / "out"))
+    assert not (tmp_path / "out").exists()

@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from small_training import STEPS
+from features.train.small_training import STEPS
 from typer.testing import CliRunner
 
 from fillmask_ui.cli.main import app

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from small_training import card, small
+from features.train.small_training import card, small
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate

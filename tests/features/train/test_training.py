@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from small_training import STEPS, card, run, small
+from features.train.small_training import STEPS, card, run, small
 from typer.testing import CliRunner
 
 from fillmask_ui.cli.main import app

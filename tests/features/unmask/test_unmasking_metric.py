@@ -7,8 +7,11 @@ from itertools import islice
 import numpy as np
 import pytest
 from evaluated import MODEL, TEXTS, measured
+from evaluation import test_plan, test_replay
+from explore_page import session_of
 from scipy import stats
 from table_model import TableModel, log_softmax_at
+from ui.test_explore_views import tokens_of
 
 from fillmask_ui.evaluation import METRICS, EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.catalogue import figure
@@ -19,11 +22,11 @@ from fillmask_ui.evaluation.running_sums import OwnSums
 from fillmask_ui.features.unmask.unmasking_options import UnmaskingOptions
 from fillmask_ui.masking import hide_as_masks, hideable
 from fillmask_ui.options import option
-from fillmask_ui.runs import prepare_info, resume, start
+from fillmask_ui.runs import Plan, prepare_info, resume, start
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.figures import figures_table
-
-pytestmark = pytest.mark.quick
+from fillmask_ui.ui.evaluate.result_view import side_by_side_html
+from fillmask_ui.ui.run_tokens import reading_values, replayed
 
 NOISY = TableModel(seed=1, noise=0.4, noise_seed=2)
 DRAWN = UnmaskingOptions(
@@ -250,3 +253,47 @@ def test_a_metric_is_a_class_and_a_row(monkeypatch, store):
     shown = figures_table(summary).rows
     assert shown[0][0] == "Mean loss, beginning hidden"
     assert ("words measured", words, None, words, None) in shown
+
+
+def test_a_text_that_was_filled_is_read_as_it_stood_in_that_step(tmp_path):
+    config = EvaluationConfig("unmasking", hidden_share=0.6)
+    model = TableModel(1)
+    tokens = tokens_of(tmp_path, config, model)
+    steps = [int(token.scores.steps[token.entry]) for token in tokens]
+    assert sorted(steps) == list(range(1, len(tokens) + 1))  # one token a step
+    for token, step in zip(tokens, steps, strict=True):
+        again = replayed(session_of(table=model), token, top_k=3)
+        assert not again.changed
+        values = reading_values(again)
+        hidden = [own for own in values["tokens"] if own.number]
+        assert values["chosen"].step == step
+        assert sorted(own.state for own in hidden) == sorted(
+            ["mask", *["written"] * (step - 1), *["along"] * (len(tokens) - step)]
+        )
+        assert all(own.shown == own.written for own in hidden if own.state == "written")
+        html = side_by_side_html(session_of(table=model), [token])
+        assert f"The run hid {len(tokens)} tokens of this text and filled them" in html
+        assert f"Step {step} wrote “{values['chosen'].written}”." in html
+        assert html.count("in place of") == step - 1
+
+
+def test_every_choice_survives_run_json():
+    decoding = UnmaskingOptions(max_steps=4, top_p=0.9)
+    config = EvaluationConfig("unmasking", hidden_share=0.3, decoding=decoding)
+    test_plan.test_every_choice_survives_run_json(Plan(config=config))
+
+
+FILLED = [
+    EvaluationConfig("unmasking", hidden_share=0.5),
+    EvaluationConfig(
+        "unmasking",
+        hidden_share=0.5,
+        max_tokens=7,
+        decoding=UnmaskingOptions(order="none", temperature=1.0, max_steps=2, pieces="fitting"),
+    ),
+]
+
+
+@pytest.mark.parametrize("config", FILLED, ids=lambda config: config.signature)
+def test_a_replayed_token_has_the_loss_of_the_run(tiny_models, config):
+    test_replay.test_a_replayed_token_has_the_loss_of_the_run(tiny_models, "roberta", config)

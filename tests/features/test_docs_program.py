@@ -5,7 +5,7 @@ import re
 from pkgutil import resolve_name
 
 import pytest
-from test_docs import (
+from features.test_docs import (
     FENCE,
     PAPERS,
     PROGRAM,

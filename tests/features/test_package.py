@@ -27,7 +27,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.features.sweep.sweep_file import tomllib
 from fillmask_ui.files import asset
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 

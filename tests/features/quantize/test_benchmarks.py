@@ -15,7 +15,7 @@ from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.features.quantize.timing import sentence
 from fillmask_ui.models import load_model
 
-BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 TEXTS = [*SENTENCES[:12], " ".join(SENTENCES[:3])]
 
 

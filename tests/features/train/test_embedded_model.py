@@ -13,7 +13,9 @@ from fillmask_ui.files import asset
 from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.texts import TextSource, open_texts
 
-ITEMS = read_cloze(Path(__file__).with_name("cloze.jsonl"))
+ROOT = Path(__file__).parents[3]
+LIST_PATH = ROOT / "tests" / "cloze" / "cloze.jsonl"
+ITEMS = read_cloze(LIST_PATH)
 
 
 def on_the_card(name: str) -> list[float]:
@@ -83,7 +85,7 @@ def test_the_card_names_the_order_of_its_texts_and_docs_that_of_theirs():
     """The first 200 embedded texts are others once they are shuffled, and so are the figures."""
     model, config = load_model("embedded"), EvaluationConfig()
     card = " ".join((asset("model") / "README.md").read_text(encoding="utf-8").split())
-    quantize = Path(__file__).parents[2] / "docs" / "quantize.md"
+    quantize = ROOT / "docs" / "quantize.md"
     told = " ".join(quantize.read_text(encoding="utf-8").split())
     for shuffle, text, stated in (
         (False, card, r"first 200 embedded texts in file order full precision has ([\d.]+) nats"),
@@ -107,7 +109,6 @@ def test_the_held_out_figures_leave_out_what_training_books_share():
     assert 100 * (int8 / full - 1) == pytest.approx(float(change), abs=0.04)  # of rounded losses
 
 
-LIST_PATH = Path(__file__).with_name("cloze.jsonl")
 MASK = "[MASK]"
 
 

@@ -18,7 +18,7 @@ from fillmask_ui.evaluation.catalogue import SPLITS, figures_of
 from fillmask_ui.evaluation.summary import COMPARISON_FIGURES, MODEL_FIGURES
 from fillmask_ui.features.unmask.metric import WrittenFigures
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "recorded" / "outputs" / "json"
 EXPLAINED = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAPERS = [*EXPLAINED, *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY", "CHANGELOG"))]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from explore_page import session_of
-from lesson_figures import show_figure
+from features.course.lesson_figures import show_figure
 from tiny_models import quiet, reference_model, reference_tokenizer
 
 from fillmask_ui.errors import ModelError

@@ -1,8 +1,6 @@
 """Figures of the course, and HTML as a browser would see it, without one."""
 
-import re
 from contextlib import suppress
-from html.parser import HTMLParser
 from typing import Any
 
 from fillmask_ui.features.course.exercises.exercise import Choice, Exercise, Numeric
@@ -29,34 +27,3 @@ def right_response(exercise: Exercise) -> str:
     return (
         str(exercise.right) if isinstance(exercise, Choice) else ",".join(map(str, exercise.order))
     )
-
-
-def text_of(html: str) -> str:
-    """What a reader sees; blocks and cells stand apart."""
-    apart = re.sub(r"(?=</?(?:t[dh]|d[td]|p|h4|li|text)\b)", " ", html)
-    return " ".join(Tags(apart).text.split())
-
-
-def cells(html: str) -> list[list[str]]:
-    """The cells of each row of the body of a table, as text."""
-    body = html.split("<tbody>")[1].split("</tbody>")[0]
-    rows = re.findall(r"<tr.*?</tr>", body, re.DOTALL)
-    return [
-        [text_of(cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)] for row in rows
-    ]
-
-
-class Tags(HTMLParser):
-    """The tags and attributes that a browser would see, and the text."""
-
-    def __init__(self, source):
-        super().__init__()
-        self.names, self.attributes, self.text = set(), set(), ""
-        self.feed(source)
-
-    def handle_starttag(self, tag, attrs):
-        self.names.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-
-    def handle_data(self, data):
-        self.text += data
