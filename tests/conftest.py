@@ -31,10 +31,17 @@ pytest_plugins = ["once", "tiny_models", "loopback_hub", "page_fixtures", "progr
 TESTS = Path(__file__).parent
 # Tests that start processes, train, simulate, measure memory, or ask the embedded model.
 SLOW_PLACES = (
-    *("benchmarks", "cli", "cloze", "features", "models", "recorded", "texts", "ui"),
+    *("cli", "models", "recorded", "texts", "ui", "features/test_", "features/stranger"),
+    *(f"features/{name}" for name in ("bridges", "mcp", "quantize", "ray", "site", "train")),
+    *("features/classroom/test_class"),
+    *("features/course/test_learn", "features/course/test_next", "features/sweep/test_perform"),
+    *(f"features/course/test_lessons_{name}" for name in ("context", "exercises", "masking")),
+    *(f"features/course/test_lessons_{name}" for name in ("senses", "uncertainty")),
+    *("features/sweep/test_table", "features/sweep/test_sweep", "features/unmask/test_unmask_"),
+    "features/unmask/test_unmasking_metric",
     *("evaluation/test_coverage", "evaluation/test_intervals", "evaluation/test_real_models"),
     *("evaluation/test_evaluate_threads", "evaluation/test_masking", "evaluation/test_report"),
-    *("evaluation/test_runs", "test_divergence", "test_docs", "test_package", "test_parts"),
+    *("evaluation/test_runs", "test_divergence", "test_parts"),
 )
 
 # Left out by default, run by `pytest -m slow`: simulations, and faults of many processes.

@@ -4,6 +4,7 @@ import re
 
 import gradio as gr
 import pytest
+from ui import test_evaluate_controls as controls
 
 from fillmask_ui.features.unmask import tab
 from fillmask_ui.features.unmask.unmask_texts import finish
@@ -11,6 +12,7 @@ from fillmask_ui.features.unmask.unmask_view import PLAIN, SIDES, TEXT, config_o
 from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.models import load_model
 from fillmask_ui.options import options_of
+from fillmask_ui.ui.evaluate.evaluate_form import PUBLIC_TEXTS_ONE_BY_ONE
 
 
 def test_each_option_of_a_decoding_has_a_control_on_both_sides(session):
@@ -32,3 +34,15 @@ def test_the_tab_opens_with_what_guessing_all_at_once_loses(reference, times):
     model = load_model(reference)
     a, b = (finish(model, TEXT, PLAIN[side]).pseudo_perplexity for side in SIDES)
     assert b > times * a
+
+
+def test_evaluate_has_its_controls_and_a_public_page_its_limit(tmp_path):
+    drawn = {"hidden_share": 0.3, "order": "entropy", "top_p": 0.9, "remask": 1}
+    controls.test_what_a_run_was_made_with_asks_for_it_again(
+        tmp_path, {"metric": "unmasking", **drawn}
+    )
+    controls.test_a_public_page_says_its_limits(
+        tmp_path,
+        {"metric": "unmasking", "samples": PUBLIC_TEXTS_ONE_BY_ONE + 1},
+        f"at most {PUBLIC_TEXTS_ONE_BY_ONE} texts by unmasking",
+    )

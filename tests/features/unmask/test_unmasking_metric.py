@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from evaluated import MODEL, TEXTS, measured
-from evaluation import test_plan, test_replay
+from evaluation import test_plan, test_replay, test_runs
 from explore_page import session_of
 from scipy import stats
 from table_model import TableModel, log_softmax_at
@@ -297,3 +297,8 @@ FILLED = [
 @pytest.mark.parametrize("config", FILLED, ids=lambda config: config.signature)
 def test_a_replayed_token_has_the_loss_of_the_run(tiny_models, config):
     test_replay.test_a_replayed_token_has_the_loss_of_the_run(tiny_models, "roberta", config)
+
+
+def test_a_run_killed_at_any_moment_ends_with_the_same_numbers(tmp_path, monkeypatch):
+    same_numbers = test_runs.test_a_run_killed_at_any_moment_ends_with_the_same_numbers
+    same_numbers(tmp_path, monkeypatch, "unmasking")
