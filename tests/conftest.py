@@ -26,26 +26,28 @@ for _name in ("CACHE", "VARIANTS"):
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
-pytest_plugins = ["once", "tiny_models", "loopback_hub"]
+pytest_plugins = ["once", "tiny_models", "loopback_hub", "page_fixtures", "program_fixtures"]
 
 TESTS = Path(__file__).parent
 # Tests that start processes, train, simulate, measure memory, or ask the embedded model.
 SLOW_PLACES = (
-    *("benchmarks", "features", "cli", "cloze", "cluster", "models", "recorded", "texts"),
-    *("training", "ui"),
+    *("cli", "models", "recorded", "texts", "ui", "features/test_", "features/stranger"),
+    *(f"features/{name}" for name in ("bridges", "mcp", "quantize", "ray", "site", "train")),
+    *("features/classroom/test_class"),
+    *("features/course/test_learn", "features/course/test_next", "features/sweep/test_perform"),
+    *(f"features/course/test_lessons_{name}" for name in ("context", "exercises", "masking")),
+    *(f"features/course/test_lessons_{name}" for name in ("senses", "uncertainty")),
+    *("features/sweep/test_table", "features/sweep/test_sweep", "features/unmask/test_unmask_"),
+    "features/unmask/test_unmasking_metric",
     *("evaluation/test_coverage", "evaluation/test_intervals", "evaluation/test_real_models"),
     *("evaluation/test_evaluate_threads", "evaluation/test_masking", "evaluation/test_report"),
-    *("evaluation/test_runs", "evaluation/test_unmasking_metric", "sweeps/test_perform"),
-    *("sweeps/test_table", "test_diagnose", "test_divergence", "test_docs"),
-    *("test_lessons_context", "test_lessons_exercises", "test_lessons_masking", "test_package"),
-    *("test_lessons_senses", "test_lessons_uncertainty", "test_parts", "test_quantize"),
-    *("test_bridges", "test_variants_measure"),
+    *("evaluation/test_runs", "test_divergence", "test_parts"),
 )
 
 # Left out by default, run by `pytest -m slow`: simulations, and faults of many processes.
 LONG_TESTS = (
-    "tests/cluster/test_faults.py",
-    "tests/cluster/test_machines.py",
+    "tests/features/ray/test_faults.py",
+    "tests/features/ray/test_machines.py",
     "tests/evaluation/test_runs.py::test_memory_of_many_texts",
     "tests/ui/test_replicas.py",
 )
@@ -86,7 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     A test that starts processes of Ray is tried again: two busy cores may keep it waiting too long.
     """
     for item in items:
-        if item.path.parent == TESTS / "cluster":
+        if item.path.parent == TESTS / "features" / "ray":
             item.add_marker(pytest.mark.flaky(reruns=1))
         if item.nodeid.startswith(LONG_TESTS):
             item.add_marker("slow")

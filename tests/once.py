@@ -46,12 +46,3 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent  # each worker has a folder of its own in that of the run
     return Once(root / "once")
-
-
-@pytest.fixture(scope="session")
-def packed(once: Once) -> None:
-    """The scripts of the page without a server, as a wheel has them, by what npm installed."""
-    from fillmask_ui.features.site.scripts import HERE, ensure_packed
-
-    assert (HERE / "node_modules").is_dir(), "npm ci --ignore-scripts --prefix fillmask_ui/ui/site"
-    once.do("packed", ensure_packed)

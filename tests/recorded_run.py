@@ -20,10 +20,10 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.runs import RunStore, prepare_info, resume, start
 
 METRIC = os.environ.get("RECORDED_METRIC", "pseudo-perplexity")
-CONFIGS = {
-    "cross-entropy": EvaluationConfig(batch_tokens=20),
-    "pseudo-perplexity": EvaluationConfig("pseudo-perplexity", batch_tokens=200),
-    "unmasking": EvaluationConfig("unmasking", hidden_share=0.4, batch_tokens=200),
+OPTIONS = {
+    "cross-entropy": {"batch_tokens": 20},
+    "pseudo-perplexity": {"batch_tokens": 200},
+    "unmasking": {"hidden_share": 0.4, "batch_tokens": 200},
 }
 TEXTS = [*sample_texts(150, seed=4), "", "zzz"]
 
@@ -43,13 +43,17 @@ def models(pause_seconds=0.0):
     return pair
 
 
+def config_of(metric):
+    return EvaluationConfig(metric, **OPTIONS[metric])
+
+
 def main():
     store = RunStore(Path(sys.argv[1]))
     model, baseline = models(float(sys.argv[2]))
     if len(sys.argv) > 3 and sys.argv[3]:
         recorder = resume(store, sys.argv[3])
     else:
-        config = CONFIGS[METRIC] if len(sys.argv) < 6 else EvaluationConfig()
+        config = config_of(METRIC) if len(sys.argv) < 6 else EvaluationConfig()
         recorder = start(store, prepare_info(config, model, baseline=baseline))
     texts = TEXTS
     if len(sys.argv) > 5:

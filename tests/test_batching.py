@@ -12,7 +12,6 @@ from fillmask_ui import batching
 from fillmask_ui.batching import in_order, sharing
 from fillmask_ui.errors import ModelOutputError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate
-from fillmask_ui.features.unmask.unmask_texts import unmask
 from fillmask_ui.filling import fill
 
 LENGTHS = st.lists(st.integers(1, 60), max_size=60)
@@ -55,7 +54,6 @@ def test_a_model_that_answers_other_positions_or_words_than_asked_is_told(cut):
     for measure in (
         lambda: fill(model, "the [MASK] sat on the [MASK]."),
         lambda: list(evaluate(model, ["the cat sat on the mat."], EvaluationConfig())),
-        lambda: next(unmask(model, "the [MASK] sat on the [MASK].")),
     ):
         with pytest.raises(ModelOutputError, match=r"table-0-0 gave logits \[.*one row per"):
             measure()

@@ -9,7 +9,7 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,8 @@ from tiny_tokenizers import SENTENCES as SENTENCES
 from tiny_tokenizers import TOKENIZERS
 
 from fillmask_ui.batching import pad
-from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.models import load_model
+from fillmask_ui.protocol import MaskedLM, Vocabulary
 
 FAMILIES = (
     "bert",
@@ -265,3 +266,17 @@ _SHAPES: dict[str, dict[str, Any]] = {
         "emb_layer_norm_before": False,
     },
 }
+
+
+@pytest.fixture(scope="session")
+def loaded(tiny_models: TinyModels) -> Callable[[str, str], MaskedLM]:
+    """`loaded(family, runtime)`: each is loaded once a session."""
+    models: dict[tuple[str, str], MaskedLM] = {}
+
+    def get(family: str, runtime: str) -> MaskedLM:
+        if (family, runtime) not in models:
+            folder = tiny_models.folder(family)
+            models[family, runtime] = load_model(folder, runtime=runtime)
+        return models[family, runtime]
+
+    return get

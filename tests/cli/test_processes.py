@@ -9,17 +9,14 @@ import os
 import re
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import time
-import urllib.request
 from functools import partial
 
 import pytest
 from evaluated import FAST
 from recorded.program import ran
-from serving import free_port
 
 PROGRAM = [sys.executable, "-m", "fillmask_ui"]
 MODEL = ("predict", "-m", "org/model", "A [MASK].")
@@ -168,24 +165,3 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     assert f"fillmask-ui eval --resume {run_folder.name}" in said
     assert "Traceback" not in said
     assert json.loads((run_folder / "run.json").read_text())["state"] == "stopped"
-
-
-def test_the_browser_is_opened_at_the_chapter(tmp_path):
-    opened = tmp_path / "opened"
-    browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
-    browser.chmod(browser.stat().st_mode | stat.S_IEXEC)
-    command = [sys.executable, "-m", "fillmask_ui", "learn", "5", "--port", str(free_port())]
-    environment = {**os.environ, "BROWSER": f"{browser} %s"}
-    page = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, preexec_fn=HEED)
-    try:
-        deadline = time.monotonic() + 120
-        while not (opened.exists() and opened.read_text()) and time.monotonic() < deadline:
-            assert page.poll() is None
-            time.sleep(0.2)
-        url = opened.read_text().strip()
-        assert url.endswith("/?tab=learn&chapter=ledger")
-        assert urllib.request.urlopen(url, timeout=60).status == 200
-    finally:
-        page.send_signal(signal.SIGINT)
-        assert page.wait(60) in (0, 130)

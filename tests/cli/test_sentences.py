@@ -10,7 +10,6 @@ from fillmask_ui import compare_sentence, fill, layers, load_model
 from fillmask_ui.cli.predict import WINDOW_TEXTS, _filled
 from fillmask_ui.comparing import divergence_search
 from fillmask_ui.errors import TextError
-from fillmask_ui.features.unmask.decoding_history import read_history
 
 PARIS = "The capital of France is [MASK]."
 TEXT = "The dog [MASK] at the [MASK]."
@@ -137,15 +136,6 @@ def test_the_table_of_two_models(fillmask):
     assert words[0] == words[1]
     assert "Pseudo-perplexity: reference " in bits
     assert "Reference NLL (bits)" in bits
-
-
-def test_steps_and_history_are_kept(fillmask, tmp_path):
-    path = tmp_path / "h.jsonl"
-    result = fillmask("unmask", "[MASK] [MASK] on the [MASK].", "--steps", "--history", path)
-    kept = read_history(path.read_text(encoding="utf-8").splitlines())
-    assert kept.text in result.stdout
-    figures = f"{kept.steps_taken} steps; log-probability {kept.log_probability_nats:.3f} nats"
-    assert figures in result.stdout
 
 
 LINES = ["The dog barked all night.", "She drank a cup of tea.", "The sun rises in the morning."]

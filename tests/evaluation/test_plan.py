@@ -8,7 +8,6 @@ from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.features.unmask.unmasking_options import UnmaskingOptions
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models.model_choice import ModelChoice
@@ -29,11 +28,6 @@ PLANS = [
     Plan(config=EvaluationConfig(mask_stream="collator", batch_tokens=64)),
     Plan(config=EvaluationConfig("pseudo-perplexity", within_word=True)),
     Plan(config=EvaluationConfig("suffix", suffix_tokens=3)),
-    Plan(
-        config=EvaluationConfig(
-            "unmasking", hidden_share=0.3, decoding=UnmaskingOptions(max_steps=4, top_p=0.9)
-        )
-    ),
 ]
 
 

@@ -8,7 +8,6 @@ from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate
 from fillmask_ui.evaluation.measure import prepare
 from fillmask_ui.evaluation.metrics.metric import replay
 from fillmask_ui.evaluation.rows import nested
-from fillmask_ui.features.unmask.unmasking_options import UnmaskingOptions
 from fillmask_ui.filling import fill_at
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models import load_model
@@ -58,18 +57,7 @@ def test_a_row_says_every_reading_of_its_text(config):
     assert asked == sum(len(row.cols) for row in rows.values()) > 50
 
 
-FILLED = [
-    EvaluationConfig("unmasking", hidden_share=0.5),
-    EvaluationConfig(
-        "unmasking",
-        hidden_share=0.5,
-        max_tokens=7,
-        decoding=UnmaskingOptions(order="none", temperature=1.0, max_steps=2, pieces="fitting"),
-    ),
-]
-
-
-SOME = [CONFIGS[1], CONFIGS[4], CONFIGS[8], *FILLED]
+SOME = [CONFIGS[1], CONFIGS[4], CONFIGS[8]]
 
 
 @pytest.mark.parametrize("family", ["roberta"])

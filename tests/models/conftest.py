@@ -9,23 +9,6 @@ import numpy as np
 import pytest
 from tiny_models import Batch, TinyModels, batch_of, export_onnx, quiet, reference_model, texts_for
 
-from fillmask_ui.models import load_model
-from fillmask_ui.protocol import MaskedLM
-
-
-@pytest.fixture(scope="session")
-def loaded(tiny_models: TinyModels) -> Callable[[str, str], MaskedLM]:
-    """`loaded(family, runtime)`: each is loaded once a session."""
-    models: dict[tuple[str, str], MaskedLM] = {}
-
-    def get(family: str, runtime: str) -> MaskedLM:
-        if (family, runtime) not in models:
-            folder = tiny_models.folder(family)
-            models[family, runtime] = load_model(folder, runtime=runtime)
-        return models[family, runtime]
-
-    return get
-
 
 def plain_folder(tiny_models: TinyModels, family: str, target: Path) -> Path:
     """Config and tokenizer without weights."""

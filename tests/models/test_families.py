@@ -7,8 +7,6 @@ from models.conftest import transformers_output
 from tiny_models import EVERY_FAMILY, OTHERS, batch_of, quiet, reference_tokenizer, texts_for
 
 from fillmask_ui import fill, scoring
-from fillmask_ui.features.unmask.unmask_texts import finish, unmask_all
-from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.models import load_model
 from fillmask_ui.models.runtime_model import FULL_LOGITS
 from fillmask_ui.onnx_tools.asked_positions import ASKED, gather_asked
@@ -134,27 +132,6 @@ def check_encoding(vocabulary: Vocabulary, encoding) -> None:
     assert starts == sorted(starts)
     words = [word for word in encoding.word_ids if word is not None]
     assert words == sorted(words)
-
-
-UNMASKED = ("The [MASK] [MASK] on the [MASK].", "[MASK] [MASK] [MASK] [MASK] [MASK]", "A [MASK].")
-CONFIGS = (
-    UnmaskingConfig(),
-    UnmaskingConfig(order="entropy", threshold=0.9),
-    UnmaskingConfig(temperature=1.0, top_p=0.9, seed=7, pieces="fitting", remask=1, max_steps=4),
-)
-
-
-@families
-def test_unmasking_writes_the_same_on_both_runtimes_and_in_any_batch(family, loaded):
-    onnx_model, torch_model = loaded(family, "onnx"), loaded(family, "torch")
-    for config in CONFIGS:
-        together = list(unmask_all(onnx_model, UNMASKED, config))
-        for text, batched in zip(UNMASKED, together, strict=True):
-            own, other = finish(onnx_model, text, config), finish(torch_model, text, config)
-            assert own.ids == other.ids == batched.ids
-            assert own.log_probability_nats == pytest.approx(other.log_probability_nats, abs=1e-3)
-            assert onnx_model.vocabulary.mask_id not in own.ids
-            assert own.ids[own.start] not in onnx_model.vocabulary.special_ids
 
 
 @families

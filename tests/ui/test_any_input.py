@@ -8,8 +8,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.features.course import learn_figures as learn
-from fillmask_ui.features.course.learn_figures import FIGURES
 from fillmask_ui.filling import fill
 from fillmask_ui.filling.prompt import encode_masked, mask_positions, normalise_masks, split_words
 from fillmask_ui.models import load_model
@@ -85,20 +83,3 @@ def test_whatever_state_is_sent_explore_answers(session, values, action, text):
     found = answered(served()["answer"], session, values)
     assert found["kind"]
     json.dumps(found)
-
-
-@some
-@given(
-    st.one_of(st.sampled_from(sorted(FIGURES)), ANY_VALUE),
-    st.dictionaries(ANY_TEXT, ANY_VALUE),
-    st.dictionaries(st.sampled_from(["chapter", "seed", "number", "response"]), ANY_VALUE),
-)
-def test_whatever_state_is_sent_learn_answers(session, name, values, asked):
-    for function, sent in (
-        ("figure", {"name": name, "values": values}),
-        ("exercises", asked),
-        ("check", {"chapter": "entropy", **asked}),
-    ):
-        found = answered(learn.SERVED[function], session, sent)
-        assert "bug" not in found.get("error", "")
-        json.dumps(found)

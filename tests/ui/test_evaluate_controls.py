@@ -13,7 +13,6 @@ from fillmask_ui.runs import RunStore, prepare_info
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.ui.evaluate.evaluate_form import (
     PUBLIC_TEXTS,
-    PUBLIC_TEXTS_ONE_BY_ONE,
     PUBLIC_TOKENS,
     controls_of_run,
     plan_of,
@@ -93,10 +92,6 @@ def test_an_upload_that_is_too_much_for_a_public_page_is_refused(tmp_path, name,
     [
         ({"samples": PUBLIC_TEXTS + 1}, f"at most {PUBLIC_TEXTS} texts"),
         ({"samples": 0}, "all were asked for"),
-        (
-            {"metric": "unmasking", "samples": PUBLIC_TEXTS_ONE_BY_ONE + 1},
-            f"at most {PUBLIC_TEXTS_ONE_BY_ONE} texts by unmasking",
-        ),
         ({"max_tokens": 0}, f"set max tokens to {PUBLIC_TOKENS}"),
         ({"where": "dataset", "dataset": "/etc"}, "fetches no data sets"),
         ({"where": "upload", "upload": "/etc"}, "."),
@@ -137,7 +132,6 @@ def set_by(plan, root, **options):
         {"probability": 0.3, "shares": "0.7 0.2 0.1", "mask_stream": "collator"},
         {"metric": "pseudo-perplexity", "within_word": True, "baseline": "noisy", "model": "table"},
         {"metric": "suffix", "suffix_tokens": 3, "pass_below": 7, "risk_below": 11.5},
-        {"metric": "unmasking", "hidden_share": 0.3, "order": "entropy", "top_p": 0.9, "remask": 1},
         {"where": "dataset", "dataset": "org/name", "split": "train[:9]", "column": "body"},
         {"where": "dataset", "dataset": "o/n", "dataset_name": "small", "streaming": True},
     ],

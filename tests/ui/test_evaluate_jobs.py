@@ -1,12 +1,9 @@
 """Jobs of the Evaluate tab and their runs: cancelled, resumed, compared, deleted, kept apart."""
 
 import os
-import threading
 import time
 
-import gradio as gr
 import pytest
-from block_engine import BlockEngine
 from evaluate_page import (
     TEXTS,
     HeldModel,
@@ -29,8 +26,6 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import compare, prepare_info, start
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import job as jobs
-from fillmask_ui.ui.evaluate import evaluate_form
-from fillmask_ui.ui.evaluate import evaluation_jobs as evaluation
 from fillmask_ui.ui.evaluate import evaluation_jobs as pages
 from fillmask_ui.ui.evaluate.evaluate_form import PUBLIC_TOKENS
 from fillmask_ui.ui.evaluate.evaluation_jobs import LEFT_SECONDS, Selection
@@ -133,44 +128,6 @@ def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatc
     assert last.state == "failed"
     assert "this is a bug of fillmask-ui: ZeroDivisionError" in last.message
     assert [run.state for run in page_jobs.runs().values()] == ["stopped"]
-
-
-NAMES = {"engine", "address", "workers", "threads_per_worker"}
-TWO = {"engine": "ray", "workers": 2}
-
-
-@pytest.fixture
-def engine(monkeypatch):
-    made = BlockEngine()
-    monkeypatch.setattr(evaluation, "open_engine", made)
-    return made
-
-
-def built(*, public=False):
-    with gr.Blocks():
-        return evaluate_form.build(evaluation_jobs(None, public=public).session).keys()
-
-
-def test_the_choice_is_offered_where_ray_is_and_not_to_strangers(monkeypatch):
-    assert built() >= NAMES
-    assert not built(public=True) & NAMES
-    monkeypatch.setattr(evaluate_form, "installed_engines", list)
-    assert not built() & NAMES
-
-
-def test_cancel_while_ray_starts_leaves_nothing_behind(tmp_path, engine):
-    started, go_on = threading.Event(), threading.Event()
-    engine.on_open = lambda: started.set() or go_on.wait(30)
-    page_jobs = own_page_jobs(tmp_path / "runs")
-    job = begun(page_jobs, tmp_path, **TWO)
-    assert started.wait(30)
-    assert job.status.message == "Starting Ray…"
-    page_jobs.cancel()
-    assert finish(job).state == "stopped"  # though it still starts
-    go_on.set()
-    until(lambda: job.ended)
-    assert engine.open == 0
-    assert page_jobs.runs() == {}
 
 
 def test_on_a_public_page_a_stranger_finds_nothing(tmp_path, known, monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from evaluate_page import rows_of
 from explore_page import session_of
-from lesson_figures import Tags
+from html_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, sample_texts
 
 from fillmask_ui.evaluation import EvaluationConfig, summarize

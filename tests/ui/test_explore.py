@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 from explore_page import session_of
+from html_tags import Tags
 from hypothesis import given
 from hypothesis import strategies as st
-from lesson_figures import Tags
 from table_model import WORDS, TableModel
 
 from fillmask_ui.errors import FillmaskError, OptionError

@@ -10,29 +10,23 @@ import re
 import numpy as np
 import pytest
 import torch
-from explore_page import EXPLANATIONS, MIXED, asked, nll_at, recorded, session_of
-from lesson_figures import Tags
+from explore_page import MIXED, asked, nll_at, recorded, session_of
+from html_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_vocabulary
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.features.quantize import diagnosis_view
-from fillmask_ui.features.quantize.diagnosis import Diagnosis, PartNoise, Restored
 from fillmask_ui.filling import score_candidate_at
 from fillmask_ui.filling.guesses import parse_guesses
 from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
-from fillmask_ui.show.render import render
-from fillmask_ui.ui.evaluate.result_view import side_by_side_html
 from fillmask_ui.ui.explore import guess_view
 from fillmask_ui.ui.explore.contrast_view import contrast_models
-from fillmask_ui.ui.explore.explore_answer import joint
 from fillmask_ui.ui.explore.explore_modes import served
 from fillmask_ui.ui.explore.explore_state import Question
-from fillmask_ui.ui.explore.guess_view import guess
 from fillmask_ui.ui.explore.prediction_view import answer
 from fillmask_ui.ui.explore.sentence_strip import Draft
-from fillmask_ui.ui.run_tokens import compared_readings, reading_values, replayed
+from fillmask_ui.ui.run_tokens import compared_readings, replayed
 
 TEXT = "the old cat walked on the red mat, and ran."
 MASKED = "the [MASK] sat on the mat."
@@ -127,27 +121,6 @@ def test_a_class_beside_the_model():
     assert whole_words == pytest.approx(1)
     chained = score_candidate_at(model, MASKED, "walking", 0)
     assert words[3].other_probability == pytest.approx(chained.probability)
-
-
-def test_each_is_used_and_stands_once_on_the_page(session):
-    """The header has the lines; every name that explains itself refers to one of them."""
-    assert len(EXPLANATIONS) == render("ui/header.html", title="").count('id="about-')
-    for line in EXPLANATIONS.values():
-        assert line[0].isupper() and line.endswith(".") and len(line) <= 100, line
-    text = "the [MASK] sat on the [MASK]."
-    question = Question(text, draft=Draft(text, ("cat", "mat")), words="dog")
-    pieces = answer(session, question).html
-    own = guess(session, Question("a [MASK]", guesses="cat", truth="cat"))["html"]
-    together = joint(session, Question(question.text))["html"]
-    both = contrast_models(session, Question(question.text, compare="table"))["html"]
-    nothing = {name: [] for name in ("lines", "stamps", "alarms", "recipes")}
-    variants = render("quantize/rows.html", texts=0, **nothing)
-    restored = Restored(0.1, None, 1)
-    part = PartNoise("query", "product", 0, (4, 4), "int8", 1, 4, 9.0, 9.0, restored=restored)
-    known = Diagnosis("small", "large", (part,))
-    panel = diagnosis_view.pieces(known, "small").values()
-    html = "".join([*pieces.values(), own, together, both, variants, *panel])
-    assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)
 
 
 def replay(session, state):
@@ -274,28 +247,6 @@ def tokens_of(root, *options):
     rows, link = recorded(root, *options)
     places = [TokenPlace(link["run"], 0, int(col)) for col in rows[0].cols]
     return [measured_tokens(RunStore(root), place)[0] for place in places]
-
-
-def test_a_text_that_was_filled_is_read_as_it_stood_in_that_step(tmp_path):
-    config = EvaluationConfig("unmasking", hidden_share=0.6)
-    model = TableModel(1)
-    tokens = tokens_of(tmp_path, config, model)
-    steps = [int(token.scores.steps[token.entry]) for token in tokens]
-    assert sorted(steps) == list(range(1, len(tokens) + 1))  # one token a step
-    for token, step in zip(tokens, steps, strict=True):
-        again = replayed(session_of(table=model), token, top_k=3)
-        assert not again.changed
-        values = reading_values(again)
-        hidden = [own for own in values["tokens"] if own.number]
-        assert values["chosen"].step == step
-        assert sorted(own.state for own in hidden) == sorted(
-            ["mask", *["written"] * (step - 1), *["along"] * (len(tokens) - step)]
-        )
-        assert all(own.shown == own.written for own in hidden if own.state == "written")
-        html = side_by_side_html(session_of(table=model), [token])
-        assert f"The run hid {len(tokens)} tokens of this text and filled them" in html
-        assert f"Step {step} wrote “{values['chosen'].written}”." in html
-        assert html.count("in place of") == step - 1
 
 
 def test_a_model_that_has_changed_is_said(tmp_path):

@@ -15,7 +15,6 @@ from serving import serving, started
 from table_model import TableModel
 from ui.soak import STRANGER, Page, Site, memory_mb
 
-from fillmask_ui.features.classroom.class_rounds import parse_sentence
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui import job, page, request_guard
 
@@ -210,14 +209,3 @@ def test_a_value_that_no_menu_has_is_a_line_of_the_log(http, capfd):
     assert logged.count("a request was refused: ") == 4
     assert len(told) == 2
     assert not any('"success":true' in line or "<b>" in line for line in told)
-
-
-def test_a_class_keeps_its_hidden_words_from_students(http):
-    sentences = [parse_sentence("Past us galloped a [zebra].")]
-    with public(settings={"sentences": sentences, "class_key": "key"}) as (url, _):
-        opened = {"base": f"{url}class/"}
-        student = http.post(f"{url}class/", json=opened)
-        assert (student.status_code, "zebra" in student.text) == (200, False)
-        assert "zebra" not in http.get(url).text + http.get(f"{url}config").text
-        lecturer = http.post(f"{url}class/", json=opened | {"key": "key"}).json()
-        assert lecturer["slides"][0]["truth"] == "zebra"

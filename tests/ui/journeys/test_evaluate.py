@@ -48,16 +48,7 @@ def perplexity():
 
 def test_an_engineer_measures_the_embedded_texts(visit, served):
     bench = Evaluate(page := visit({"tab": "evaluate"}, height=800))
-    # A wrong number is named.
     bench.form().model("Candidate", "embedded · float16").model("Reference", "")
-    workers = page.get_by_label("Workers")
-    expect(page.get_by_label("This process")).to_be_checked()
-    expect(workers).to_be_hidden()
-    page.get_by_label("Ray", exact=True).check()
-    workers.fill("-1")
-    bench.run()
-    expect(bench.notice).to_contain_text("Workers must be at least 1; it was -1")
-    page.get_by_label("This process").check()
     page.get_by_label("Number of texts").fill("40")
     bench.measure()
     config = EvaluationConfig()

@@ -1,0 +1,114 @@
+"""`runs push` to trackers, read back by their own clients."""
+
+import json
+import shutil
+import sys
+
+import pytest
+from recorded.program import HERE, ran
+from table_model import TableModel
+
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.features.bridges import push
+from fillmask_ui.runs import RunStore, prepare_info, start
+
+RECORDED = HERE / "runs"
+RUN = "20260102-101500-table-cross-entropy"  # with a baseline
+
+
+# Per tracker: variables, and a program that prints settings, figures and rows of the one run.
+TRACKED = {
+    "trackio": (
+        {"TRACKIO_DIR": "{}"},
+        """
+import json, trackio
+from trackio.sqlite_storage import SQLiteStorage
+(run,) = trackio.Api().runs("words")
+(logged,) = SQLiteStorage.get_logs("words", run.name, run_id=run.id)
+rows = logged.pop("rows")["_value"]
+print(json.dumps([run.name, run.config, logged, rows]))
+""",
+    ),
+    "mlflow": (
+        {"MLFLOW_TRACKING_URI": "{}", "MLFLOW_ALLOW_FILE_STORE": "true"},
+        """
+import json, mlflow
+client = mlflow.MlflowClient()
+(run,) = client.search_runs([client.get_experiment_by_name("words").experiment_id])
+table = json.load(open(client.download_artifacts(run.info.run_id, "rows.json")))
+rows = [dict(zip(table["columns"], row)) for row in table["data"]]
+print(json.dumps([run.info.run_name, run.data.params, run.data.metrics, rows]))
+""",
+    ),
+}
+
+
+def _run(folder, variables, *arguments):
+    own = {name: value.format(folder / "tracked") for name, value in variables.items()}
+    home = {"FILLMASK_UI_RUNS": str(RECORDED), "HOME": str(folder), "DO_NOT_TRACK": "1"}
+    done = ran(sys.executable, *arguments, cwd=folder, **home | own)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("tracker", TRACKED)
+def test_a_tracker_holds_figures_intervals_signature_and_rows(tracker, tmp_path):
+    pytest.importorskip(tracker)
+    variables, reading = TRACKED[tracker]
+    command = ("-m", "fillmask_ui", "runs", "push", RUN[:8], "--to", tracker, "--project", "words")
+    said = _run(tmp_path, variables, *command)
+    name, settings, figures, rows = json.loads(_run(tmp_path, variables, "-c", reading))
+    run = RunStore(RECORDED).open(RUN)
+    summary, wanted = run.summary(), push.contents(run)
+    assert said.endswith(f"project words: {len(wanted.figures)} figures, 25 rows\n")
+    assert name == RUN
+    assert settings["signature"] == run.info.signature
+    assert (
+        settings["model"].startswith("table@onnx")
+        and settings["verdict"] == summary.comparison.verdict.label
+    )
+    assert {key: figures[key] for key in wanted.figures} == wanted.figures
+    assert figures["mean_nll_nats"] == summary.model.mean_nll_nats
+    low, high = (figures[f"relative_change_interval_95/{side}"] for side in ("low", "high"))
+    assert [low, high] == summary.to_dict()["relative_change_interval_95"]
+    row = next(own for own in run.rows() if own.id == rows[0]["text_id"])
+    assert (len(rows), rows[0]["text"]) == (summary.texts, row.text)
+    assert rows[0]["mean_nll_nats"] == row.scores.nll_nats.mean()
+    assert rows[0]["baseline_mean_nll_nats"] == row.baseline.nll_nats.mean()
+
+
+def test_wandb_keeps_a_run_offline(tmp_path):
+    pytest.importorskip("wandb")
+    variables = {"WANDB_MODE": "offline", "WANDB_DIR": "{}"}
+    (tmp_path / "tracked").mkdir()
+    _run(tmp_path, variables, "-m", "fillmask_ui", "runs", "push", RUN, "--to", "wandb")
+    (folder,) = (tmp_path / "tracked" / "wandb").glob("offline-run-*")
+    (table,) = folder.rglob("rows*.table.json")
+    wanted = push.contents(RunStore(RECORDED).open(RUN))
+    assert json.loads(table.read_text()) == {"columns": wanted.columns, "data": wanted.rows}
+    assert b"mean_nll_interval_95/low" in next(folder.glob("*.wandb")).read_bytes()
+
+
+def test_slips_are_one_line_and_the_run_stays(fillmask, tmp_path, monkeypatch):
+    shutil.copytree(RECORDED / RUN, tmp_path / "runs" / RUN)
+    empty = prepare_info(EvaluationConfig(), TableModel(1))
+    start(RunStore(tmp_path / "runs"), empty).close()
+
+    def refused(*_):
+        raise ConnectionError("no route to host\nand more")
+
+    monkeypatch.setitem(push.TRACKERS, "json", push.Tracker(refused, "set ADDRESS", {}))
+    for arguments, code, told in (
+        ((RUN, "--to", "neptune"), 2, "unknown tracker 'neptune'; known: json, mlflow, trackio,"),
+        ((RUN, "--to", "json", "--project", " "), 2, "the project has no name"),
+        (("none", "--to", "json"), 1, "unknown run 'none'"),
+        (("latest", "--to", "json"), 1, "has measured no text yet"),
+        ((RUN, "--to", "json"), 1, "stays as it is (no route to host): set ADDRESS"),
+    ):
+        done = fillmask("runs", "push", *arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
+        assert told in done.stderr
+    monkeypatch.setattr(push, "find_spec", lambda _: None)
+    done = fillmask("runs", "push", RUN, "--to", "trackio")
+    assert done.stderr == "error: trackio is not installed: pip install 'fillmask-ui[trackio]'\n"
+    assert fillmask("runs", "show", RUN).returncode == 0

@@ -1,0 +1,31 @@
+"""Runs the tests of the core in a copy of this project that has no feature.
+
+PYTHONPATH=tests python tests/features/core_alone.py [OPTION OF PYTEST ...]
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from features.test_removal import ROOT, without
+
+from fillmask_ui.extensions import FEATURES
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        home = without(FEATURES, Path(folder))
+        left_out = shutil.ignore_patterns("__pycache__", "features")
+        shutil.copytree(ROOT / "tests", home / "tests", ignore=left_out)
+        for name in ("benchmarks", "docs"):
+            (home / name).symlink_to(ROOT / name)
+        command = [sys.executable, "-m", "pytest", *sys.argv[1:]]
+        environment = os.environ | {"PYTHONPATH": str(home)}
+        return subprocess.run(command, cwd=home, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,268 @@
+"""`fillmask-ui check` against numpy and ONNX Runtime itself; `diagnose` as its user calls it."""
+
+import shutil
+from functools import partial
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from features.quantize.planted import part_at, plant
+from onnx import helper, numpy_helper
+from onnxruntime.quantization.qdq_loss_debug import compute_signal_to_quantization_noice_ratio
+from quantized_forms import whole
+from tiny_models import SENTENCES
+
+from fillmask_ui.evaluation import EvaluatedText, evaluate, summarize
+from fillmask_ui.features.quantize.file_check import LEVELS
+from fillmask_ui.features.quantize.leave_one_out import LeaveOneOut
+from fillmask_ui.features.site.scripts import HERE
+from fillmask_ui.models import load_model
+from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.onnx_file import CPU, PLAIN, OnnxFile
+from fillmask_ui.models.onnx_model import open_session
+from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
+from fillmask_ui.onnx_tools.graph_parts import find_parts
+
+TEXTS = SENTENCES[:8]
+NODE_PATH = str(HERE / "node_modules")  # npm ci --ignore-scripts --prefix fillmask_ui/features/site
+
+
+@pytest.fixture(scope="module")
+def bert(tiny_models, tmp_path_factory):
+    """The ONNX file of a tiny BERT that is not trained."""
+    folder = tmp_path_factory.mktemp("checked") / "m"
+    shutil.copytree(tiny_models.folder("bert"), folder)
+    (folder / "texts.txt").write_text("\n".join(TEXTS))
+    return folder / "onnx" / "model.onnx"
+
+
+@pytest.fixture
+def checked(fillmask, bert):
+    """`checked(path, option, ...)` on few texts, with sums of bytes as plain sessions have them."""
+    texts = ("--dataset", bert.parents[1] / "texts.txt", "--no-shuffle")
+    return partial(fillmask, "check", *texts, "--x64-quant-precision", "off")
+
+
+def write(bert, name, change=lambda graph: None, **external):
+    model, path = onnx.load(bert), bert.with_name(f"model_{name}.onnx")
+    onnx.save(change(model) or model, path, **external)
+    return path
+
+
+def with_nan(model):
+    bias = next(own for own in model.graph.initializer if "1.output.LayerNorm.bias" in own.name)
+    bias.CopyFrom(numpy_helper.from_array(np.full(bias.dims, np.nan, np.float32), bias.name))
+
+
+def with_mask(model):
+    model.graph.initializer.append(numpy_helper.from_array(np.float32([-3.4e38]), "lowest"))
+    model.graph.node.append(helper.make_node("Mul", ["lowest", "lowest"], ["mask"], name="Mul_1"))
+
+
+def by_hand(path, rows, level):
+    """Logits at the hidden positions of each row of an evaluation, by a plain session."""
+    settings, found = ort.SessionOptions(), []
+    number = (0, 1, 2, 99)[LEVELS.index(level)]  # as the C API has it
+    settings.graph_optimization_level = ort.GraphOptimizationLevel(number)
+    session = ort.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
+    for row in rows:
+        ids = row.ids.copy()
+        ids[row.cols] = row.shown_ids
+        feeds = {"input_ids": ids, "attention_mask": ids**0, "token_type_ids": ids * 0}
+        logits = session.run(["logits"], {name: own[None] for name, own in feeds.items()})[0]
+        found.append(logits[0, row.cols])
+    return np.concatenate(found)
+
+
+def test_figures_are_those_of_numpy_and_of_onnx_runtime(checked, bert):
+    small = write(bert, "small", dynamic_int8)
+    known = checked(small, "--baseline", bert, "--provider", "cpu", "--json").json
+    measured = list(evaluate(load_model(small, x64_quant_precision="off"), TEXTS))
+    rows = [row for row in measured if isinstance(row, EvaluatedText)]
+    base = by_hand(bert, rows, "all")
+    assert known["texts"] == len(rows) and known["words"] == len(base)
+    assert [row["level"] for row in known["rows"]] == ["", *LEVELS, PLAIN]
+    for row in known["rows"][1:]:
+        own = by_hand(small, rows, "all" if row["level"] == PLAIN else row["level"])
+        r, c = (each - each.mean(axis=1, keepdims=True) for each in (base, own))
+        wanted = float(compute_signal_to_quantization_noice_ratio(r, c))
+        assert row["sqnr_db"] == pytest.approx(wanted, abs=1e-3) and 5 < wanted < 60
+        cosines = [np.corrcoef(*pair)[0, 1] for pair in zip(r, c, strict=True)]
+        assert row["cosine"] == pytest.approx(np.mean(cosines), abs=1e-5)
+        assert row["max_abs_logit_difference"] == pytest.approx(np.abs(base - own).max(), abs=1e-4)
+        flips = int((base.argmax(axis=1) != own.argmax(axis=1)).sum())
+        assert row["flips"] == flips and row["flip_share"] == flips / len(base)
+        low, high = row["flip_share_interval_95"]
+        assert low <= row["flip_share"] <= high and row["verdict"] == "NEAR_CHANCE"  # not trained
+    mean = summarize(measured).model.mean_nll_nats
+    assert known["rows"][-1]["mean_nll_nats"] == pytest.approx(mean, abs=1e-6)
+
+
+def test_the_baseline_is_exact_and_one_row_is_a_plain_session(checked, bert):
+    """References: a session of ONNX Runtime at the level extended, and one without any option."""
+    small = write(bert, "plain", dynamic_int8)
+    known = checked(small, "--provider", "cpu", "--json").json
+    assert known["baseline"].endswith("on CPU at the level extended")
+    assert [row["level"] for row in known["rows"]] == ["extended", "none", "basic", "all", PLAIN]
+    measured = list(evaluate(load_model(small, x64_quant_precision="off"), TEXTS))
+    rows = [row for row in measured if isinstance(row, EvaluatedText)]
+    base = by_hand(small, rows, "extended")
+    for row in known["rows"]:
+        own = by_hand(small, rows, "all" if row["level"] == PLAIN else row["level"])
+        assert row["max_abs_logit_difference"] == pytest.approx(np.abs(base - own).max(), abs=1e-4)
+    assert "CPU, as plain ONNX Runtime" in checked(small, "--provider", "cpu").stdout
+
+    file = load_choice(ModelChoice(str(small), x64_quant_precision="on"), open_as=OnnxFile)
+    plain, exact = (
+        open_session(file._file, CPU, choice).get_session_options()
+        for choice in (None, ModelChoice(str(small), x64_quant_precision="on"))
+    )
+    default = ort.SessionOptions()
+    for name in ("graph_optimization_level", "intra_op_num_threads", "enable_mem_pattern"):
+        assert getattr(plain, name) == getattr(default, name)
+    entry = "session.x64quantprecision"
+    assert exact.get_session_config_entry(entry) == "1"
+    with pytest.raises(RuntimeError, match=entry):
+        plain.get_session_config_entry(entry)
+
+
+def test_a_trained_file_passes_and_a_damaged_one_is_near_chance(fillmask, damaged):
+    arguments = ("--provider", "CPU", "--samples", 60, "--fail-on", "inconclusive")
+    well = fillmask("check", "embedded", *arguments, "--json")
+    assert well.returncode == 0 and well.json["verdict"] == "PASS", well.stderr
+    assert min(row["sqnr_db"] or 200 for row in well.json["rows"]) > 100
+    assert not any(row["alarms"] for row in well.json["rows"])
+    broken = fillmask("check", damaged, "--baseline", "embedded", *arguments)
+    assert broken.returncode == 3 and broken.stdout.startswith("NEAR_CHANCE: ")
+    assert "CPU, as plain ONNX Runtime: it is near chance: its mean NLL is" in broken.stdout
+
+
+def test_eval_and_check_give_a_file_near_chance_one_verdict(fillmask, damaged):
+    few = ("--samples", 40, "--fail-on", "regression")
+    for command in (
+        ("eval", "--model", damaged, "--baseline", damaged, *few, "--json"),
+        ("check", damaged, "--baseline", damaged, "--provider", "CPU", *few, "--json"),
+    ):
+        ran = fillmask(*command)
+        assert ran.returncode == 3, ran.stderr
+        assert ran.json["verdict"] == "NEAR_CHANCE"
+
+
+def test_equal_logits_pass_and_few_texts_settle_nothing_else(fillmask):
+    few = ("--samples", 8, "--provider", "CPU", "--fail-on", "regression", "--json")
+    ran = fillmask("check", "embedded", *few)
+    assert ran.returncode == 0 and ran.json["verdict"] == "INCONCLUSIVE"
+    equal, *others = ran.json["rows"]
+    assert equal["sqnr_db"] is None and equal["verdict"] == "PASS"
+    assert {row["verdict"] for row in others if row["sqnr_db"]} == {"INCONCLUSIVE"}
+
+
+def test_a_share_of_few_words_has_an_interval_between_0_and_1(fillmask):
+    asked = ("check", "embedded:int8", "--samples", 10, "--provider", "cpu")
+    ran = fillmask(*asked)
+    assert ran.returncode == 0 and "INCONCLUSIVE" in ran.stdout, ran.stderr
+    for row in fillmask(*asked, "--json").json["rows"]:
+        low, high = row["flip_share_interval_95"]
+        assert 0 <= low <= row["flip_share"] <= high <= 1
+
+
+def test_nan_and_constants_are_named(checked, bert):
+    result = checked(write(bert, "nan", with_nan), "--provider", "CPU", "--fail-on", "regression")
+    assert result.returncode == 3 and ": NaN or infinite logits" in result.stdout
+    result = checked(write(bert, "masked", with_mask), "--provider", "CPU")
+    assert "Risky constant: lowest = -3.4e+38, read by Mul Mul_1: past half" in result.stdout
+
+
+def test_web_assembly_reads_weights_beside_the_graph(checked, bert, monkeypatch):
+    monkeypatch.setenv("NODE_PATH", NODE_PATH)
+    beside = write(bert, "beside", save_as_external_data=True, location="w", size_threshold=0)
+    known = checked(beside, "--provider", "WebAssembly", "--json").json
+    assert [row["level"] for row in known["rows"]] == ["extended", *LEVELS]
+    assert all(row["sqnr_db"] > 80 and row["flips"] == 0 for row in known["rows"][1:])
+    assert "|onnxruntime-web:" in known["signature"]
+
+
+def test_what_is_not_here_is_told_with_its_remedy(checked, bert, tmp_path, monkeypatch):
+    for remedy in ("npm install onnxruntime-web", "install Node.js"):
+        result = checked(bert, "--provider", "WebAssembly", "--onnxruntime-web", tmp_path)
+        assert result.returncode == 0 and result.stdout.count("not measured: no") == 1
+        assert remedy in result.stdout
+        monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def test_slips_are_one_line(fillmask, bert, tiny_models, tmp_path):
+    (broken := bert.with_name("broken.onnx")).write_bytes(b"no graph")
+    (blank := tmp_path / "blank.txt").write_text("\n \n")
+    for arguments, words in {
+        (broken,): "cannot be read as ONNX",
+        (tmp_path / "none.onnx",): "no such model",
+        (tiny_models.without_onnx("bert"),): "fillmask-ui export",
+        (bert, "--baseline", tiny_models.folder("roberta")): "have different tokenizers",
+        (bert, "--dataset", blank): "text",
+        (bert, "--samples", 0): "0",
+        (bert, "--provider", "Abacus"): "unknown provider 'Abacus'",
+        (bert, "--fail-on", "doubt"): "unknown verdict to fail on 'doubt'",
+    }.items():
+        result = fillmask("check", *arguments)
+        told = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+        assert result.returncode in (1, 2) and len(told) == 1 and words in told[0], result.stderr
+
+
+@pytest.fixture(scope="module")
+def broken(tiny_models, tmp_path_factory):
+    """A tiny BERT with an int8 file that has a wrong scale; the arguments; the part's name."""
+    home = tmp_path_factory.mktemp("broken")
+    folder, texts = home / "bert", home / "texts.txt"
+    ignored = shutil.ignore_patterns("*.safetensors")
+    shutil.copytree(tiny_models.folder("bert"), folder, ignore=ignored)
+    baseline = whole(folder / "onnx" / "model.onnx", folder)
+    small = dynamic_int8(baseline)
+    output = plant(small, "scale", 1, seed=4)
+    onnx.save(small, folder / "onnx" / "model_int8.onnx")
+    texts.write_text("\n".join(SENTENCES[:8]))
+    arguments = ("--baseline", folder, "--dataset", texts)
+    name = part_at(find_parts(baseline), output, "scale")
+    return folder / "onnx" / "model_int8.onnx", arguments, name
+
+
+def test_tables_and_json_name_the_part_and_apply_mends_it(fillmask, broken, tmp_path):
+    small, texts, name = broken
+    arguments, target = ["diagnose", small, *texts, "--most", "1"], tmp_path / "out" / "mixed.onnx"
+    result = fillmask(*arguments, "--budget", "0%")
+    assert result.returncode == 0, result.stderr
+    for expected in (
+        f"Stands out: {name}.",
+        "Parts, worst first",
+        "Along depth",
+        "One part in full precision",
+        "onnxruntime",
+        "graph optimization all",
+    ):
+        assert expected in result.stdout
+    assert f"1 of 1: {name} in full precision" in result.stderr
+    printed = fillmask(*arguments, "--budget", "0%", "--json", "--apply", target)
+    known = printed.json
+    assert known["parts"][0]["name"] == name and known["complete"]
+    assert known["parts"][0]["sticks_out"] and known["parts"][0]["restored"]["recovered_nats"]
+    assert known["stamp"]["cpu_features"]
+    if [step["name"] for step in known["greedy"]["steps"]] == [name]:
+        assert printed.returncode == 0 and "mixed.onnx (" in printed.stderr
+        again = fillmask("diagnose", target, *texts, "--most", 0)
+        assert "Stands out" not in again.stdout and again.returncode == 0
+    else:
+        assert printed.returncode == 1 and not target.exists()
+
+
+def test_an_interruption_prints_what_is_known(fillmask, broken, monkeypatch):
+    small, texts, name = broken
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LeaveOneOut, "measure", stop)
+    result = fillmask("diagnose", small, *texts)
+    assert result.returncode == 130
+    assert f"Stands out: {name}." in result.stdout
+    assert "interrupted" in result.stderr

@@ -1,0 +1,36 @@
+"""`site`: the page without a server."""
+
+import pytest
+from typer.testing import CliRunner
+
+from fillmask_ui.cli.main import app
+from fillmask_ui.features.site import scripts
+
+
+@pytest.fixture
+def site(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        return CliRunner().invoke(app, ["site", *arguments])
+
+    return call
+
+
+def test_a_frozen_page_is_one_file(site, tmp_path):
+    (tmp_path / "sentences.txt").write_text("Paris is in [MASK].\n\nSnow is white.\n")
+    assert "1 files" in site("out", "--frozen", "sentences.txt", "--title", "Two <b>").stdout
+    (page,) = (tmp_path / "out").iterdir()
+    assert "<title>Two &lt;b&gt;</title>" in page.read_text("utf-8")
+
+
+def test_without_npm_a_clone_says_what_is_missing(site, monkeypatch, tmp_path):
+    monkeypatch.setattr(scripts, "PACKED", tmp_path / "none")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path / "cache"))
+    assert "npm is not installed" in str(site("out").exception)
+
+
+def test_a_model_of_pytorch_has_to_be_exported_first(site, tiny_models):
+    found = site("out", "-m", str(tiny_models.without_onnx("bert")))
+    assert "a browser runs ONNX: write it as that first" in str(found.exception)
