@@ -31,9 +31,9 @@ pytest_plugins = ["once", "tiny_models", "loopback_hub", "page_fixtures", "progr
 TESTS = Path(__file__).parent
 # Tests that start processes, train, simulate, measure memory, or ask the embedded model.
 SLOW_PLACES = (
-    *("cli", "models", "recorded", "texts", "ui", "features/test_", "features/stranger"),
+    *("cli", "models", "recorded", "texts", "ui", "features/test_"),
     *(f"features/{name}" for name in ("bridges", "mcp", "quantize", "ray", "site", "train")),
-    *("features/classroom/test_class"),
+    *("features/classroom/test_class", "stranger"),
     *("features/course/test_learn", "features/course/test_next", "features/sweep/test_perform"),
     *(f"features/course/test_lessons_{name}" for name in ("context", "exercises", "masking")),
     *(f"features/course/test_lessons_{name}" for name in ("senses", "uncertainty")),

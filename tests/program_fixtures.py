@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from datetime import datetime, timezone
 
 import pytest
 from recorded.program import call
 
 from fillmask_ui.files import asset
+from fillmask_ui.runs import RunStore
 
 
 @pytest.fixture
@@ -14,6 +16,11 @@ def fillmask(monkeypatch, tmp_path):
     """`fillmask("eval", ...)` as the shell would; runs are kept in a folder of the test."""
     monkeypatch.setenv("FILLMASK_UI_RUNS", str(tmp_path / "runs"))
     return call
+
+
+@pytest.fixture
+def store(tmp_path):
+    return RunStore(tmp_path / "runs", lambda: datetime(2026, 5, 17, 9, 30, tzinfo=timezone.utc))
 
 
 @pytest.fixture(scope="session")

@@ -90,8 +90,9 @@ def _address(text: str, kind: str) -> str:
 
 
 def page_folders() -> list[Path]:
-    """Where scripts and styles of the page lie: for all tabs, of each tab, of each feature."""
-    return [*core_folders(*CORE_TABS), *(feature.folder for feature in features())]
+    """Where scripts and styles of the page lie: for all tabs, of each tab, of features on it."""
+    on_page = (own for own in features() if own.tabs or own.modes or own.on_page)
+    return [*core_folders(*CORE_TABS), *(feature.folder for feature in on_page)]
 
 
 def core_folders(*tabs: str) -> list[Path]:
