@@ -1,7 +1,7 @@
 """What programs may call on a page: plain functions of the session and of values of JSON.
 
-The page serves each of `tools` as an endpoint `/NAME`, `fillmask-ui mcp` also as a tool. Name,
-types and docstring of a function are its documentation there; of an argument that is one line.
+The page serves each of `tools` as an endpoint `/NAME`, documented by the types and the docstring of
+the function; an argument has one line there. Features may serve them elsewhere, too.
 """
 
 # No `from __future__ import annotations`: Gradio reads the types below while the page is built.
