@@ -108,7 +108,7 @@ class Feature:
     inserts: Mapping[str, str] = field(default_factory=dict)
     # Stores of runs of other kinds than evaluations: each is made of the folder of all runs.
     stores: Sequence[str] = ()
-    # Functions of the session and of values of JSON, for language models and other programs.
+    # Functions of the session and of values of JSON, for programs: see `ui/api.py`.
     tools: Sequence[str] = ()
     # Called with the `gr.Blocks` and the session once all tabs are built: adds events and routes.
     on_page: Sequence[str] = ()

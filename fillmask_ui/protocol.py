@@ -6,7 +6,6 @@ and positions are int64.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fillmask_ui.records import Encoding, ModelSignature
@@ -92,27 +91,3 @@ class LayerStates(Protocol):
 
     def layer_logits(self, states: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """The head on the states of one layer: logits at asked tokens, [M], float32 [M, V]."""
-
-
-@dataclass(frozen=True, eq=False)
-class PairLogits:
-    """Logits of both heads of BERT's pre-training for a pair of sentences."""
-
-    tokens: np.ndarray  # float32 [M, V], at the asked positions
-    order: np.ndarray  # float32 [2]: the second sentence follows the first, or is any other
-
-
-@runtime_checkable
-class PairPretraining(Protocol):
-    """A model that may also have a head for next sentence prediction; ask by `isinstance`."""
-
-    @property
-    def predicts_next(self) -> bool: ...
-
-    def pair_logits(
-        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
-    ) -> PairLogits:
-        """Logits of both heads for one pair, [CLS] A [SEP] B [SEP], or a `ModelError`.
-
-        Ids and segments (0 for A and 1 for B, each with its [SEP]) are [T], `cols` [M].
-        """

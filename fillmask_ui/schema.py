@@ -41,7 +41,15 @@ def from_json(kind: type[T], content: str | bytes, what: str = "") -> T:
 
 def from_values(kind: type[T], values: Any, what: str = "") -> T:
     """`from_json` for values that were already parsed, such as those of TOML or of a browser."""
-    return from_json(kind, json.dumps(values, default=str), what)
+    try:
+        content = json.dumps(values, default=str, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"U+{ord(error.object[error.start]):04X}"
+        raise DataError(
+            f"{what or 'a text'} has half of a character (a lone surrogate, {half}): delete it or "
+            "paste it again"
+        ) from error
+    return from_json(kind, content, what)
 
 
 def from_own_values(kind: type[T], values: Any, what: str = "") -> T:

@@ -28,7 +28,7 @@ def find_masked_position(model: MaskedLM, text: str) -> MaskedPosition:
     positions = mask_positions(encoding, vocabulary)
     if len(positions) > 1:
         raise TextError(
-            f"the sentence has {len(positions)} masks, and this chapter looks at one: leave one "
+            f"the sentence has {len(positions)} masks, and one is needed: leave one "
             "[MASK] and write words for the others"
         )
     start, end = mask_range(encoding, vocabulary, 0)

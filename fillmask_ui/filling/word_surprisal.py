@@ -110,10 +110,10 @@ class SentenceSurprisal(Displayed):
         }
 
 
-def surprisal(model: MaskedLM, text: str) -> SentenceSurprisal:
+def surprisal(model: MaskedLM, text: str, *, most_work: int | None = None) -> SentenceSurprisal:
     """The surprisal of every word of a text; costs the square of its length.
 
-    Errors are those of `fill`, or a `TextError` for a text with a mask.
+    Errors are those of `fill` and `surprisal_windows`, or a `TextError` for a text with a mask.
 
     >>> from fillmask_ui import load_model
     >>> found = surprisal(load_model("embedded"), "The cat sat on the moon.")
@@ -121,7 +121,8 @@ def surprisal(model: MaskedLM, text: str) -> SentenceSurprisal:
     'moon'
     """
     encoding = encode_unmasked(model, text)
-    words = tuple(word for window in surprisal_windows(model, text) for word in window)
+    windows_of_words = surprisal_windows(model, text, most_work=most_work)
+    words = tuple(word for window in windows_of_words for word in window)
     return SentenceSurprisal(encoding, model.signature, words)
 
 

@@ -4,7 +4,6 @@ Exported files differ: int32 or int64, with or without token_type_ids and positi
 batch size or length. Axes: B texts, T tokens, M asked positions, V vocabulary.
 """
 
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -40,8 +39,6 @@ from fillmask_ui.models.runtime_model import (
 
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
-# What exporters call the logits of next sentence prediction.
-_ORDER = re.compile(r"seq_relationship|next_sentence|nsp_logits", re.IGNORECASE)
 # Between calls that give back memory, each of which costs the next call some milliseconds.
 _SHRINK_SECONDS = 20.0
 _last_shrunk = [time.monotonic()]
@@ -194,20 +191,26 @@ class OnnxMaskedLM(RuntimeModel):
                     f"for all inputs, or without {one.name}"
                 )
 
-    def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
-        """The whole graph's inputs for a batch, both int64 [B, T], by name."""
+    def arrays(
+        self,
+        input_ids: np.ndarray,
+        attention_mask: np.ndarray,
+        token_types: np.ndarray | int = 0,
+    ) -> dict[str, np.ndarray]:
+        """The whole graph's inputs for a batch, int64 [B, T] each, by name."""
         rows, columns = input_ids.shape
         shape = (self._rows or rows, self._length or columns)
         ids = np.full(shape, self.vocabulary.pad_id, dtype=np.int64)
-        mask = np.zeros(shape, dtype=np.int64)
+        mask, types = np.zeros((2, *shape), dtype=np.int64)
         ids[:rows, :columns], mask[:rows, :columns] = input_ids, attention_mask
+        types[:rows, :columns] = token_types
         # A row with nothing to attend to gives NaN: filler rows repeat the first text.
         ids[rows:], mask[rows:] = ids[0], mask[0]
         positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)
         if first := self._config.first_position:
             # As create_position_ids_from_input_ids of RoBERTa: padding stays at the pad id.
             positions = np.cumsum(mask, axis=1) * mask + first - 1
-        values = dict(zip(_ROLES, (ids, mask, np.zeros_like(ids), positions), strict=True))
+        values = dict(zip(_ROLES, (ids, mask, types, positions), strict=True))
         return {name: values[role].astype(kind) for name, (role, kind) in self._inputs.items()}
 
     def _with_logits(self, session: ort.InferenceSession, source: GraphSource) -> GraphSource:
@@ -322,29 +325,26 @@ class OnnxMaskedLM(RuntimeModel):
         return logits.reshape(len(cols), self._width).astype(np.float32, copy=False)
 
     @cached_property
-    def _pairs(self) -> ort.InferenceSession:
-        return self._open(self._file)
-
-    @cached_property
-    def _order(self) -> str | None:
-        """The output of the whole graph with logits for next sentences."""
+    def output_names(self) -> tuple[str, ...]:
+        """The outputs of the whole graph; that of the logits is `logits_name`."""
         from fillmask_ui.models.onnx_graph import parsed
 
-        names = (output.name for output in parsed(self._file).graph.output)
-        return next(filter(_ORDER.search, names), None)
+        return tuple(output.name for output in parsed(self._file).graph.output)
 
     @property
-    def predicts_next(self) -> bool:
-        return self._order is not None
+    def logits_name(self) -> str:
+        return self._source.logits
 
-    def _run_pair(self, batch: PaddedBatch, segments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        feeds = self.arrays(batch.input_ids, batch.attention_mask)
-        for name, (role, _) in self._inputs.items():
-            if role == "token_type_ids":
-                feeds[name][:, : len(segments)] = segments
-        names = [self._source.logits, str(self._order)]
-        tokens, order = self._call(self._pairs, feeds, names).values()
-        return tokens, order.reshape(-1, 2)
+    @cached_property
+    def _whole(self) -> ort.InferenceSession:
+        return self._open(self._file)
+
+    def whole_outputs(self, *batch: np.ndarray) -> dict[str, np.ndarray]:
+        """All outputs of the whole graph, by name, for what `arrays` takes.
+
+        Its weights are loaded a second time when this is first called.
+        """
+        return self._call(self._whole, self.arrays(*batch))
 
     def portable(self) -> PortableGraph:
         """The graph that runs here; a ModelError if it takes texts of one shape alone."""

@@ -24,7 +24,7 @@ from fillmask_ui.models.model_choice import ModelChoice, cores
 from fillmask_ui.models.model_files import TOKENIZER, ModelConfig, ModelFiles
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import weights_sha256
-from fillmask_ui.protocol import PairLogits, Vocabulary
+from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import ModelSignature
 
 # Most bytes of logits of all positions [B, T, V], over all concurrent calls.
@@ -91,10 +91,6 @@ class RuntimeModel(ABC):
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """`states_at` of one group of texts: float32 [M, H], or a ModelError."""
 
-    def _run_pair(self, batch: PaddedBatch, segments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Logits of both heads for one pair, [1, T, V] and [1, 2]; of models that have both."""
-        raise NotImplementedError
-
     @property
     def runs_alone(self) -> bool:
         """Whether each text is a call of its own, so that batches gain nothing."""
@@ -104,10 +100,6 @@ class RuntimeModel(ABC):
     def shares_padding(self) -> bool:
         """Whether texts of different lengths share a call."""
         return self._sharing == ANY_LENGTH
-
-    @property
-    def predicts_next(self) -> bool:
-        return False
 
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
@@ -120,17 +112,6 @@ class RuntimeModel(ABC):
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
         return self._at(self._run_states, PaddedBatch(input_ids, attention_mask), rows, cols)
-
-    def pair_logits(
-        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
-    ) -> PairLogits:
-        if not self.predicts_next:
-            raise ModelError(f"{self._name} has no head for next sentence prediction")
-        batch = PaddedBatch(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
-        tokens, order = self._run_pair(batch, segments)
-        return PairLogits(
-            tokens[0, cols].astype(np.float32, copy=False), order[0].astype(np.float32, copy=False)
-        )
 
     def prepared_call(self, *asked: np.ndarray) -> Callable[[], object]:
         """A `logits_at` with its inputs ready, to be timed."""

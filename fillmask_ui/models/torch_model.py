@@ -81,6 +81,7 @@ class TorchMaskedLM(RuntimeModel):
     def _use(self, model: Any, **signed: Any) -> None:
         """Compute with a model of transformers where it is; `signed` are parts of the signature."""
         self._model = model
+        self._loaded_as: dict[str, Any] = {}  # by loader, see `output_as`
         self.vocabulary = self._reading.result()
         self._width = int(model.config.get_text_config().vocab_size)
         width_note = self._width_note()
@@ -191,22 +192,21 @@ class TorchMaskedLM(RuntimeModel):
             self._asked.states = None
         return logits[0].float().cpu().numpy()
 
-    @cached_property
-    def predicts_next(self) -> bool:
-        """Whether weights of BERT's head for next sentences are among those on disk."""
-        return any("seq_relationship." in name for name in tensor_names(self.files.weights))
+    def output_as(self, loader: str, batch: PaddedBatch, **inputs: np.ndarray) -> Any:
+        """What the weights give in another class of transformers: its output for a batch.
 
-    @cached_property
-    def _pretrained(self) -> Any:
-        """The model with both heads: a copy of the weights, for few lessons."""
-        model = self._model
-        return read_torch(self.files, model.dtype, model.device, "AutoModelForPreTraining")
+        They are loaded a second time when this is first called.
 
-    def _run_pair(self, batch: PaddedBatch, segments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        output = self._output(self._pretrained, batch, token_type_ids=self._tensor(segments)[None])
-        both: Any = (output.prediction_logits, output.seq_relationship_logits)
-        tokens, order = (logits.float().cpu().numpy() for logits in both)
-        return tokens, order
+        Args:
+            loader: such as `AutoModelForPreTraining`.
+            batch: the texts.
+            inputs: more of them, integers [B, T], by name.
+        """
+        if loader not in self._loaded_as:
+            model = read_torch(self.files, self._model.dtype, self._model.device, loader)
+            self._loaded_as[loader] = model
+        tensors = {name: self._tensor(values) for name, values in inputs.items()}
+        return self._output(self._loaded_as[loader], batch, **tensors)
 
     def _output(self, module: Any, batch: PaddedBatch, **more: Any) -> Any:
         """A module's output for a batch, on this thread's share of the cores."""

@@ -68,7 +68,6 @@ _PARTS = {
     "axes": "page/axes.html",
     "controls": "page/controls.html",
     "facts": "page/facts.html",
-    "parts": "page/parts.html",
     "tables": "page/table.html",
 }
 

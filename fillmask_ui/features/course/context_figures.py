@@ -8,6 +8,7 @@ import fillmask_ui.features.course.next_sentence as pretraining
 from fillmask_ui.errors import OptionError
 from fillmask_ui.features.course.context_sides import Sides, View, attention, side_losses
 from fillmask_ui.features.course.lesson_figure import figure
+from fillmask_ui.features.course.pair_head import predicts_next
 from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.show.drawing import bars_of
 from fillmask_ui.ui.components import link_to
@@ -149,7 +150,7 @@ def _truth(asked: Asked) -> int:
 def _show_pair(asked: Asked) -> Any:
     own = _pair(asked)
     read = zip(own.encoding.tokens, own.encoding.special, own.segments, strict=True)
-    return {"read": list(read), "predicts": pretraining.predicts_next(asked.model)}
+    return {"read": list(read), "predicts": predicts_next(asked.model)}
 
 
 @figure(
@@ -160,14 +161,14 @@ def _show_pair(asked: Asked) -> Any:
 )
 def _show_order(asked: Asked) -> Any:
     model, pair, truth, probability = asked.model, _pair(asked), _truth(asked), asked["probability"]
-    if pretraining.predicts_next(model):
+    if predicts_next(model):
         key = ("next sentence", pair.encoding.ids, pair.segments)
         # The head is loaded when it is first asked for.
         probability = asked.slowly(key, lambda _: pretraining.next_probability(model, pair))
     # A head may be so sure that nothing is left in float64.
     probability = min(max(probability, 1e-12), 1 - 1e-12)
     return {
-        "predicts": pretraining.predicts_next(asked.model),
+        "predicts": predicts_next(asked.model),
         "name": asked.model.signature.name,
         "classes": {"it follows": probability, "it does not": 1 - probability},
         "truth": truth,
@@ -189,7 +190,7 @@ def _show_losses(asked: Asked) -> Any:
     pair, truth, seed, given = _pair(asked), _truth(asked), asked["seed"], asked["probability"]
     key = ("pair loss", pair.encoding.ids, pair.segments, truth, seed, given)
     return {
-        "predicts": pretraining.predicts_next(asked.model),
+        "predicts": predicts_next(asked.model),
         "loss": asked.slowly(
             key, lambda _: pretraining.pair_loss(asked.model, pair, seed, truth, given)
         ),

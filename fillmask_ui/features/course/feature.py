@@ -12,4 +12,5 @@ FEATURE = Feature(
         )
     },
     tabs=[Tab("learn", "Learn", "fillmask_ui.features.course.tab:build")],
+    inserts={"guide": "course/guide.html"},
 )

@@ -9,14 +9,14 @@ Source:
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any, TypeGuard
 
 import numpy as np
 
 from fillmask_ui.errors import TextError
 from fillmask_ui.features.course.masked_text import hide
+from fillmask_ui.features.course.pair_head import pair_logits, predicts_next
 from fillmask_ui.filling.prompt import check_length
-from fillmask_ui.protocol import MaskedLM, PairPretraining
+from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding, Span
 from fillmask_ui.scoring import nll_nats
 
@@ -60,11 +60,6 @@ class PairLoss:
         return None if self.masked_nats is None else self.masked_nats + self.order_nats
 
 
-def predicts_next(model: Any) -> TypeGuard[PairPretraining]:
-    """Whether a model has a head for next sentence prediction."""
-    return isinstance(model, PairPretraining) and model.predicts_next
-
-
 def sentence_pair(model: MaskedLM, first: str, second: str) -> SentencePair:
     """Two sentences as one text; a `TextError` if one is blank or both are too long together."""
     if not first.strip() or not second.strip():
@@ -85,10 +80,10 @@ def sentence_pair(model: MaskedLM, first: str, second: str) -> SentencePair:
     return SentencePair(encoding, (0,) * len(one) + (1,) * len(two))
 
 
-def next_probability(model: PairPretraining, pair: SentencePair) -> float:
-    """P(the second sentence follows the first)."""
+def next_probability(model: MaskedLM, pair: SentencePair) -> float:
+    """P(the second sentence follows the first), of a model that `predicts_next`."""
     ids, segments = np.array(pair.encoding.ids), np.array(pair.segments)
-    order = model.pair_logits(ids, segments, np.array([0])).order
+    order = pair_logits(model, ids, segments, np.array([0])).order
     return math.exp(-_order_nats(order, FOLLOWS))
 
 
@@ -113,7 +108,7 @@ def pair_loss(
     ids, cols = hidden.input_ids, hidden.cols
     losses: list[float] = []
     if predicts_next(model):
-        logits = model.pair_logits(ids, np.array(pair.segments), cols)
+        logits = pair_logits(model, ids, np.array(pair.segments), cols)
         tokens, order = logits.tokens, logits.order
     else:
         order = np.log([probability, 1 - probability])

@@ -27,7 +27,9 @@ def build(session: Session) -> None:
     course = chapters()
     with gr.Column(elem_id="learn"):
         components.html_block(_part("contents", chapters=course))
-        model = components.model_picker(session, elem_id="learn-model")
+        model = components.model_picker(
+            session, elem_id="learn-model", elem_classes=["fm-model", "fm-beside"]
+        )
         with gr.Tabs(elem_id="learn-chapters"):
             for chapter in course:
                 with gr.Tab(chapter.title, id=f"chapter-{chapter.name}"):

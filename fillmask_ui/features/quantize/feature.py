@@ -33,6 +33,7 @@ FEATURE = Feature(
             private=True,
         )
     ],
+    inserts={"guide": "quantize/guide.html"},
     models=["fillmask_ui.features.quantize.variant_store:variants_at_hand"],
     on_page=["fillmask_ui.features.quantize.tab:refresh_menus"],
 )

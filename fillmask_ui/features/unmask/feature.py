@@ -18,6 +18,7 @@ FEATURE = Feature(
         "unmask": "fillmask_ui.features.unmask.unmask_texts:unmask",
         "UnmaskingConfig": "fillmask_ui.features.unmask.unmasking_options:UnmaskingConfig",
     },
+    inserts={"guide": "unmask/guide.html", "notebook": "unmask/notebook.css"},
     tools=["fillmask_ui.features.unmask.tool:unmask"],
     displays={
         "fillmask_ui.features.unmask.decoding_history:Unmasked": (

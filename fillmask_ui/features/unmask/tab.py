@@ -13,7 +13,9 @@ from fillmask_ui.ui.session import Session
 def build(session: Session) -> None:
     """Create the tab's components and wire them."""
     with gr.Column(elem_id="unmask"):
-        model = components.model_picker(session, elem_id="unmask-model")
+        model = components.model_picker(
+            session, elem_id="unmask-model", elem_classes=["fm-model", "fm-beside"]
+        )
         page = render(
             "unmask/page.html",
             sides={side: view.controls(side) for side in view.SIDES},

@@ -7,7 +7,7 @@ from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.ui.session import Session
 
 
-def unmask(  # noqa: D417 - the others are those of every tool
+def unmask(  # noqa: D417 - callers do not see the session
     session: Session, text: str, model: str = "", max_steps: int = 0, order: str = "top_prob"
 ) -> dict[str, Any]:
     """Fill all masks of a text step by step; a mask is one token, a word or a piece of one.
@@ -16,8 +16,10 @@ def unmask(  # noqa: D417 - the others are those of every tool
     of all that was written, and the `pseudo_perplexity` of the finished text.
 
     Args:
-        max_steps: steps at most; 0: as many as there are masks, one filled at each
-        order: which mask is filled first: one of top_prob, prob_diff, entropy, left_to_right, none
+        text: a text with one mask or more: [MASK], <mask>, ____ or the model's own mask token.
+        model: a reference that `models` lists, a hub id, folder or .onnx file; empty: the page's.
+        max_steps: steps at most; 0: as many as there are masks, one filled at each.
+        order: which mask is filled first: top_prob, prob_diff, entropy, left_to_right or none.
     """
     config = UnmaskingConfig(max_steps=max_steps or None, order=order)
     result = decoded(session, session.model_soon(model), text, config).to_dict()

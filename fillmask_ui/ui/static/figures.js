@@ -172,11 +172,11 @@
     host.due = setTimeout(() => figures.refresh(host)); // once for all that are mounted together
   };
 
-  // What is said once holds for the other figures of a chapter that ask for it, too.
+  // What is said once holds for the other figures beside it that ask for it, too.
   function carry(control) {
     if (!control.matches?.("[data-carried]")) return;
     const same = `[data-carried][name="${control.name}"]`;
-    for (const other of control.closest(".fm-chapter").querySelectorAll(same)) {
+    for (const other of control.closest("[role=tabpanel]").querySelectorAll(same)) {
       if (other.value === control.value) continue;
       other.value = control.value;
       ask(other.closest(".fm-figure"));

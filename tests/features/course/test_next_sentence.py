@@ -13,9 +13,9 @@ from fillmask_ui.features.course.next_sentence import (
     RANDOM,
     next_probability,
     pair_loss,
-    predicts_next,
     sentence_pair,
 )
+from fillmask_ui.features.course.pair_head import pair_logits, predicts_next
 from fillmask_ui.models import load_model
 
 FIRST, SECOND = "The cat sat on the mat.", "She walked to the river and the café in France."
@@ -102,7 +102,7 @@ def test_without_the_head_segments_are_zeros_in_transformers_too(runtime, loaded
     assert not predicts_next(model)
     pair = sentence_pair(model, FIRST, SECOND)
     with pytest.raises(ModelError, match="no head for next sentence"):
-        model.pair_logits(np.array(pair.encoding.ids), np.array(pair.segments), np.array([1]))
+        pair_logits(model, np.array(pair.encoding.ids), np.array(pair.segments), np.array([1]))
     hidden = hide(pair.encoding, model.vocabulary, SEED)
     ids, labels = torch.tensor(hidden.input_ids)[None], torch.full((1, len(pair.encoding)), -100)
     labels[0, hidden.cols] = torch.tensor(hidden.true_ids)

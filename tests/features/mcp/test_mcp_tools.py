@@ -18,6 +18,7 @@ from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.features.mcp import command
 from fillmask_ui.features.mcp.command import SETTINGS
 from fillmask_ui.models import ModelStore
+from fillmask_ui.ui import api
 from fillmask_ui.ui.page import build_app, launch_options
 
 TABLE, NOISY = TableModel(1), TableModel(1, noise=0.3)
@@ -48,15 +49,15 @@ def called(url, name, progress=None, /, **arguments):
     return (str if answer.isError else json.loads)(answer.content[0].text)
 
 
-def test_five_tools_are_described_and_answer_as_the_commands_print(page):
+def test_the_tools_are_described_and_answer_as_the_commands_print(page):
     public, url = page
     tools = within(url, lambda own: own.list_tools()).tools
-    assert [own.name for own in tools] == ["predict", "surprise", "compare", "evaluate", "unmask"]
+    assert {own.name for own in tools} == {function.__name__ for function in api.tools()}
+    assert {own.name for own in tools} >= {"predict", "surprise", "compare", "evaluate", "unmask"}
     for tool in tools:
         arguments = tool.inputSchema["properties"]
         assert all(own["description"] and own["type"] for own in arguments.values())
-        assert arguments["model"]["description"].startswith("one of table, embedded, embedded:int8")
-        assert ("Hugging Face" in arguments["model"]["description"]) is not public
+        assert "session" not in arguments
     wanted = fill(TABLE, MASKED, top_k=3, candidates=["cat", "dog"]).to_json()
     for address in (url, f"{url}sse"):
         found = called(address, "predict", text=MASKED, top_k=3, candidates="cat, dog")
@@ -64,6 +65,7 @@ def test_five_tools_are_described_and_answer_as_the_commands_print(page):
     wanted = json.loads(json.dumps(surprisal(TABLE, PLAIN).to_dict()))
     assert called(url, "surprise", text=PLAIN, top_k=5) == wanted
     assert len(called(url, "surprise", text=PLAIN)["words"][0]["wanted"]) == 1
+    assert "embedded:int8" in [own["reference"] for own in called(url, "models")]
     wanted = [step.to_dict() for step in unmask(TABLE, MASKED)]
     assert called(url, "unmask", text=MASKED)["steps"] == wanted
     found = called(url, "compare", text=MASKED, baseline="noisy", top_k=2)
@@ -88,10 +90,11 @@ SLIPS = [
     ("predict", {"text": ""}, "the text is empty"),
     ("predict", {"text": PLAIN}, "put [MASK] (or ___)"),
     ("predict", {"text": MASKED, "top_k": 0}, "a whole number from 1 to 50"),
+    ("compare", {"text": MASKED, "top_k": 51}, "a whole number from 1 to 50"),
     ("predict", {"text": MASKED, "top_k": "five"}, "'five' is not of type 'integer'"),
     ("surprise", {"text": "a" * 50_001}, "at most 50,000"),
     ("evaluate", {"metric": "unmasking", "samples": 51}, "at most 50 texts by unmasking"),
-    ("score_candidates", {"text": MASKED, "candidates": "cat"}, "Unknown tool"),
+    ("tool_predict", {"text": MASKED}, "Unknown tool"),
 ]
 
 
