@@ -27,7 +27,7 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     together = joint(session, Question(question.text))["html"]
     both = contrast_models(session, Question(question.text, compare="table"))["html"]
     nothing = {name: [] for name in ("lines", "stamps", "alarms", "recipes")}
-    variants = render("quantize/rows.html", texts=0, **nothing)
+    variants = render("quantize/rows.html", texts=0, busy="", **nothing)
     restored = Restored(0.1, None, 1)
     part = PartNoise("query", "product", 0, (4, 4), "int8", 1, 4, 9.0, 9.0, restored=restored)
     known = Diagnosis("small", "large", (part,))
