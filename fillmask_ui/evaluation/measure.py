@@ -1,10 +1,8 @@
 """evaluate(): a generator of measured texts.
 
 The caller decides: store the row, draw the bar, stop. What a text yields depends on other texts
-only through the rounding of the batch that it shares. Batches are the same whether or not some
-texts are already done, whatever the number of threads, so that a resumed run repeats the numbers to
-the last digit, in the same order. No batch has texts of two blocks of `BLOCK_TEXTS` texts: blocks
-measured one by one, anywhere, give the same digits.
+only through the float32 rounding of the batch that it shares. Batches are the same whatever the
+number of threads, and whether or not some texts are already done.
 """
 
 import itertools
@@ -36,8 +34,8 @@ from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding, Example, SkippedText, Span
 from fillmask_ui.tokenizers import same_tokenizer
 
-BLOCK_TEXTS = 512
-_WINDOW_TOKENS = 2**16  # of a window, which is a block or a part of one
+# Texts and tokens of a window, which is cut into batches of texts of about equal length.
+_WINDOW_TEXTS, _WINDOW_TOKENS = 512, 2**16
 
 DEFAULT_BATCH_TOKENS = 512
 NOT_COMPARABLE = "tokenizers do not cover the same characters"
@@ -231,7 +229,7 @@ _Item = tuple[Prepared, ...] | SkippedText
 def _windows(
     lanes: Sequence[_Lane], texts: Iterable[Any], config: EvaluationConfig
 ) -> Iterator[list[_Item]]:
-    """Block by block; an item is read when its window is being made."""
+    """An item is read when its window is being made."""
     items = (_item(lanes, example, config) for example in _numbered(texts, config.metric))
 
     def tokens_read(item: _Item) -> int:
@@ -239,9 +237,7 @@ def _windows(
             return 0
         return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
 
-    for first in items:
-        block = itertools.chain([first], itertools.islice(items, BLOCK_TEXTS - 1))
-        yield from windows(block, tokens_read, max_size=_WINDOW_TOKENS, max_items=BLOCK_TEXTS)
+    return windows(items, tokens_read, max_size=_WINDOW_TOKENS, max_items=_WINDOW_TEXTS)
 
 
 def _steps(

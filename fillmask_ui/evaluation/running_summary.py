@@ -42,9 +42,7 @@ class MeanSoFar:
     """The mean loss after some of the texts: of the model, or of reference and candidate."""
 
     texts: int  # measured so far
-    means: tuple[float, ...]  # mean NLL in nats
-    lows: tuple[float | None, ...]  # ends of the 95 % interval; None below two texts
-    highs: tuple[float | None, ...]
+    means: tuple[Estimate, ...]  # mean NLL in nats; without an interval below two texts
 
 
 def few_texts_note(texts: int, effective_texts: float, variance_share: float) -> str:
@@ -160,12 +158,8 @@ class RunningSummary:
         tallies = [tally for tally in (self._baseline, self._model) if tally.texts]
         history = []
         for count in [*range(every, texts, every), texts] if texts else []:
-            first = [tally.text_sums(np.arange(count)).mean_nll_nats for tally in tallies]
-            spans = [estimate.interval for estimate in first]
-            means = tuple(estimate.value for estimate in first)
-            lows = tuple(span and span.low for span in spans)
-            highs = tuple(span and span.high for span in spans)
-            history.append(MeanSoFar(count, means, lows, highs))
+            first = [tally.text_sums(np.arange(count)) for tally in tallies]
+            history.append(MeanSoFar(count, tuple(texts.mean_nll_nats for texts in first)))
         return tuple(history)
 
     def summary(self, *, quick: bool = False) -> Summary:
