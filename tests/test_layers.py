@@ -30,6 +30,7 @@ ROOMS = [
     "batching",
     "scoring",
     "masking",
+    "tokenizers",
     "protocol",
     "text_words",
     "records",

@@ -2,7 +2,7 @@
 
 from fillmask_ui.comparing.contrast import Comparison, Contrast, ContrastedWord, compare, pair_masks
 from fillmask_ui.comparing.divergence_search import divergent_sentences
-from fillmask_ui.comparing.word_contrast import compare_sentence, same_tokenizer
+from fillmask_ui.comparing.word_contrast import compare_sentence
 
 __all__ = [
     "Comparison",
@@ -12,5 +12,4 @@ __all__ = [
     "compare_sentence",
     "divergent_sentences",
     "pair_masks",
-    "same_tokenizer",
 ]

@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fillmask_ui import scoring
-from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling.candidates import (
     BEAM_WIDTH,
@@ -41,6 +40,7 @@ from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.filling.words import TokenizedWord, tokens_of, tokens_read
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Displayed, Filling, MaskFilling, by_role
+from fillmask_ui.tokenizers import same_tokenizer
 
 BY_WORD = (
     "the models have different tokenizers, so they are compared word by word, and their "

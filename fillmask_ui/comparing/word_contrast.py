@@ -21,7 +21,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from fillmask_ui.errors import TextError
@@ -33,7 +32,7 @@ from fillmask_ui.filling.word_surprisal import (
     summarize_surprisal,
     surprisal,
 )
-from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Displayed, by_role, finite
 from fillmask_ui.text_words import TextWord, text_words
 
@@ -41,29 +40,6 @@ DIFFERENT_CUTS = (
     "The two models cut this text into different tokens: it is compared word by word, a word that "
     "one of them cuts further counts as a whole, and there is no mean per token."
 )
-# Where tokenizers with one vocabulary still differ.
-_PROBES = (
-    "The quick brown fox jumps over the lazy dog.",
-    "Ça coûte 1,234.56 € — n'est-ce pas? Über naïve Ångström",
-    "don't WON'T   e.g. foo_bar  x=3\ttab\nline",
-    "日本語のテキスト 한국어 текст हिन्दी نص",
-    "souvenirs unhappiness antidisestablishmentarianism 🎉👩‍🔬",
-)
-
-
-def same_tokenizer(first: Vocabulary, second: Vocabulary) -> bool:
-    """Equal strings for all ids, equal special tokens, and equal tokens for a few hard texts."""
-    return first is second or _same_tokens(first, second)  # type: ignore[arg-type] # hashable
-
-
-@lru_cache(maxsize=1)  # it compares every token
-def _same_tokens(first: Any, second: Any) -> bool:
-    names = ("size", "mask_id", "pad_id", "special_ids")
-    return (
-        all(getattr(first, name) == getattr(second, name) for name in names)
-        and all(first.encode(probe).ids == second.encode(probe).ids for probe in _PROBES)
-        and all(first.token(index) == second.token(index) for index in range(first.size))
-    )
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,8 @@
 """evaluate(): a generator of measured texts.
 
 The caller decides: store the row, draw the bar, stop. What a text yields depends on other texts
-only through the rounding of the batch that it shares. Batches are the same whether or not some
-texts are already done, whatever the number of threads, so that a resumed run repeats the numbers to
-the last digit, in the same order. No batch has texts of two blocks of `BLOCK_TEXTS` texts: blocks
-measured one by one, anywhere, give the same digits.
+only through the float32 rounding of the batch that it shares. Batches are the same whatever the
+number of threads, and whether or not some texts are already done.
 """
 
 import itertools
@@ -17,7 +15,6 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from fillmask_ui.batching import Budget, in_order, windows
-from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import DataError, OptionError, TextError
 from fillmask_ui.evaluation.batch_scoring import LOGIT_BYTES, Batch, Scorer, Scores, View, joined
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
@@ -35,9 +32,10 @@ from fillmask_ui.evaluation.rows import (
 from fillmask_ui.masking import HiddenTokens, generator, hideable
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding, Example, SkippedText, Span
+from fillmask_ui.tokenizers import same_tokenizer
 
-BLOCK_TEXTS = 512
-_WINDOW_TOKENS = 2**16  # of a window, which is a block or a part of one
+# Texts and tokens of a window, which is cut into batches of texts of about equal length.
+_WINDOW_TEXTS, _WINDOW_TOKENS = 512, 2**16
 
 DEFAULT_BATCH_TOKENS = 512
 NOT_COMPARABLE = "tokenizers do not cover the same characters"
@@ -69,7 +67,6 @@ def evaluate(
     baseline: MaskedLM | None = None,
     masks: Masks | None = None,
     done: Collection[int] = (),
-    share: tuple[int, int] = (0, 1),
     heartbeat: bool = False,
 ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
     """Measure a model, and a second one on identical masks, text by text.
@@ -86,7 +83,6 @@ def evaluate(
             difference of the logits, else its own row, where both hide the same text.
         masks: where hidden tokens come from; needed for the mask stream `collator`.
         done: ids that a stopped run already has, which are not measured again.
-        share: (k, n) for every n-th window of texts alone, from the k-th on.
         heartbeat: also yield a `Heartbeat` after each batch; a text may take many.
 
     Yields:
@@ -108,10 +104,10 @@ def evaluate(
     workers = min(
         getattr(own, "concurrent_calls", 1) for lane in lanes for own in lane.scorer.models
     )
-    cut = enumerate(_windows(lanes, texts, config))
+    windows_of_texts = enumerate(_windows(lanes, texts, config))
     scored: dict[int, dict[tuple[int, int], Scores]] = defaultdict(dict)  # by id; lane and view
     tokens = 0
-    steps = _steps(itertools.islice(cut, share[0], None, share[1]), lanes, known)
+    steps = _steps(windows_of_texts, lanes, known)
     with closing(in_order(_Step.perform, steps, workers)) as performed:
         for step, scores in performed:
             if isinstance(step.what, SkippedText):
@@ -138,16 +134,21 @@ def _evaluated(
         views = [scored[lane, number] for number in range(text.hidden.view_count)]
         named = zip(("scores", "baseline", "difference"), joined(views), strict=False)
         rows.append(EvaluatedText(**vars(text.row), **dict(named)))
-    if len(metric.parts) > 1:
+    if metric.columns is not None:
         pairs = zip(rows[::2], rows[1::2], strict=True)
         rows = [replace(better, worse=worse) for better, worse in pairs]
     return replace(rows[0], other=rows[1] if len(rows) > 1 else None, metric=metric.name)
 
 
+def _parts_of(metric: Metric) -> tuple[str, ...]:
+    """Attributes of an `Example` that are measured, in turn."""
+    return ("text",) if metric.columns is None else ("text", "worse")
+
+
 def _numbered(
     examples: Iterable[Example | str | Sequence[str]], metric: Metric
 ) -> Iterator[Example]:
-    parts = len(metric.parts)
+    parts = len(_parts_of(metric))
     for index, own in enumerate(examples):
         cells = own if isinstance(own, list | tuple) and parts > 1 else [own]
         example = own if isinstance(own, Example) else Example(index, *cells[:3])
@@ -198,17 +199,18 @@ def _lanes(
     model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig, masks: Masks | None
 ) -> list[_Lane]:
     """For each part one for both models if they have the same tokenizer, else one each."""
-    sides = [[model]]
-    if baseline is not None:
-        same = same_tokenizer(model.vocabulary, baseline.vocabulary)
-        sides = [[model, baseline]] if same else [[model], [baseline]]
     metric, budget = config.metric, Budget(LOGIT_BYTES)
     batch_tokens = config.batch_tokens or DEFAULT_BATCH_TOKENS
-    return [
-        _Lane(metric.scorer(models, batch_tokens, budget, config.seed), part, side_masks)
-        for models, side_masks in zip(sides, (masks, None), strict=False)
-        for part in metric.parts
-    ]
+
+    def lanes(*models: MaskedLM, masks: Masks | None = None) -> list[_Lane]:
+        scorer = metric.scorer(models, batch_tokens, budget, config.seed)
+        return [_Lane(scorer, part, masks) for part in _parts_of(metric)]
+
+    if baseline is None:
+        return lanes(model, masks=masks)
+    if same_tokenizer(model.vocabulary, baseline.vocabulary):
+        return lanes(model, baseline, masks=masks)
+    return lanes(model, masks=masks) + lanes(baseline)  # the masks fit the first tokenizer alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +229,7 @@ _Item = tuple[Prepared, ...] | SkippedText
 def _windows(
     lanes: Sequence[_Lane], texts: Iterable[Any], config: EvaluationConfig
 ) -> Iterator[list[_Item]]:
-    """Block by block; an item is read when its window is being made."""
+    """An item is read when its window is being made."""
     items = (_item(lanes, example, config) for example in _numbered(texts, config.metric))
 
     def tokens_read(item: _Item) -> int:
@@ -235,9 +237,7 @@ def _windows(
             return 0
         return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
 
-    for first in items:
-        block = itertools.chain([first], itertools.islice(items, BLOCK_TEXTS - 1))
-        yield from windows(block, tokens_read, max_size=_WINDOW_TOKENS, max_items=BLOCK_TEXTS)
+    return windows(items, tokens_read, max_size=_WINDOW_TOKENS, max_items=_WINDOW_TEXTS)
 
 
 def _steps(
@@ -271,11 +271,18 @@ def _item(lanes: Sequence[_Lane], example: Example, config: EvaluationConfig) ->
         if isinstance(made, SkippedText):
             return made
         ready.append(made)
-    rows, parts = [own.row for own in ready], len(metric.parts)
-    reason = metric.unfit(rows)
+    rows, parts = [prepared.row for prepared in ready], len(_parts_of(metric))
+    reason = _unfit_pair(rows) if parts > 1 else ""
     if not reason and not all(map(metric.covers_same, rows[:parts], rows[parts:])):
         reason = NOT_COMPARABLE
     return SkippedText(example.id, reason) if reason else tuple(ready)
+
+
+def _unfit_pair(rows: Sequence[MaskedText]) -> str:
+    """Why a pair cannot be measured, of its sentences under each tokenizer; blank if it can."""
+    if rows[0].text == rows[1].text:
+        return "both sentences are the same"
+    return "longer than the model takes" if any(row.truncated for row in rows) else ""
 
 
 def prepared(
@@ -318,7 +325,7 @@ def prepare(
     if not len(hidden.cols):
         return SkippedText(example.id, "no token was chosen")
     spans = [(encoding.spans[col].start, encoding.spans[col].end) for col in hidden.cols]
-    whole = config.metric.covers_the_text
+    whole = hidden.hidden_until is not None  # each token is hidden once, in a view of its own
     row = MaskedText(
         id=example.id,
         text=encoding.text,

@@ -1,23 +1,28 @@
-"""summarize(): rows to figures, in one pass, and mergeable across shards."""
+"""summarize(): rows to figures, in one pass."""
 
 from __future__ import annotations
 
 import math
-from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-import fillmask_ui.evaluation.running_sums as running_sums
 import fillmask_ui.intervals as intervals
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.metrics import METRICS, CrossEntropy, Metric
-from fillmask_ui.evaluation.metrics.metric import expm1
 from fillmask_ui.evaluation.rows import EvaluatedText
+from fillmask_ui.evaluation.running_sums import (
+    Estimate,
+    Largest,
+    TextSums,
+    interval_of,
+    loss_difference,
+    total,
+)
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, Comparison, ModelFigures, Summary
 from fillmask_ui.evaluation.tallies import ModelTally, PairTally
 from fillmask_ui.records import SkippedText
@@ -37,9 +42,7 @@ class MeanSoFar:
     """The mean loss after some of the texts: of the model, or of reference and candidate."""
 
     texts: int  # measured so far
-    means: tuple[float, ...]  # mean NLL in nats
-    lows: tuple[float | None, ...]  # ends of the 95 % interval; None below two texts
-    highs: tuple[float | None, ...]
+    means: tuple[Estimate, ...]  # mean NLL in nats; without an interval below two texts
 
 
 def few_texts_note(texts: int, effective_texts: float, variance_share: float) -> str:
@@ -84,8 +87,8 @@ def summarize(
 
 
 @dataclass(kw_only=True, eq=False)
-class RunningSummary(running_sums.Tally):
-    """`summarize` step by step: add rows as they come, `merge` shards, look at any time."""
+class RunningSummary:
+    """`summarize` step by step: add rows as they come, look at any time."""
 
     config: EvaluationConfig | None = None  # what was measured; decides what the verdict is about
     vocabulary_size: int | None = None  # V, for the alarm that a model is near chance
@@ -96,14 +99,14 @@ class RunningSummary(running_sums.Tally):
         self._metric: Metric = self.config.metric if self.config else CrossEntropy()
         self._name = self._metric.name if self.config else ""  # of the metric of the rows
         self.skipped: Counter[str] = Counter()  # reason to number of texts
-        self._scripts: Counter[str] = Counter()  # `unspaced` to number of texts
-        self._ids = array("q")
+        self._unspaced = 0  # texts in a script without blanks between words
+        self._ids: list[int] = []
         self._model = ModelTally(self._metric)
         self._baseline = ModelTally(self._metric)  # empty without a second model
         self._pair = PairTally()  # empty without one of the same tokenizer
-        self._worst = running_sums.Largest(MOST_TOKENS)
-        self._most_different = running_sums.Largest(MOST_TOKENS)
-        self._points = running_sums.Largest(MOST_POINTS)  # a fair sample, by random numbers
+        self._worst = Largest(MOST_TOKENS)
+        self._most_different = Largest(MOST_TOKENS)
+        self._points = Largest(MOST_POINTS)  # a fair sample, by random numbers
 
     @property
     def texts(self) -> int:
@@ -133,8 +136,7 @@ class RunningSummary(running_sums.Tally):
             for tally in (self._model, self._baseline):
                 tally.own = METRICS.get(self._name, CrossEntropy)().own_sums()
         self._ids.append(row.id)
-        if self._metric.reads_words and is_unspaced(row.text):
-            self._scripts["unspaced"] += 1
+        self._unspaced += self._metric.reads_words and is_unspaced(row.text)
         self._model.add(row, row.scores)
         losses = [row.scores.nll_nats]
         self._worst.add(row, losses[0], row.example)
@@ -144,37 +146,21 @@ class RunningSummary(running_sums.Tally):
             losses.append(row.baseline.nll_nats)
             self._baseline.add(row, row.baseline)
             self._pair.add(row, row.baseline)
-            difference = np.abs(running_sums.loss_difference(*losses))
-            self._most_different.add(row, difference, row.example)
+            self._most_different.add(row, np.abs(loss_difference(*losses)), row.example)
         chance = np.random.default_rng([row.id]).random(len(row.cols))
-        self._points.add(row, -chance, lambda entry: tuple(float(own[entry]) for own in losses))
+        self._points.add(row, -chance, lambda entry: tuple(float(nll[entry]) for nll in losses))
 
     def history(self) -> tuple[MeanSoFar, ...]:
         """The mean after ever more texts as they came, at even distances, and after all of them."""
         texts, every = self.texts, 1
         while texts // every >= MOST_MEANS:
             every *= 2
-        # Of each model float64 [5, N]: what `RatioMoments` sums, so far.
-        sums = [
-            np.cumsum([x, n, x * x, n * n, x * n], axis=1)
-            for tally in (self._baseline, self._model)
-            if tally.texts
-            for x, n in [tally.text_columns(np.arange(texts))[:2]]
-        ]
-        found = []
+        tallies = [tally for tally in (self._baseline, self._model) if tally.texts]
+        history = []
         for count in [*range(every, texts, every), texts] if texts else []:
-            moments = [intervals.RatioMoments(count, *own[:, count - 1].tolist()) for own in sums]
-            spans = [own.interval() for own in moments]
-            means = tuple(own.ratio for own in moments)
-            lows = tuple(span.low if span else None for span in spans)
-            highs = tuple(span.high if span else None for span in spans)
-            found.append(MeanSoFar(count, means, lows, highs))
-        return tuple(found)
-
-    def merge(self, other: RunningSummary) -> None:
-        """Count all texts of another shard; the figures are those of one run over both."""
-        self._name = self._name or other._name
-        super().merge(other)
+            first = [tally.text_sums(np.arange(count)) for tally in tallies]
+            history.append(MeanSoFar(count, tuple(texts.mean_nll_nats for texts in first)))
+        return tuple(history)
 
     def summary(self, *, quick: bool = False) -> Summary:
         """The figures so far; `quick` has linearised intervals in place of resampling.
@@ -197,19 +183,19 @@ class RunningSummary(running_sums.Tally):
                 f"text {ids[order][twice[0]]} was counted twice: give each row once, and each text "
                 "an id of its own"
             )
-        model = self._model.figures(order, quick)
+        model_texts = self._model.text_sums(order, quick=quick)
+        model = self._model.figures(model_texts)
         baseline = comparison = None
         if self._baseline.texts:
-            paired = self._pair.counts[0]
-            if len(self._baseline.texts) != len(self._model.texts) or (
-                paired and paired != model.tokens
-            ):
+            counts_differ = len(self._baseline.texts) != len(self._model.texts)
+            if counts_differ or self._pair.tokens not in (0, model.tokens):
                 raise DataError(
                     "not all rows have the same models: give those of one evaluation, without the "
                     "texts where one of two models failed"
                 )
-            baseline = self._baseline.figures(order, quick)
-            comparison = self._comparison(order, quick, model)
+            baseline_texts = self._baseline.text_sums(order, quick=quick)
+            baseline = self._baseline.figures(baseline_texts)
+            comparison = self._comparison(model_texts, baseline_texts, model)
         return Summary(
             config=self.config,
             texts=self.texts,
@@ -225,59 +211,42 @@ class RunningSummary(running_sums.Tally):
             provisional=quick,
         )
 
-    def _comparison(self, order: np.ndarray, quick: bool, model: ModelFigures) -> Comparison:
-        x, tokens, own_units, characters, _ = self._model.text_columns(order)
-        y, _, base_units, _, _ = self._baseline.text_columns(order)
-        metric, own, base = self._metric, self._model.own, self._baseline.own
-        differences = running_sums.loss_difference(x, y)
-        same_tokens = bool(self._pair.counts[0])
-        units = tokens if same_tokens else characters
-        if own is not None and base is not None and metric.counts_right:
-            first, second = own.right(order), base.right(order)
-            won, lost, right = (
-                int(one.sum()) for one in (first & ~second, second & ~first, second)
-            )
-            change = (won - lost) / right if right else math.nan
-            interval = intervals.paired_ratio_interval(won, lost, right)
-        elif metric.exponential:
-            # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a
-            # loss per token means another thing where the tokens are others.
-            change = expm1(running_sums.total(differences) / math.fsum(base_units))
-            difference = running_sums.interval_of(differences, base_units, quick, weights=y)
-            interval = difference and difference.map(expm1)
-        else:
-            # One tokenizer where the metric is scaled, so that both models have the same weights.
-            weights = own_units / tokens if metric.scaled else np.ones(len(order))
-            change_nats, base_loss = weights * differences, weights * y
-            whole = running_sums.total(base_loss)
-            change = running_sums.total(change_nats) / whole if 0 < whole < math.inf else math.nan
-            interval = running_sums.interval_of(change_nats, base_loss, quick)
-        worse, worse_interval = change, interval
+    def _comparison(
+        self, candidate: TextSums, reference: TextSums, model: ModelFigures
+    ) -> Comparison:
+        change = worse = self._metric.change(candidate, reference)
+        effective_texts = model.effective_texts
+        if self._metric.higher_is_better:
+            worse = Estimate(-change.value, change.interval and change.interval.negative())
+            effective_texts = self.texts
+        differences = loss_difference(candidate.nll_nats, reference.nll_nats)
+        by_token = self._pair.tokens > 0
+        units = candidate.tokens if by_token else candidate.characters
+        # Corrected as the change of a perplexity is, so that both say the same.
+        interval = interval_of(differences, units, candidate.quick, weights=reference.nll_nats)
         chance = self._model.chance(self.vocabulary_size) if self.vocabulary_size else None
-        if metric.counts_right and interval:
-            worse, worse_interval = -change, interval.negative()
+        written, other = self._model.own, self._baseline.own
         return Comparison(
-            unit="token" if same_tokens else "character",
-            texts=len(order),
-            relative_change=change,
-            interval=interval,
-            difference_nats=running_sums.total(differences) / math.fsum(units),
-            # Corrected as the relative change is, so that both say the same.
-            difference_interval=running_sums.interval_of(differences, units, quick, weights=y),
+            unit="token" if by_token else "character",
+            texts=self.texts,
+            relative_change=change.value,
+            interval=change.interval,
+            difference_nats=total(differences) / total(units),
+            difference_interval=interval,
             verdict=intervals.judge(
-                worse,
-                worse_interval,
-                len(order),
+                worse.value,
+                worse.interval,
+                self.texts,
                 self.limits,
-                effective_texts=len(order) if metric.counts_right else model.effective_texts,
+                effective_texts=effective_texts,
                 near_chance=bool(chance and chance.is_near(model.mean_nll_nats)),
                 equal=not differences.any(),
             ),
-            written=own and own.against(base, order),
-            **(self._pair.figures() if same_tokens else {}),
+            written=written and written.against(other, candidate.order),
+            **(self._pair.figures() if by_token else {}),
         )
 
-    def _alarms(self, model: ModelFigures, baseline: ModelFigures | None) -> Iterable[str]:
+    def _alarms(self, model: ModelFigures, baseline: ModelFigures | None) -> Iterator[str]:
         if self.vocabulary_size:
             chance = self._model.chance(self.vocabulary_size)
             yield from chance.alarms("the model", model.mean_nll_nats)
@@ -286,10 +255,10 @@ class RunningSummary(running_sums.Tally):
                 yield from chance.alarms("the baseline", baseline.mean_nll_nats)
         if any(group.name == "unchanged" for group in model.by_kind):
             yield UNCHANGED_ALARM
-        if unspaced := self._scripts["unspaced"]:
+        if self._unspaced:
             yield (
-                f"{unspaced:,} of {self.texts:,} texts are in a script without blanks between "
-                "words: each of its tokens counts as a word"
+                f"{self._unspaced:,} of {self.texts:,} texts are in a script without blanks "
+                "between words: each of its tokens counts as a word"
             )
         shares = model.effective_texts, model.top_texts_variance_share
         if note := few_texts_note(self.texts, *shares):

@@ -1,12 +1,15 @@
-"""Sums over measured texts that merge, and what is largest among them.
+"""Sums over measured texts, and what is largest among them.
 
 Axes: M hidden positions of a text, N texts.
 """
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
-from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,16 +19,15 @@ from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
 from fillmask_ui.intervals import Interval, RatioMoments, ratio_interval
 
 
-def loss_difference(own: ArrayLike, base: ArrayLike) -> np.ndarray:
-    """`own - base`; 0 where both are infinite: the models are equally wrong."""
-    return np.subtract(own, base, out=np.zeros(np.shape(own)), where=own != base)
+def loss_difference(candidate: ArrayLike, reference: ArrayLike) -> np.ndarray:
+    """`candidate - reference`; 0 where both are infinite: the models are equally wrong."""
+    zeros = np.zeros(np.shape(candidate))
+    return np.subtract(candidate, reference, out=zeros, where=candidate != reference)
 
 
 def total(values: np.ndarray) -> float:
-    """Exact sum, so that shards in any order give the same last digit."""
-    if np.isfinite(values).all():
-        return math.fsum(values)
-    with np.errstate(invalid="ignore"):  # inf - inf is nan, which is the answer
+    """The sum; NaN where infinities cancel."""
+    with np.errstate(invalid="ignore"):
         return float(np.sum(values))
 
 
@@ -41,34 +43,60 @@ def interval_of(
     `weights` as of `ratio_interval`.
     """
     if quick:
-        found = RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval()
+        interval = RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval()
     else:
-        found = ratio_interval(x, n, weights)
-    return found and found.not_below(least)
+        interval = ratio_interval(x, n, weights)
+    return interval and interval.not_below(least)
 
 
-class Tally:
-    """Sums that merge."""
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its 95 % interval over texts; None where there is none."""
 
-    def merge(self, other: Any) -> None:
-        for name, value in vars(other).items():
-            own = getattr(self, name)
-            if isinstance(own, Tally):
-                own.merge(value)
-            elif isinstance(own, array | list):
-                own.extend(value)
-            elif isinstance(own, set):
-                own |= value
-            elif isinstance(own, dict):
-                for key, amount in value.items():
-                    own[key] = own.get(key, 0) + amount
-            elif isinstance(own, np.ndarray):
-                setattr(self, name, own + value)
-            elif isinstance(value, Tally):  # without texts so far
-                setattr(self, name, value)
+    value: float
+    interval: Interval | None
+
+    def map(self, function: Callable[[float], float]) -> Estimate:
+        """The estimate of an increasing function of the figure."""
+        return Estimate(function(self.value), self.interval and self.interval.map(function))
 
 
-class OwnSums(Tally, ABC):
+@dataclass(frozen=True, eq=False)
+class TextSums:
+    """What one model has of each text, in the order of their ids; float64 [N] each."""
+
+    nll_nats: np.ndarray
+    tokens: np.ndarray
+    characters: np.ndarray
+    numerators: np.ndarray  # of `Metric.contribution`
+    denominators: np.ndarray
+    order: np.ndarray  # int64 [N], the number of each text as it came
+    quick: bool  # whether intervals are linearised, not resampled
+
+    @cached_property
+    def mean_nll_nats(self) -> Estimate:
+        """Over all tokens."""
+        return self._ratio(self.nll_nats, self.tokens)
+
+    @property
+    def ratio(self) -> Estimate:
+        """All numerators by all denominators."""
+        terms = (self.numerators, self.nll_nats), (self.denominators, self.tokens)
+        if all(np.array_equal(*pair) for pair in terms):  # resampling takes its time
+            return self.mean_nll_nats
+        return self._ratio(self.numerators, self.denominators)
+
+    @property
+    def nll_per_character_nats(self) -> Estimate:
+        if not self.characters.any():
+            return Estimate(math.nan, None)
+        return self._ratio(self.nll_nats, self.characters)
+
+    def _ratio(self, x: np.ndarray, n: np.ndarray) -> Estimate:
+        return Estimate(total(x) / total(n), interval_of(x, n, self.quick, least=0.0))
+
+
+class OwnSums(ABC):
     """Sums that one metric alone has, of one model."""
 
     @abstractmethod
@@ -78,46 +106,36 @@ class OwnSums(Tally, ABC):
     def figures(self, order: np.ndarray, quick: bool) -> Any:
         """A record of `catalogue.figure`s over texts in `order`, int64 [N]."""
 
-    def right(self, order: np.ndarray) -> np.ndarray:
-        """Whether each text came out right, bool [N]; of a metric that `counts_right`."""
-        raise NotImplementedError
-
-    def against(self, base: Any, order: np.ndarray) -> Any:  # noqa: ARG002
-        """A record of `catalogue.figure`s that set it beside the sums of a baseline, if any."""
+    def against(self, reference: Any, order: np.ndarray) -> Any:  # noqa: ARG002
+        """A record of `catalogue.figure`s that set it beside the sums of a reference, if any."""
         return None
 
 
-class Largest(Tally):
+class Largest:
     """What has the largest values; ties go to the earlier text and position."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._entries: list[tuple[float, int, int, Any]] = []  # -value, id, position, what is kept
+        self._entries: list[tuple[float, int, int, Any]] = []  # -value, id, position, item
         self._least = -math.inf  # what lies below it is not among them
 
-    def add(self, row: EvaluatedText, values: np.ndarray, kept: Callable[[int], Any]) -> None:
+    def add(self, row: EvaluatedText, values: np.ndarray, make: Callable[[int], Any]) -> None:
         """Consider every token of a text by `values`, float64 [M], -inf for never.
 
-        `kept` makes what is kept of the hidden token at `cols[entry]`.
+        `make` makes the item of the hidden token at `cols[entry]`.
         """
         for entry in np.flatnonzero((values >= self._least) & (values > -np.inf)).tolist():
-            self.put(float(values[entry]), row.id, int(row.cols[entry]), kept(entry))
+            self.put(float(values[entry]), row.id, int(row.cols[entry]), make(entry))
 
-    def put(self, value: float, text_id: int, position: int, kept: Any) -> None:
-        self._keep([(-value, text_id, position, kept)])
-
-    def merge(self, other: Any) -> None:
-        self._keep(entry for entry in other._entries if -entry[0] >= self._least)
+    def put(self, value: float, text_id: int, position: int, item: Any) -> None:
+        self._entries.append((-value, text_id, position, item))
+        if len(self._entries) > 1.25 * self.size:
+            self._cut()
 
     def kept(self) -> tuple[Any, ...]:
         """From the largest on."""
         self._cut()
-        return tuple(kept for *_, kept in self._entries)
-
-    def _keep(self, entries: Iterable[tuple[float, int, int, Any]]) -> None:
-        self._entries += entries
-        if len(self._entries) > 1.25 * self.size:
-            self._cut()
+        return tuple(item for *_, item in self._entries)
 
     def _cut(self) -> None:
         self._entries = sorted(self._entries, key=lambda entry: entry[:3])[: self.size]

@@ -158,7 +158,7 @@ class Comparison:
     max_abs_logit_difference: float | None = figure("largest |logit difference|", default=None)
     histogram: Histogram | None = None  # of the difference of the loss of a token
     # Of `Summary.compared_metric`, against the baseline; 0.03 is 3 % higher, which is worse unless
-    # the metric `counts_right`.
+    # of the metric `higher_is_better`.
     relative_change: float
     interval: Interval | None  # of it, paired
     difference_interval: Interval | None  # paired
@@ -205,7 +205,7 @@ class Summary(Displayed):
     @property
     def metric_figure(self) -> Figure:
         """The metric's own figure, of `ModelFigures`, as a row of the catalogue."""
-        key, share = self.metric.figure_key, self.metric.counts_right
+        key, share = self.metric.figure_key, self.metric.higher_is_better
         return Figure(key, key.replace("_", " "), "", "metric_interval", "metric", share=share)
 
     @property
@@ -217,10 +217,10 @@ class Summary(Displayed):
         """
         name = self.metric_figure.label
         by_token = self.comparison is None or self.comparison.unit == "token"
-        if by_token or self.metric.counts_right:
+        if by_token or self.metric.higher_is_better:
             return name
-        exponential = self.metric.exponential
-        return f"{name} over the baseline's tokens" if exponential else "loss per character"
+        # A perplexity has no unit.
+        return "loss per character" if self.metric.unit else f"{name} over the baseline's tokens"
 
     def to_dict(self) -> dict[str, Any]:
         """What `fillmask-ui eval --json` prints; None for what is infinite or undefined."""

@@ -89,12 +89,12 @@ def bound_text(summary: Summary) -> str:
         effective = f"{summary.model.effective_texts:,.0f}"
         return f"{texts} count as {effective}, about {verdict.needed_texts:,} are needed"
     if math.isnan(pair.relative_change):
-        if summary.metric.counts_right:
+        if summary.metric.higher_is_better:
             return f"the reference has no {measures} right"
         return "a mean loss is infinite"
     if pair.interval is None:
         return "there is no interval"
-    worse = pair.interval.negative() if summary.metric.counts_right else pair.interval
+    worse = pair.interval.negative() if summary.metric.higher_is_better else pair.interval
     return _interval_bound(verdict.label, worse, summary.limits)
 
 
@@ -234,7 +234,7 @@ def story_text(summary: Summary, label: str, *, final: bool = True) -> str:
     own, base = summary.model, summary.baseline
     mean = own.mean_nll_nats
     hidden = f"the {own.tokens:,} {_HIDDEN}"
-    if summary.metric.counts_right:
+    if summary.metric.higher_is_better:
         shares = [percent(figures.metric) for figures in (base, own) if figures is not None]
         said = f"{on} {label if base is None else 'the reference'} was right in {shares[0]}"
         also = f", the candidate in {shares[1]}" if shares[1:] else ""

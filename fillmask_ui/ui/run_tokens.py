@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui import scoring
-from fillmask_ui.comparing import Contrast, same_tokenizer
+from fillmask_ui.comparing import Contrast
 from fillmask_ui.comparing.contrast import Pair, contrast
 from fillmask_ui.errors import FillmaskError, ModelError
-from fillmask_ui.evaluation.metrics.metric import Reading, replay, with_stored
+from fillmask_ui.evaluation.metrics.metric import Reading, replay
 from fillmask_ui.filling import fill_at
 from fillmask_ui.filling.candidates import Distribution
 from fillmask_ui.filling.words import raw_logits_at
@@ -18,6 +18,7 @@ from fillmask_ui.masking import KINDS
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import MaskFilling
 from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace
+from fillmask_ui.tokenizers import same_tokenizer
 
 if TYPE_CHECKING:
     from fillmask_ui.models.model_choice import ModelChoice
@@ -64,9 +65,9 @@ def replayed(
     if now != then and not abs(now - then) < _ROUNDING_NATS:
         changed = (
             f"The run has a loss of {then:.4f} nats, and asked again the model gives {now:.4f}: it "
-            "or what runs it has changed since. The candidates are those of today."
+            "or what runs it has changed since. The figures are those of today."
         )
-    return Replayed(token, model, reading, with_stored(found, token.scores, token.entry), changed)
+    return Replayed(token, model, reading, found, changed)
 
 
 def link_of(place: TokenPlace) -> dict[str, str]:
@@ -156,10 +157,7 @@ BY_NAME = (
 
 
 def compared_readings(session: Session, first: Replayed, second: Replayed) -> Contrast:
-    """Both models at one token of a run, marked as asked about.
-
-    The losses of the hidden token are those stored in the run.
-    """
+    """Both models at one token of a run, marked as asked about."""
     one, two = _distribution(session, first), _distribution(session, second)
     alike = same_tokenizer(first.model.vocabulary, second.model.vocabulary)
     words: dict[Pair, str]
@@ -178,7 +176,7 @@ def compared_readings(session: Session, first: Replayed, second: Replayed) -> Co
 
 
 def _distribution(session: Session, replayed: Replayed) -> Distribution:
-    """What a model predicts now, with the figures stored in the run where it has them."""
+    """What a model predicts now."""
     ids = tuple(replayed.reading.ids.tolist())
     place = (ids,), (replayed.reading.position,)
     logits = session.ask(replayed.model, raw_logits_at, *place)  # float32 [1, V]

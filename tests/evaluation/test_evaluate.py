@@ -209,26 +209,6 @@ def test_the_interval_of_a_loss_never_reaches_below_zero(count):
 
 
 @pytest.mark.parametrize("config", ALL_CONFIGS[:4], ids=lambda config: config.signature)
-def test_blocks_measured_apart_give_the_digits_of_all_together(config, monkeypatch):
-    """Also where a block is more work than one window, and in any order."""
-    monkeypatch.setattr(measure, "BLOCK_TEXTS", 7)
-    monkeypatch.setattr(measure, "_WINDOW_TOKENS", 100)
-    config = replace(config, batch_tokens=64)
-    model = TableModel(seed=1)
-    examples = [Example(index, text) for index, text in enumerate(TEXTS)]
-    full = {row.id: row for row in evaluate(model, examples, config)}
-    calls = sorted(model.calls)
-    model.calls.clear()
-    blocks = [examples[start : start + 7] for start in range(0, len(examples), 7)]
-    apart = [row for block in reversed(blocks) for row in evaluate(model, block, config)]
-    assert sorted(model.calls) == calls  # the same batches, so the same rounding
-    assert len(apart) == len(full) == len(examples)
-    for row in apart:
-        whole = full[row.id]
-        assert row == whole or row.to_dict() == whole.to_dict()
-
-
-@pytest.mark.parametrize("config", ALL_CONFIGS[:4], ids=lambda config: config.signature)
 def test_resume_forms_the_same_batches(config):
     """What is left after a stop passes through the model in the batches of a full run."""
     model = TableModel(seed=1)

@@ -141,10 +141,10 @@ def test_bits_per_byte_are_the_losses_of_pseudo_perplexity():
 def test_characters_count_by_their_bytes():
     vocabulary = TableVocabulary((*TableVocabulary().tokens, "ü", "語"))
     (row,) = evaluate(TableModel(seed=1, vocabulary=vocabulary), ["ü 語"], BITS)
-    assert BITS.metric.units(row) == 2 + 1 + 3
+    assert BITS.metric.contribution(row, row.scores).denominator == 2 + 1 + 3
     (row,) = evaluate(MODEL, ["the 日本 cat"], BITS)  # what cannot be spelled counts for nothing
     assert row.left_out == 1
-    assert BITS.metric.units(row) == len(b"the  cat")
+    assert BITS.metric.contribution(row, row.scores).denominator == len(b"the  cat")
 
 
 def test_bits_per_byte_compare_two_tokenizers():

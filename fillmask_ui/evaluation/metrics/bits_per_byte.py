@@ -14,17 +14,14 @@ Source:
 import math
 from dataclasses import dataclass
 
-from fillmask_ui.evaluation.metrics.pseudo_perplexity import PseudoPerplexity
-from fillmask_ui.evaluation.rows import MaskedText, covered
+from fillmask_ui.evaluation.metrics.each_token import EachToken
+from fillmask_ui.evaluation.metrics.metric import Contribution
+from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores, covered
 
 
 @dataclass(frozen=True)
-class BitsPerByte(PseudoPerplexity):
-    """Loss of every token, each hidden alone, in bits per byte of the text.
-
-    >>> BitsPerByte().figure(math.log(2))  # ln 2 nats per byte
-    1.0
-    """
+class BitsPerByte(EachToken):
+    """Loss of every token, each hidden alone, in bits per byte of the text."""
 
     name = "bits-per-byte"
     label = "Bits per byte"
@@ -32,17 +29,14 @@ class BitsPerByte(PseudoPerplexity):
     figure_label = "Bits per byte"
     figure_key = "bits_per_byte"
     unit = "bits"
-    exponential = False
 
-    def units(self, text: MaskedText) -> float:
-        """Bytes of the text, but for characters of tokens that are not scored."""
-        scored = covered(text.text, text.spans) if text.left_out else range(len(text.text))
-        first, end = len(text.text) - len(text.text.lstrip()), len(text.text.rstrip())
-        return sum(
-            len(text.text[place].encode("utf-8", "surrogatepass"))
-            for place in range(first, end)
-            if place in scored or text.text[place].isspace()
+    def contribution(self, row: EvaluatedText, scores: TokenScores) -> Contribution:
+        """Bits, and bytes of the text but for characters of tokens that are not scored."""
+        text = row.text
+        scored = covered(text, row.spans) if row.left_out else range(len(text))
+        first, end = len(text) - len(text.lstrip()), len(text.rstrip())
+        counted = (
+            text[index] for index in range(first, end) if index in scored or text[index].isspace()
         )
-
-    def figure(self, nll_per_unit_nats: float) -> float:
-        return nll_per_unit_nats / math.log(2)
+        size_bytes = len("".join(counted).encode("utf-8", "surrogatepass"))
+        return Contribution(scores.nll_nats.sum() / math.log(2), size_bytes)

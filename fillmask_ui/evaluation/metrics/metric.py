@@ -1,8 +1,8 @@
 """The interface of a metric.
 
-A metric hides tokens of a text, has them scored, and turns the sum of the negative log-likelihoods
-of the true tokens into a figure: the loss per unit (a token, a byte, ...), or e^ of it. Subclasses
-are frozen dataclasses whose fields are the metric's own options.
+A metric hides tokens of a text, has them scored, and says what each text contributes to its
+figure: the loss per unit (a token, a byte, ...), or e^ of it. Subclasses are frozen dataclasses
+whose fields are the metric's own options.
 
 Axes: T tokens of a text, M hidden positions.
 """
@@ -10,8 +10,8 @@ Axes: T tokens of a text, M hidden positions.
 import math
 from abc import ABC
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -19,12 +19,25 @@ from numpy.random import Generator
 from fillmask_ui.batching import Budget
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.batch_scoring import Scorer
-from fillmask_ui.evaluation.rows import MaskedText, TokenScores, UnmaskedScores, covered
-from fillmask_ui.evaluation.running_sums import OwnSums
+from fillmask_ui.evaluation.rows import (
+    EvaluatedText,
+    MaskedText,
+    TokenScores,
+    UnmaskedScores,
+    covered,
+)
+from fillmask_ui.evaluation.running_sums import (
+    Estimate,
+    OwnSums,
+    TextSums,
+    interval_of,
+    loss_difference,
+    total,
+)
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import check_options
 from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.records import Encoding, MaskFilling
+from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +51,21 @@ class Reading:
     filled: UnmaskedScores | None = None  # of a text that was filled step by step
 
 
+class Contribution(NamedTuple):
+    """What one text adds to a metric, which is a function of the ratio of the sums of both."""
+
+    numerator: float
+    denominator: float
+
+
 @dataclass(frozen=True)
 class Metric(ABC):
-    """One metric with its options."""
+    """One metric with its options.
+
+    Five methods define it: `hide` (or `choose`), `contribution`, `figure`, `change`, `signature`.
+    By default the figure is the mean loss of tokens that are hidden together. Few metrics need what
+    stands below these methods.
+    """
 
     name: ClassVar[str]  # on the command line and in run.json
     label: ClassVar[str]  # on the page
@@ -50,15 +75,9 @@ class Metric(ABC):
     figure_key: ClassVar[str] = "cross_entropy"  # of its figure in JSON
     unit: ClassVar[str] = "nats"  # of its figure; may be blank
     seeded: ClassVar[bool] = True  # whether the seed changes what is hidden
-    covers_the_text: ClassVar[bool] = False  # whether every token is hidden once
     one_by_one: ClassVar[bool] = False  # whether it takes about a row of the model per token
-    exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
-    scaled: ClassVar[bool] = False  # whether a text's loss counts times units / hidden tokens
-    parts: ClassVar[tuple[str, ...]] = ("text",)  # of an `Example` that are measured, in turn
-    # Whether its figure is the share of texts that come out right (`OwnSums.right`): higher is
-    # better, and models are compared by which texts they have right.
-    counts_right: ClassVar[bool] = False
-    measures: ClassVar[str] = "text"  # what one row is called
+    # Then the figure is a share of texts that come out right, else a loss.
+    higher_is_better: ClassVar[bool] = False
     # Columns of exported tokens that it alone has: singulars of fields of its scores.
     token_columns: ClassVar[tuple[str, ...]] = ()
 
@@ -67,50 +86,28 @@ class Metric(ABC):
 
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Hidden tokens of one text; `rng` comes from (seed, id of the text)."""
-        places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
-        return hide_as_masks(encoding, vocabulary, self.choose(places, rng))
+        positions = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
+        return hide_as_masks(encoding, vocabulary, self.choose(positions, rng))
 
-    def choose(self, places: np.ndarray, rng: Generator) -> np.ndarray:
+    def choose(self, positions: np.ndarray, rng: Generator) -> np.ndarray:
         """Which of the positions that can be hidden are, as mask tokens; int64, ascending."""
-        return places
+        return positions
 
-    def scorer(
-        self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget, seed: int
-    ) -> Scorer:
-        """How its texts are measured; `seed` is of what is drawn while that goes on."""
-        return Scorer(models, batch_tokens, budget)
+    def contribution(self, row: EvaluatedText, scores: TokenScores) -> Contribution:
+        """What one text adds, by the scores of one of the row's models."""
+        return Contribution(scores.nll_nats.sum(), len(row.cols))
 
-    def unfit(self, rows: Sequence[MaskedText]) -> str:
-        """Why an example cannot be measured, of its parts under each tokenizer; blank if it can."""
-        return ""
+    def figure(self, texts: TextSums) -> Estimate:
+        """The metric of all texts under one model."""
+        return texts.ratio
 
-    @property
-    def columns(self) -> tuple[str | None, str | None, str | None] | None:
-        """Which columns of the data hold both sentences and the group, for one that reads pairs."""
-        return None
-
-    def own_sums(self) -> OwnSums | None:
-        """Empty sums for figures that this metric alone has."""
-        return None
-
-    def hidden_until(self, text: MaskedText) -> np.ndarray | None:
-        """`HiddenTokens.hidden_until` of a hidden text; None for one view."""
-        return None
-
-    def reading(self, row: MaskedText, entry: int, scores: TokenScores, mask_id: int) -> Reading:
-        """What the model read when hidden token `entry`, in [0, M), was scored."""
-        input_ids = row.ids.copy()
-        input_ids[row.cols] = row.shown_ids
-        until = self.hidden_until(row)
-        hidden = HiddenTokens(row.ids, input_ids, row.cols, row.kinds, mask_id, until)
-        view = 0 if until is None else entry
-        position, true_id = int(row.cols[entry]), int(row.true_ids[entry])
-        return Reading(hidden.view(view), hidden.scored(view), position, true_id)
-
-    @property
-    def reads_words(self) -> bool:
-        """Whether its figure depends on where words begin."""
-        return False
+    def change(self, candidate: TextSums, reference: TextSums) -> Estimate:
+        """The relative change of the figure between two models on the same texts, 0.03 for +3 %."""
+        differences = loss_difference(candidate.numerators, reference.numerators)
+        whole = total(reference.numerators)
+        value = total(differences) / whole if 0 < whole < math.inf else math.nan
+        interval = interval_of(differences, reference.numerators, candidate.quick)
+        return Estimate(value, interval)
 
     @property
     def signature(self) -> tuple[str, ...]:
@@ -119,24 +116,46 @@ class Metric(ABC):
 
     @property
     def compares_tokenizers(self) -> bool:
-        """Whether what is hidden stands for the same characters under any tokenizer."""
-        return self.covers_the_text
-
-    def units(self, text: MaskedText) -> float:
-        """What the loss of a text is divided by; summed over texts."""
-        return len(text.cols)
-
-    def figure(self, nll_per_unit_nats: float) -> float:
-        """The metric of a loss per unit; increasing."""
-        return exp(nll_per_unit_nats) if self.exponential else nll_per_unit_nats
+        """Whether what is hidden can stand for the same characters under any two tokenizers."""
+        return False
 
     def covers_same(self, first: MaskedText, second: MaskedText) -> bool:
         """Whether what two tokenizers hide of a text stands for the same characters."""
         if first.truncated or second.truncated:
             return False
-        if self.covers_the_text:
-            return not first.left_out and not second.left_out
         return covered(first.text, first.spans) == covered(second.text, second.spans)
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether its figure depends on where words begin."""
+        return False
+
+    @property
+    def columns(self) -> tuple[str | None, str | None, str | None] | None:
+        """Which columns of the data hold both sentences and the group, for one that reads pairs."""
+        return None
+
+    @property
+    def measures(self) -> str:
+        """What one row is called."""
+        return "text" if self.columns is None else "pair"
+
+    def scorer(
+        self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget, seed: int
+    ) -> Scorer:
+        """How its texts are measured; `seed` is of what is drawn while that goes on."""
+        return Scorer(models, batch_tokens, budget)
+
+    def reading(self, row: MaskedText, entry: int, scores: TokenScores, mask_id: int) -> Reading:
+        """What the model read when hidden token `entry`, in [0, M), was scored."""
+        input_ids = row.ids.copy()
+        input_ids[row.cols] = row.shown_ids
+        position, true_id = int(row.cols[entry]), int(row.true_ids[entry])
+        return Reading(input_ids, np.arange(len(row.cols)), position, true_id)
+
+    def own_sums(self) -> OwnSums | None:
+        """Empty sums for figures that this metric alone has."""
+        return None
 
 
 def exp(value: float) -> float:
@@ -161,27 +180,3 @@ def replay(
                 "model has been replaced since; evaluate again"
             )
     return metric.reading(row, entry, scores, vocabulary.mask_id)
-
-
-def with_stored(mask: MaskFilling, scores: TokenScores, entry: int) -> MaskFilling:
-    """A replayed distribution with the row's own figures of its true token and its best guess.
-
-    Texts that share a batch round each other in the seventh digit.
-    """
-    nll, best = float(scores.nll_nats[entry]), float(scores.top_probabilities[entry])
-    probability = float(np.exp(-nll))
-    (true,) = mask.scored
-    known: dict[int, dict[str, Any]] = {
-        int(scores.top_ids[entry]): {"probability": best, "nll_nats": float(-np.log(best))},
-        true.parts[0].token_id: {"probability": probability, "nll_nats": nll},
-    }
-    candidates = tuple(replace(own, **known.get(own.token_id, {})) for own in mask.candidates)
-    stored = replace(
-        true,
-        nll_nats=nll,
-        probability=probability,
-        rank=int(scores.ranks[entry]),
-        parts=(replace(true.parts[0], nll_nats=nll),),
-    )
-    entropy = float(scores.entropy_nats[entry])
-    return replace(mask, entropy_nats=entropy, candidates=candidates, scored=(stored,))

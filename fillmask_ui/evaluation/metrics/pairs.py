@@ -21,26 +21,40 @@ Axes: N pairs.
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-import fillmask_ui.evaluation.running_sums as sums
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.catalogue import NATS, figure
-from fillmask_ui.evaluation.metrics.pseudo_perplexity import PseudoPerplexity
-from fillmask_ui.evaluation.rows import EvaluatedText, MaskedText, TokenScores
-from fillmask_ui.intervals import Interval, paired_share_interval, share_interval
+from fillmask_ui.evaluation.metrics.each_token import EachToken
+from fillmask_ui.evaluation.metrics.metric import Contribution
+from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
+from fillmask_ui.evaluation.running_sums import (
+    Estimate,
+    Largest,
+    OwnSums,
+    TextSums,
+    interval_of,
+    loss_difference,
+    total,
+)
+from fillmask_ui.intervals import (
+    Interval,
+    paired_ratio_interval,
+    paired_share_interval,
+    share_interval,
+)
 from fillmask_ui.options import option
 
 MOST_EXAMPLES = 50
 
 
 @dataclass(frozen=True)
-class Pairs(PseudoPerplexity):
+class Pairs(EachToken):
     """Share of pairs whose better sentence has the higher pseudo-log-likelihood."""
 
     name = "pairs"
@@ -48,10 +62,8 @@ class Pairs(PseudoPerplexity):
     note = "Two sentences a row, all tokens hidden in turn: is the better one the more likely one?"
     figure_label = "Pairs in which the better sentence is more likely"
     figure_key = "pair_accuracy"
-    exponential = False
-    parts = ("text", "worse")
-    counts_right = True
-    measures = "pair"
+    unit = ""
+    higher_is_better = True
 
     better_column: str | None = option(None, "Column of the better sentence.", metavar="NAME")
     worse_column: str | None = option(None, "Column of the worse sentence.", metavar="NAME")
@@ -70,12 +82,21 @@ class Pairs(PseudoPerplexity):
     def columns(self) -> tuple[str | None, str | None, str | None]:
         return self.better_column, self.worse_column, self.group_column
 
-    def unfit(self, rows: Sequence[MaskedText]) -> str:
-        if rows[0].text == rows[1].text:
-            return "both sentences are the same"
-        return "longer than the model takes" if any(row.truncated for row in rows) else ""
+    def contribution(self, row: EvaluatedText, scores: TokenScores) -> Contribution:
+        """1 for a pair that is right."""
+        return Contribution(margin_nats(row, scores) > 0, 1)
 
-    def own_sums(self) -> sums.OwnSums:
+    def figure(self, texts: TextSums) -> Estimate:
+        right, pairs = int(texts.numerators.sum()), len(texts.numerators)
+        return Estimate(right / pairs, share_interval(right, pairs))
+
+    def change(self, candidate: TextSums, reference: TextSums) -> Estimate:
+        won, lost = _won_and_lost(candidate.numerators > 0, reference.numerators > 0)
+        right = int(reference.numerators.sum())
+        value = (won - lost) / right if right else math.nan
+        return Estimate(value, paired_ratio_interval(won, lost, right))
+
+    def own_sums(self) -> OwnSums:
         return PairSums()
 
 
@@ -93,7 +114,7 @@ class PairExample:
     @property
     def change_nats(self) -> float | None:
         base = self.baseline_margin_nats
-        return None if base is None else float(sums.loss_difference(self.margin_nats, base))
+        return None if base is None else float(loss_difference(self.margin_nats, base))
 
 
 @dataclass(frozen=True)
@@ -154,16 +175,21 @@ def margin_nats(row: EvaluatedText, scores: TokenScores) -> float:
     other = worse.scores if scores is row.scores or worse.baseline is None else worse.baseline
     if np.array_equal(row.ids, worse.ids):  # batches round the same tokens differently
         return 0.0
-    return float(sums.loss_difference(other.nll_nats.sum(), scores.nll_nats.sum()))
+    return float(loss_difference(other.nll_nats.sum(), scores.nll_nats.sum()))
 
 
-class PairSums(sums.OwnSums):
+def _won_and_lost(candidate: np.ndarray, reference: np.ndarray) -> tuple[int, int]:
+    """Pairs right in the candidate only, and in the reference only; bool [N] each."""
+    return int((candidate & ~reference).sum()), int((reference & ~candidate).sum())
+
+
+class PairSums(OwnSums):
     """The sums behind `PairFigures`."""
 
     def __init__(self) -> None:
         self.margins = array("d")  # per pair, in nats
         self.groups: list[str] = []
-        self.largest = sums.Largest(MOST_EXAMPLES)
+        self.largest = Largest(MOST_EXAMPLES)
 
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
         margin = margin_nats(row, scores)
@@ -180,11 +206,9 @@ class PairSums(sums.OwnSums):
         key = margin if own.change_nats is None else -abs(own.change_nats)
         self.largest.put(-key, row.id, 0, own)
 
-    def right(self, order: np.ndarray) -> np.ndarray:
-        return np.array(self.margins)[order] > 0
-
     def figures(self, order: np.ndarray, quick: bool) -> PairFigures:
-        margins, right = np.array(self.margins)[order], self.right(order)
+        margins = np.array(self.margins)[order]
+        right = margins > 0
         groups = np.array(self.groups)[order]
         pairs, count = len(order), int(right.sum())
         names = sorted(set(groups.tolist())) if any(self.groups) else []
@@ -193,15 +217,15 @@ class PairSums(sums.OwnSums):
             pair_accuracy=count / pairs,
             pair_accuracy_interval=share_interval(count, pairs),
             ties=int((margins == 0).sum()),
-            mean_margin_nats=sums.total(margins) / pairs,
-            mean_margin_interval=sums.interval_of(margins, np.ones(pairs), quick),
+            mean_margin_nats=total(margins) / pairs,
+            mean_margin_interval=interval_of(margins, np.ones(pairs), quick),
             by_group=tuple(PairGroup.of(name, right[groups == name]) for name in names),
             examples=self.largest.kept(),
         )
 
-    def against(self, base: Any, order: np.ndarray) -> PairsCompared:
-        own, other = self.right(order), base.right(order)
-        won, lost = int((own & ~other).sum()), int((other & ~own).sum())
+    def against(self, reference: Any, order: np.ndarray) -> PairsCompared:
+        margins, reference_margins = (np.array(sums.margins)[order] for sums in (self, reference))
+        won, lost = _won_and_lost(margins > 0, reference_margins > 0)
         return PairsCompared(
             pair_accuracy_difference=(won - lost) / len(order),
             pair_accuracy_difference_interval=paired_share_interval(won, lost, len(order)),

@@ -35,8 +35,8 @@ class Suffix(Metric):
         least=1,
     )
 
-    def choose(self, places: np.ndarray, rng: Generator) -> np.ndarray:
-        return places[-self.suffix_tokens :]
+    def choose(self, positions: np.ndarray, rng: Generator) -> np.ndarray:
+        return positions[-self.suffix_tokens :]
 
     @property
     def signature(self) -> tuple[str, ...]:

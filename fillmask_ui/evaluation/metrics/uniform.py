@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from fillmask_ui.evaluation.metrics.metric import Metric
-from fillmask_ui.evaluation.rows import MaskedText
+from fillmask_ui.evaluation.metrics.metric import Contribution, Metric
+from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Uniform(Metric):
     hides = "a share drawn anew for each text"
     figure_label = "Diffusion objective, uniform share hidden"
     figure_key = "diffusion_loss"
-    scaled = True
 
-    def choose(self, places: np.ndarray, rng: Generator) -> np.ndarray:
+    def choose(self, positions: np.ndarray, rng: Generator) -> np.ndarray:
         """ceil(share * L) of the L tokens that can be hidden: each count is equally likely."""
         share = 1.0 - rng.random()  # random() lies in [0, 1)
-        return np.sort(rng.permutation(places)[: math.ceil(share * len(places))])
+        return np.sort(rng.permutation(positions)[: math.ceil(share * len(positions))])
 
-    def units(self, text: MaskedText) -> float:
-        return text.can_hide
+    def contribution(self, row: EvaluatedText, scores: TokenScores) -> Contribution:
+        """Of l hidden tokens of L: their loss times L / l, and L."""
+        return Contribution(scores.nll_nats.sum() * row.can_hide / len(row.cols), row.can_hide)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.features.course import accuracy_and_loss as accuracy
 from fillmask_ui.features.course import mean_uncertainty as uncertainty
@@ -17,6 +16,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.figures import models_of
 from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.tokenizers import same_tokenizer
 from fillmask_ui.ui.figure import Asked, Control, Result, control
 
 TEMPERATURE_TEXTS = 40

@@ -25,7 +25,7 @@ import numpy as np
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.evaluation.chance import Chance
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
-from fillmask_ui.evaluation.measure import prepared, same_tokenizer
+from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.features.quantize.diagnosis import powers, snr_db
 from fillmask_ui.features.quantize.web_logits import web_logits
 from fillmask_ui.intervals import (
@@ -40,6 +40,7 @@ from fillmask_ui.models.onnx_file import CPU, PLAIN, Logits, OnnxFile
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, Progress, finite
 from fillmask_ui.scoring import nll_nats
+from fillmask_ui.tokenizers import same_tokenizer
 
 LEVELS = ("none", "basic", "extended", "all")
 BASELINE_LEVEL = "extended"  # the lowest at which products of bytes need not saturate

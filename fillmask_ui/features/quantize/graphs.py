@@ -11,7 +11,6 @@ import numpy as np
 from onnx import ModelProto
 
 from fillmask_ui.errors import DataError, ModelError, OptionError, TextError
-from fillmask_ui.evaluation.measure import same_tokenizer
 from fillmask_ui.files import finished_file, writing
 from fillmask_ui.masking import MaskRecipe, generator, hide_random, hideable
 from fillmask_ui.models.load import load_choice
@@ -26,6 +25,7 @@ from fillmask_ui.onnx_tools.graph_parts import MATRICES, choose_parts, find_part
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.publishing.hub_folder import FULL, copy_beside
 from fillmask_ui.records import Example, ModelSignature
+from fillmask_ui.tokenizers import same_tokenizer
 
 Loader = Callable[[ModelChoice], MaskedLM]
 _GRAPH_BYTES = (1 << 31) - (1 << 20)  # protobuf, in which graphs are written, ends at 2 GiB

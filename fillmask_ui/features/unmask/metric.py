@@ -74,9 +74,10 @@ class Unmasking(Metric):
                 f"it was {self.hidden_share:g}"
             )
 
-    def choose(self, places: np.ndarray, rng: Generator) -> np.ndarray:
+    def choose(self, positions: np.ndarray, rng: Generator) -> np.ndarray:
         """The share of the tokens that can be hidden, to the nearest whole one, at least one."""
-        return np.sort(rng.permutation(places)[: max(1, round(self.hidden_share * len(places)))])
+        count = max(1, round(self.hidden_share * len(positions)))
+        return np.sort(rng.permutation(positions)[:count])
 
     @property
     def signature(self) -> tuple[str, ...]:

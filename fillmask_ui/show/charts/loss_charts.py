@@ -10,6 +10,7 @@ import numpy as np
 import fillmask_ui.show.charts.chart as chart
 import fillmask_ui.show.figures as figures
 from fillmask_ui.evaluation.catalogue import SPLITS
+from fillmask_ui.evaluation.running_sums import Estimate
 from fillmask_ui.evaluation.summary import CALIBRATION_FIGURES, Histogram
 from fillmask_ui.show.charts.chart import Chart, Subject, new_figure
 from fillmask_ui.show.numbers import is_zero, signed
@@ -350,21 +351,22 @@ def running_mean(subject: Subject) -> Chart | None:
         return None
     last, texts = history[-1], [entry.texts for entry in history]
     # Without the first texts, which swing widely.
-    settled = [v for e in history[len(history) // 4 :] for v in (*e.means, *e.lows, *e.highs)]
-    known = [value for value in settled if value is not None]
+    settled = [estimate for entry in history[len(history) // 4 :] for estimate in entry.means]
+    spans = [mean.interval for mean in settled if mean.interval]
+    heights = [mean.value for mean in settled]
+    heights += [span.low for span in spans] + [span.high for span in spans]
     figure = subject.figure(
-        f"The mean loss settles: {last.means[0]:.3f} nats after {last.texts:,} texts.",
+        f"The mean loss settles: {last.means[0].value:.3f} nats after {last.texts:,} texts.",
         "texts measured",
         "mean loss so far (nats)",
-        yaxis_range=[min(known) - 0.02, max(known) + 0.02],
+        yaxis_range=[min(heights) - 0.02, max(heights) + 0.02],
     )
-    # A column of each entry's triples for each model: mean, low, high.
-    models = [*zip(*(zip(e.means, e.lows, e.highs, strict=True) for e in history), strict=True)]
-    for style, line in zip(subject.styles, models, strict=True):
-        band = [(at, *ends) for at, (_, *ends) in zip(texts, line, strict=True) if None not in ends]
+    by_model = [*zip(*(entry.means for entry in history), strict=True)]
+    for style, means in zip(subject.styles, by_model, strict=True):
+        band = [(at, m.interval) for at, m in zip(texts, means, strict=True) if m.interval]
         figure.add_scatter(
-            x=[at for at, _, _ in (*band, *band[::-1])],
-            y=[high for _, _, high in band] + [low for _, low, _ in band[::-1]],
+            x=[at for at, _ in (*band, *band[::-1])],
+            y=[span.high for _, span in band] + [span.low for _, span in band[::-1]],
             fill="toself",
             mode="lines",
             line={"color": style.colour, "width": 0},
@@ -374,11 +376,16 @@ def running_mean(subject: Subject) -> Chart | None:
         )
         figure.add_scatter(
             x=texts,
-            y=[mean for mean, _, _ in line],
+            y=[mean.value for mean in means],
             mode="lines+markers" if len(history) < 3 else "lines",
             **style.trace(2.5),
             hovertemplate="%{y:.4f} nats after %{x:,} texts<extra></extra>",
         )
     labels = "mean loss (nats)", "provisional 95 % from", "provisional 95 % to"
-    rows = ((at, *chain(*across)) for at, *across in zip(texts, *models, strict=True))
+
+    def cells(mean: Estimate) -> tuple[float | None, ...]:
+        span = mean.interval
+        return (mean.value, span.low, span.high) if span else (mean.value, None, None)
+
+    rows = ((entry.texts, *chain(*map(cells, entry.means))) for entry in history)
     return Chart(figure, Table.of(("texts", *figures.headings(labels, subject.names)), rows))

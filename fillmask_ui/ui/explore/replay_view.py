@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from fillmask_ui.comparing import same_tokenizer
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.filling import fill_at
 from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.records import Filling
 from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace, measured_tokens
 from fillmask_ui.show.render import render
+from fillmask_ui.tokenizers import same_tokenizer
 from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS, error_message
 from fillmask_ui.ui.explore import prediction_view
 from fillmask_ui.ui.explore.contrast_view import Pair, shown
