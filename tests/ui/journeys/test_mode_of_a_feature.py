@@ -59,31 +59,34 @@ def lengths(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_a_mode_of_another_package(visit, served, lengths):
+@pytest.fixture
+def url(lengths, served):
+    with serving(build_app(served.store, "table")) as address:
+        yield address
+
+
+def test_a_mode_of_another_package(url, visit, served):
     masked, whole = "the [MASK] sat.", "the old cat sat."
     encode = served.store.get("table").vocabulary.encode
-    with serving(build_app(served.store, "table")) as url:
-        explore = Explore(page := visit({"text": "the [MASK] sat."}, url=url)).see(
-            "the [MASK] sat."
-        )
-        controls = page.get_by_role("region", name="Length")
-        expect(controls).to_be_hidden()
-        explore.mode("Length").click()
-        expect(explore.story).to_have_text(f"{len(encode(masked))} tokens.")
-        expect(controls).to_be_visible()
-        assert explore.state("state.unit") == "bits"
-        # While it is presented its script has the arrow keys.
-        page.locator("h1").click()
-        page.keyboard.press("p")
-        expect(page.locator(".fm-present-help")).to_contain_text("lengths")
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("Escape")
-        expect(controls).to_have_text("Moved: 1")
-        explore.open(mode="length", text=whole)
-        expect(explore.story).to_have_text(f"{len(encode(whole))} tokens.")
-        expect(explore.mode("Length")).to_be_checked()
-        explore.open(mode="width", text=whole)
-        expect(explore.mode("Predict")).to_be_checked()
+    explore = Explore(page := visit({"text": "the [MASK] sat."}, url=url)).see("the [MASK] sat.")
+    controls = page.get_by_role("region", name="Length")
+    expect(controls).to_be_hidden()
+    explore.mode("Length").click()
+    expect(explore.story).to_have_text(f"{len(encode(masked))} tokens.")
+    expect(controls).to_be_visible()
+    assert explore.state("state.unit") == "bits"
+    # While it is presented its script has the arrow keys.
+    page.locator("h1").click()
+    page.keyboard.press("p")
+    expect(page.locator(".fm-present-help")).to_contain_text("lengths")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Escape")
+    expect(controls).to_have_text("Moved: 1")
+    explore.open(mode="length", text=whole)
+    expect(explore.story).to_have_text(f"{len(encode(whole))} tokens.")
+    expect(explore.mode("Length")).to_be_checked()
+    explore.open(mode="width", text=whole)
+    expect(explore.mode("Predict")).to_be_checked()
 
 
 def test_two_modes_cannot_serve_one_name(lengths):
