@@ -5,6 +5,7 @@ The tints do not depend on the sentence, so that two sentences can be compared.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from fillmask_ui.comparing.word_contrast import ComparedWord, align_text, compared_words
@@ -32,12 +33,6 @@ from fillmask_ui.ui.session import MAX_WORK, Session
 
 # Other words with a bar each, the most important ones.
 MAX_ROWS = 10
-# Name of a kind of tints -> the template of its summary.
-_STORIES = {
-    "mattered": "explore/mattered.html",
-    "surprise": "page/surprise.html",
-    "apart": "page/apart.html",
-}
 
 
 @dataclass(frozen=True)
@@ -49,13 +44,18 @@ class _Word:
     tokens: tuple[int, ...]  # the first of each of its buttons there
 
 
-def _shown(asked: Asked, name: str, words: Sequence[_Word], total: int, values: Json) -> Json:
-    """The words new to the browser, and a summary of all words known.
+def _shown(
+    asked: Asked, story: str, words: Sequence[_Word], values: Json, total: int | None = None
+) -> Json:
+    """The words new to the browser, and a `story`, a template, of all words known.
 
-    `name` is that of the templates, which also get `values`; `total` words are known in the end. In
-    the answer `next` is the `start` of the next call, None at the end.
+    The templates of its table and of a word have names like it, and get `values`, too; `total`
+    words are known in the end, those of the text unless given. In the answer `next` is the `start`
+    of the next call, None at the end.
     """
-    known = len(words)
+    name, known = Path(story).stem, len(words)
+    if total is None:
+        total = len(text_words(asked.model.vocabulary.encode(asked.text)))
     new = words[min(asked.question.start, known) :]
     values |= {"unit": asked.question.unit, "vocabulary": asked.model.vocabulary}
     values |= {"known": known, "total": total}
@@ -71,15 +71,10 @@ def _shown(asked: Asked, name: str, words: Sequence[_Word], total: int, values: 
         "total": total,
         "next": known if known < total else None,
         "html": {
-            "story": render(_STORIES[name], **values),
+            "story": render(story, **values),
             "table": render(f"explore/{name}_table.html", words=records, **values),
         },
     }
-
-
-def _count(asked: Asked) -> int:
-    """Words of the text."""
-    return len(text_words(asked.model.vocabulary.encode(asked.text)))
 
 
 def occlusion(session: Session, question: Question) -> Json:
@@ -108,7 +103,7 @@ def occlusion(session: Session, question: Question) -> Json:
     ]
     labels, largest = CHANGES.labels(unit), most[0] if most else None
     values = {"found": found, "most": largest, "labels": labels, "rows": rows, "axis": axis}
-    return _shown(asked, "mattered", tinted, _count(asked), values)
+    return _shown(asked, "explore/mattered.html", tinted, values)
 
 
 def surprisal(session: Session, question: Question) -> Json:
@@ -120,7 +115,7 @@ def surprisal(session: Session, question: Question) -> Json:
         level = 0 if word.unknown else LOSSES.of(word.nll_nats)
         tinted.append(_Word(word, {"level": level}, word.word.tokens[:1]))
     values = surprisal_values(words, asked.model.vocabulary, asked.question.unit)
-    return _shown(asked, "surprise", tinted, _count(asked), values)
+    return _shown(asked, "page/surprise.html", tinted, values)
 
 
 def measured_words(
@@ -166,4 +161,4 @@ def contrast_words(session: Session, question: Question) -> Json:
     values = compared_values(words, alignment.alike, tint, unit)
     values["vocabularies"] = [model.vocabulary for model in models]
     values["models"] = [model_name(model) for model in models]
-    return {"tint": tint, **_shown(asked, "apart", tinted, total, values)}
+    return {"tint": tint, **_shown(asked, "page/apart.html", tinted, values, total)}
