@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from fillmask_ui.errors import DataError, OptionError, opening
 from fillmask_ui.evaluation import EvaluationConfig, RunningSummary
-from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION, PROTOCOLS
+from fillmask_ui.evaluation.evaluation_config import PROTOCOL
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS, check_models
 from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
@@ -21,7 +21,6 @@ from fillmask_ui.records import InJson
 from fillmask_ui.schema import from_json, from_own_values
 from fillmask_ui.texts import TextSource
 
-FORMAT = 1
 RUN_FILE = "run.json"
 RUNNING, DONE, STOPPED, FAILED = "running", "done", "stopped", "failed"
 
@@ -51,18 +50,8 @@ class RunInfo:
     result: Mapping[str, Any] | None = None  # `Summary.to_dict`, once it is done
 
     def to_dict(self) -> dict[str, Any]:
-        later = ("engines", "cell")  # which older runs do not have
-        own = {name: value for name, value in vars(self).items() if value or name not in later}
-        own |= {"config": self.config.to_dict(), "limits": asdict(self.limits)}
-        return {"format": FORMAT, "protocol": self.config.protocol, **own}
-
-    @property
-    def config_now(self) -> EvaluationConfig:
-        """The config of today that gives the numbers of this run, else its own."""
-        models = [model for model in (self.model, self.baseline) if model]
-        if any(str(model["precision"]).startswith("int") for model in models):
-            return self.config
-        return replace(self.config, protocol=PROTOCOL_VERSION)
+        config, limits = self.config.to_dict(), asdict(self.limits)
+        return {"protocol": PROTOCOL, **vars(self), "config": config, "limits": limits}
 
     def running(self) -> RunningSummary:
         size = self.model["vocabulary_size"]
@@ -158,19 +147,17 @@ def read_info(folder: Path) -> RunInfo:
         )
     with opening("a run", path):
         content = path.read_bytes()
-        stored = from_json(dict[str, Any], content, what)
-        layout, protocol = stored.get("format"), stored.get("protocol")
-        if layout != FORMAT or protocol not in PROTOCOLS:
+        protocol = from_json(dict[str, Any], content, what).get("protocol")
+        if protocol != PROTOCOL:
             raise DataError(
-                f"run {name} has format {layout} and protocol {protocol}, which this version of "
-                "fillmask-ui does not read: open it with the version that wrote it, or evaluate "
-                "again"
+                f"run {name} was measured by protocol {protocol}, and this version of fillmask-ui "
+                f"measures by {PROTOCOL}: evaluate again"
             )
         try:
             info = from_json(RunInfo, content, what)
-        except (OptionError, TypeError, AttributeError, LookupError) as error:  # of a later version
+        except (OptionError, TypeError, AttributeError, LookupError) as error:
             raise DataError(f"{what}: {error}") from error
-    return replace(info, name=name, config=replace(info.config, protocol=protocol))
+    return replace(info, name=name)
 
 
 def write_info(folder: Path, info: RunInfo) -> None:

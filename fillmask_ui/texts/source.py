@@ -17,8 +17,6 @@ LINE, PARAGRAPH = "line", "paragraph"
 UNITS = (LINE, PARAGRAPH)
 # Fields of `TextSource` for data sets alone.
 _FETCHED = ("config", "split", "revision", "streaming")
-# Fields that stored runs hold only where they are given.
-_OPTIONAL = ("field", "delimiter", "quoting", "pairs")
 # What separates fields of a table, by names that a command line and a signature can hold.
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
 _NAMES_OF_DELIMITERS = {mark: name for name, mark in DELIMITERS.items()}
@@ -116,16 +114,13 @@ class TextSource:
         return self.kind == FILE and self.where.lower().endswith(".gz")
 
     def to_dict(self) -> dict[str, Any]:
-        """Fields that earlier runs lack stand in it only where they are given."""
-        values = asdict(self)
-        return {name: values[name] for name in values if name not in _OPTIONAL or values[name]}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TextSource:
         """The inverse of `to_dict`; ignores extra entries; a missing one is a `KeyError`."""
-        names = [entry.name for entry in fields(cls)]
-        stored = {name: values[name] for name in names if name not in _OPTIONAL or name in values}
-        pairs = stored.pop("pairs", None)
+        stored = {entry.name: values[entry.name] for entry in fields(cls)}
+        pairs = stored.pop("pairs")
         return cls(**stored, pairs=tuple(pairs) if pairs else None)
 
     def __str__(self) -> str:

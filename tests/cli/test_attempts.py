@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stored_runs import record_at
 
 Make = Callable[[Path, Path], object]
-_RUN = Path(__file__).parents[1] / "recorded" / "runs" / "20260105-131500-noisy-cross-entropy"
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def _setting(folder: Path, model: Path) -> None:
     for name, more in (("a.txt", ""), ("t", 'baseline = "embedded"\n')):
         _put(f"{name[0]}.toml", more + _TOML.format(folder / name))(folder, model)
     shutil.copytree(model, folder / "m")
-    shutil.copytree(_RUN, folder / "runs" / "good")
+    record_at(folder / "runs" / "good")
 
 
 # Files that would be replaced, or cannot be written.
@@ -274,14 +274,43 @@ _WRONG = [
     ("layers ' '", "the text is empty"),
     ("layers 'a [MASK]' --top-k 0", "from 1 to 100"),
     ("surprise '{long}'", "20,002 tokens and this model takes at most 512"),
-    ("predict 'A [MASK].' --baseline a --compare b", "--compare is the earlier spelling"),
     ("unmask --length 9999", "at most 512"),
     ("unmask --prefix a", "--new-tokens goes with --prefix"),
     ("unmask --length 3 --prefix a --new-tokens 2", "leave it or --new-tokens out"),
     ("unmask 'a [MASK]' --length 3", "give one of them"),
     ("unmask 'a [MASK]' 'a [MASK]' --history h", "--history keeps one text"),
     ("unmask 'a [MASK]' --temperature nan", "temperature"),
+    ("predict", "no text was given"),
+    ("predict 'no mask' 'none'", "text 1: the text has no mask"),
+    ("predict 'A [MASK].' --top-k many", "give a number from 1 to 100"),
+    ("predict 'A [MASK].' --candidates ' , '", "has no word"),
+    ("predict 'A [MASK].' -m embedded:int4", "known: int8, torch"),
+    ("predict 'A [MASK].' --runtime cuda", "known: auto, onnx, torch"),
+    ("predict 'A [MASK].' -m {}/m --onnx-file none.onnx", "unknown ONNX file"),
+    ("unmask", "no text was given"),
+    ("unmask '[MASK]' --order none --threshold 1", "adds up uncertainties"),
+    ("unmask '[MASK]' --top-k 3 --top-p 0.5", "choose one of them"),
+    ("differ", "name the reference by --baseline"),
+    ("differ --baseline embedded --words 0", "--words"),
+    ("diagnose {}/m --baseline {}/m --budget half", "the budget must be a share"),
+    ("quantize {}/m -o {}/out --scheme int3", "unknown scheme"),
+    ("--public eval", "write it after 'eval'"),
     ("eval --remask 1", "belong to unmasking"),
+    ("eval --metric bleu", "known: bits-per-byte, cross-entropy"),
+    ("eval --task text-generation", "known: fill-mask"),
+    ("eval --mask-probability 0", "above 0 and at most 1"),
+    ("eval --mask-share 0.9", "0.9 + 0.1 + 0.1 = 1.1"),
+    ("eval --metric uniform --whole-word", "belong to cross-entropy"),
+    ("eval --within-word", "belongs to pseudo-perplexity"),
+    ("eval --metric unmasking --hidden-share 0", "the hidden share must be above 0"),
+    ("eval --max-tokens 1000", "the model takes at most 512"),
+    ("eval --samples 0", "samples must be at least 1"),
+    ("eval --seed -1", "the seed must be 0 or larger"),
+    ("eval --baseline embedded:int8 --pass-below 0.2", "must lie below that of AT_RISK"),
+    ("eval --fail-on regression", "needs a --baseline"),
+    ("eval --baseline embedded:int8 --fail-on never", "known: at-risk, inconclusive"),
+    ("eval --dataset {}/a.txt --column text", "plain text has no column"),
+    ("eval --dataset {}/a.txt --column label=text", "is not input_column=NAME"),
     ("eval --pass-below -1", "--pass-below"),
     ("eval --workers 2", "--workers is about Ray: add --engine ray, or leave it out"),
     ("sweep {}/a.toml --fail-on fail", "unknown verdict to fail on"),
@@ -319,8 +348,8 @@ _SLIPS = [
 # Stored runs: of a process that was killed, of other versions, or not there.
 def _stored(change: Callable[[Path], object] = lambda run: None) -> Make:
     def make(folder: Path, model: Path) -> None:
-        shutil.copytree(_RUN, folder / "runs" / "good")
-        shutil.copytree(_RUN, folder / "runs" / "broken")
+        record_at(folder / "runs" / "good")
+        record_at(folder / "runs" / "broken")
         change(folder / "runs" / "broken")
 
     return make
@@ -342,18 +371,17 @@ def _run(name: str, command: str, make: Make, *words: str, code: int = 1) -> Att
 
 
 _RUNS = [
-    _run("with half a row", "runs show broken", _rows(lambda r: r[:-9]), "has the rows of 32"),
+    _run("with half a row", "runs show broken", _rows(lambda r: r[:-9]), "has the rows of 40"),
     _run("without rows", "report broken -o {}/a.html", _rows(lambda r: b""), "has the rows of 0"),
     _run("with a torn row", "runs show broken", _rows(lambda r: r.replace(b"}", b"", 1)), "line 1"),
     _run("with a row twice", "runs export broken", _rows(lambda r: r + r), "repeats text"),
-    _run("of another format", "runs show broken", _info(format=9), "format 9"),
     _run("of another protocol", "runs show broken", _info(protocol=99), "protocol 99"),
     _run("of a later metric", "runs show broken", _info(config={"metric": "x"}), "run broken"),
     _run(
         "cut short", "runs show broken", _stored(lambda r: os.truncate(r / "run.json", 9)), "JSON"
     ),
-    _run("beside a broken one", "runs list", _info(format=9), "good", code=0),
-    _run("broken and deleted", "runs delete broken -y", _info(format=9), "deleted", code=0),
+    _run("beside a broken one", "runs list", _info(protocol=99), "good", code=0),
+    _run("broken and deleted", "runs delete broken -y", _info(protocol=99), "deleted", code=0),
 ]
 
 
@@ -364,10 +392,14 @@ def _sweep(content: str, *words: str, code: int = 2) -> Attempt:
 
 
 def _record(name: str, file: str, content: str, *words: str) -> Attempt:
-    asked = {"texts": [], "characters": 1, "recipe": {}, "init": None, "config": "c.json"}
+    counts = dict.fromkeys(("characters", "parameters", "segments", "tokens", "vocabulary_size"), 9)
+    lists: dict[str, Any] = {key: [] for key in ("texts", "missing_in_init", "earlier")}
+    maps: dict[str, Any] = {key: {} for key in ("dropout", "segment_form", "versions")}
+    start = {"init": None, "config": "c.json", "vocabulary_size_asked": None}
+    maps["recipe"] = {"steps": 1}
 
     def change(folder: Path) -> None:
-        (folder / "run.json").write_text(json.dumps(asked | {"vocabulary_size": 9}))
+        (folder / "run.json").write_text(json.dumps(lists | maps | counts | start))
         (folder / file).write_text(content)
 
     return Attempt(f"a training {name}", "package {}/m -o {}/out", words, 1, _copied(change))

@@ -77,7 +77,7 @@
       else found.hidden = found.hidden.map((word) => (typeof word === "string" && word ? word : null));
     }
     // A link that names no mode has that of what it brings.
-    found.mode ??= found.compare ? "models" : found.other ? "sentences" : parameters.lens;
+    found.mode ??= found.compare ? "models" : found.other ? "sentences" : undefined;
     if ("selected" in found) found.selected = whole(found.selected, 1, 1_000_000, 1) - 1;
     if ("top_k" in found) found.top_k = whole(found.top_k, 1, 100, plain.top_k);
     if ("zoom" in found) found.zoom = Number(found.zoom);
