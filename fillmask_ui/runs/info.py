@@ -35,7 +35,7 @@ class RunInfo:
     config: Annotated[EvaluationConfig, InJson(EvaluationConfig.from_dict, dict[str, Any])]
     model: Mapping[str, Any]  # signature of the model, as `ModelSignature.to_dict` gives it.
     baseline: Mapping[str, Any] | None = None  # signature of the second model; None without one
-    # `TextSource.to_dict`, its `signature`, and how many rows were `available` when the run began.
+    # `TextSource`, its `signature`, and how many rows were `available` when the run began.
     texts: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, Any] = field(default_factory=dict)  # `Plan.choices`
     # Where it was measured, one entry per place: `name` (local or ray), and for Ray its `version`,
@@ -48,10 +48,11 @@ class RunInfo:
     error: str | None = None  # why it failed, in words
     notes: tuple[str, ...] = ()  # on the texts (fewer than asked for, ...)
     result: Mapping[str, Any] | None = None  # `Summary.to_dict`, once it is done
+    protocol: int = PROTOCOL  # by which it is measured
 
     def to_dict(self) -> dict[str, Any]:
         config, limits = self.config.to_dict(), asdict(self.limits)
-        return {"protocol": PROTOCOL, **vars(self), "config": config, "limits": limits}
+        return {**vars(self), "config": config, "limits": limits}
 
     def running(self) -> RunningSummary:
         size = self.model["vocabulary_size"]
@@ -90,7 +91,7 @@ class Plan:
         named = self.source
         if self.hide_folders and named.kind in ("file", "folder"):
             named = replace(named, where=Path(named.where).absolute().name)
-        return {**self.source.to_dict(), "available": None, "signature": str(named)}
+        return {**asdict(self.source), "available": None, "signature": str(named)}
 
     def choices(self) -> dict[str, Any]:
         """`RunInfo.choices`: how the models were asked for."""
@@ -105,7 +106,7 @@ class Plan:
                 "from Python): resume it there, with fillmask_ui.runs.resume"
             )
         baseline = model_choice(info, "baseline") if info.choices.get("baseline") else None
-        source = TextSource.from_dict(info.texts)
+        source = from_own_values(TextSource, info.texts, f"run {info.name}")
         return cls(model_choice(info, "model"), baseline, info.config, source, info.limits)
 
 
@@ -146,17 +147,15 @@ def read_info(folder: Path) -> RunInfo:
             f"{folder} is no run: it has no {RUN_FILE}; give the folder of a stored run"
         )
     with opening("a run", path):
-        content = path.read_bytes()
-        protocol = from_json(dict[str, Any], content, what).get("protocol")
-        if protocol != PROTOCOL:
-            raise DataError(
-                f"run {name} was measured by protocol {protocol}, and this version of fillmask-ui "
-                f"measures by {PROTOCOL}: evaluate again"
-            )
         try:
-            info = from_json(RunInfo, content, what)
+            info = from_json(RunInfo, path.read_bytes(), what)
         except (OptionError, TypeError, AttributeError, LookupError) as error:
             raise DataError(f"{what}: {error}") from error
+    if info.protocol != PROTOCOL:
+        raise DataError(
+            f"run {name} was measured by protocol {info.protocol}, and this version of fillmask-ui "
+            f"measures by {PROTOCOL}: evaluate again"
+        )
     return replace(info, name=name)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.files import expanded
@@ -112,16 +110,6 @@ class TextSource:
     @property
     def compressed(self) -> bool:
         return self.kind == FILE and self.where.lower().endswith(".gz")
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> TextSource:
-        """The inverse of `to_dict`; ignores extra entries; a missing one is a `KeyError`."""
-        stored = {entry.name: values[entry.name] for entry in fields(cls)}
-        pairs = stored.pop("pairs")
-        return cls(**stored, pairs=tuple(pairs) if pairs else None)
 
     def __str__(self) -> str:
         """The signature: every choice that decides which texts come, in which order.

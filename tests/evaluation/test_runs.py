@@ -8,7 +8,7 @@ import random
 import shutil
 import signal
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 
@@ -343,7 +343,7 @@ def test_a_file_of_another_length_is_another_order(store, tmp_path):
             rows.close()
         return store.open(recorder.name)
 
-    info = prepare_info(EvaluationConfig(), model, texts=source.to_dict())
+    info = prepare_info(EvaluationConfig(), model, texts=asdict(source))
     whole = measure(start(store, info))
     run = measure(start(store, info), most=60)
     path = run.folder / "rows.jsonl"

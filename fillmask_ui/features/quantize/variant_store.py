@@ -168,8 +168,7 @@ class Home:
                 "alarms": [],
                 "figures": None,
             }
-            made_of = entry.get("made_of") or next(iter(record["sources"]))
-            drafted.publish_variant(name, entry, record["sources"][made_of])
+            drafted.publish_variant(name, entry, record["sources"][entry["made_of"]])
         return self.made(variant.scheme, recipe)
 
     def _source(self) -> dict[str, Any]:
