@@ -11,7 +11,7 @@ from table_model import TableModel, sample_texts
 
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
-from fillmask_ui.runs import prepare_info, start
+from fillmask_ui.runs import Run, RunStore, prepare_info, start
 
 TEXTS = [*sample_texts(40, seed=8), ""]
 CONFIG = EvaluationConfig(recipe=MaskRecipe(0.4))
@@ -24,6 +24,14 @@ def record(store, model=None, texts=TEXTS, config=CONFIG, baseline=None, **field
         rows = list(recorder.measure(model, texts, baseline=baseline))
     assert len(rows) == len(texts)
     return store.open(recorder.name)
+
+
+def record_at(folder, baseline=None):
+    """The same in a folder of that name; its model is `table-1-0`."""
+    run = record(RunStore(folder.parent / "begun"), baseline=baseline)
+    run.folder.rename(folder)
+    run.folder.parent.rmdir()
+    return Run(folder)
 
 
 @contextmanager

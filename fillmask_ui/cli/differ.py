@@ -2,7 +2,7 @@
 
 from contextlib import closing
 
-from fillmask_ui.cli.options import BASELINE, COMPARE, IN_BITS, JSON, compared, option, with_options
+from fillmask_ui.cli.options import BASELINE, IN_BITS, JSON, compared, option, with_options
 from fillmask_ui.cli.printed import print_search
 from fillmask_ui.cli.terminal import count_bar, load, print_json, tell, warn
 from fillmask_ui.comparing.divergence_search import WORDS, Search, divergent_sentences
@@ -17,7 +17,6 @@ def differ(
     *,
     model: ModelChoice,
     baseline: str | None = BASELINE,
-    compare: str | None = COMPARE,
     texts: TextChoice,
     sentences: int = option(200, "Sentences looked at.", min=1, metavar="N"),
     words: int = option(WORDS, "Words hidden in each sentence, one at a time.", min=1, metavar="N"),
@@ -26,7 +25,7 @@ def differ(
     as_json: bool = JSON,
 ) -> None:
     """Find the sentences of texts on which two models differ most."""
-    choices = compared(model, baseline, compare)
+    choices = compared(model, baseline)
     if len(choices) < 2:
         raise OptionError("two models are compared: name the reference by --baseline")
     total = {"total": sentences}

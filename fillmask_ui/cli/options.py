@@ -1,7 +1,6 @@
 """Options of the shell: derived from configurations, and those that several commands share."""
 
 import os
-import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING
 from functools import wraps
@@ -12,7 +11,6 @@ from typing import Any, get_args
 
 import typer
 
-from fillmask_ui.cli.terminal import tell
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.files import check_target
 from fillmask_ui.models.model_choice import ModelChoice
@@ -69,9 +67,6 @@ HOST = option(
 PORT = option(None, "Port; the first free one from 7860 if not given.", min=1, max=65535)
 PUBLIC = option(False, "Hardened settings for a page that strangers can reach.", "--public")
 BASELINE = option(None, "The reference, which --model is compared with.", metavar="REF")
-COMPARE = option(
-    None, "Earlier spelling, in which --model was the reference.", metavar="REF", hidden=True
-)
 FAIL_ON = option(None, "Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
 # The verdicts that it turns into exit code 3.
 FAILING = {
@@ -89,17 +84,9 @@ def check_fail_on(fail_on: str | None, baseline: object, where: str) -> None:
         raise OptionError(f"--fail-on needs a {where}: without one there is no verdict")
 
 
-def compared(model: ModelChoice, baseline: str | None, compare: str | None) -> list[ModelChoice]:
-    """The model alone, or the reference and the candidate that `Baseline` and `Compare` name."""
-    if compare is None:
-        return [model] if baseline is None else [model.second(baseline), model]
-    if baseline is not None:
-        raise OptionError("--compare is the earlier spelling of --baseline: leave it out")
-    tell(
-        "warning: --compare is gone in the next version; write "
-        f"--model {shlex.quote(compare)} --baseline {shlex.quote(model.reference)}"
-    )
-    return [model, model.second(compare)]
+def compared(model: ModelChoice, baseline: str | None) -> list[ModelChoice]:
+    """The model alone, or the reference, which `BASELINE` names, and the model as candidate."""
+    return [model] if baseline is None else [model.second(baseline), model]
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -33,7 +33,6 @@ def predict(
     ),
     file: str | None = options.TEXT_FILE,
     baseline: str | None = options.BASELINE,
-    compare: str | None = options.COMPARE,
     bits: bool = options.IN_BITS,
     as_json: bool = options.JSON,
 ) -> None:
@@ -50,7 +49,7 @@ def predict(
     sentences, several = given_texts(texts, file, _ADVICE)
     if not as_json:  # what draws the tables is imported while the weights are read
         Thread(target=import_module, args=("rich.table",)).start()
-    models = [load(own) for own in options.compared(model, baseline, compare)]
+    models = [load(own) for own in options.compared(model, baseline)]
     show: Any = printed.print_filling
     if models[1:]:
         show, look = partial(printed.print_comparison, models=models), cast("Any", compare_words)
@@ -132,7 +131,6 @@ def surprise(
     *,
     model: ModelChoice,
     baseline: str | None = options.BASELINE,
-    compare: str | None = options.COMPARE,
     bits: bool = options.IN_BITS,
     as_json: bool = options.JSON,
 ) -> None:
@@ -141,7 +139,7 @@ def surprise(
     from fillmask_ui.comparing.word_contrast import compare_sentence
     from fillmask_ui.filling import surprisal
 
-    models = [load(own) for own in options.compared(model, baseline, compare)]
+    models = [load(own) for own in options.compared(model, baseline)]
     look: Any = compare_sentence if models[1:] else surprisal
     show: Any = printed.print_compared_losses if models[1:] else printed.print_surprisal
     show = partial(show, unit="bits" if bits else "nats")

@@ -125,13 +125,8 @@ def _run_entry(name: str) -> dict[str, Any]:
         "value": result.get(info.config.metric.figure_key),
         "verdict": result.get("verdict"),
         "rows": run.row_count,
-        **_engines(info),
+        "engines": info.engines,
     }
-
-
-def _engines(info: RunInfo) -> dict[str, Any]:
-    """Where it was measured, which older runs do not say."""
-    return {"engines": list(info.engines)} if info.engines else {}
 
 
 @runs.command()
@@ -140,7 +135,7 @@ def show(run: str = RUN_NAME, as_json: bool = JSON) -> None:
     opened = store().open(run)
     summary, info = opened.summary(), opened.info
     if as_json:
-        print_json(run_values(summary, info) | {"state": opened.state} | _engines(info))
+        print_json(run_values(summary, info) | {"state": opened.state, "engines": info.engines})
         return
     failed = f" ({info.error})" if info.error else ""
     print_line(f"{info.name}: {opened.state}{failed}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -13,9 +12,8 @@ from fillmask_ui.masking import check_seed
 from fillmask_ui.options import check_options, option
 
 # Raised when the same choices give other numbers. 2: dynamically quantized models are scaled by
-# text; under 1 by batch, whose size moved the fourth digit and stood in the signature.
-PROTOCOL_VERSION = 2
-PROTOCOLS = (1, 2)  # of stored runs that can be read
+# text, no longer by batch.
+PROTOCOL = 2
 
 
 @dataclass(frozen=True, init=False)
@@ -43,7 +41,6 @@ class EvaluationConfig:
     batch_tokens: int | None = option(
         None, "Tokens of a padded batch; 512 by default.", metavar="N", least=1
     )
-    protocol: int = PROTOCOL_VERSION  # by which it is measured; older ones stand in stored runs
 
     def __init__(
         self,
@@ -52,15 +49,11 @@ class EvaluationConfig:
         seed: int = 42,
         max_tokens: int | None = None,
         batch_tokens: int | None = None,
-        protocol: int = PROTOCOL_VERSION,
         **own: Any,
     ) -> None:
-        if "scheme" in own:
-            warnings.warn("scheme= is now metric=", DeprecationWarning, stacklevel=2)
-            metric = own.pop("scheme") or metric
         values = {"seed": seed, "max_tokens": max_tokens, "batch_tokens": batch_tokens}
         made = make_metric(metric, own) if isinstance(metric, str) else replace(metric, **own)
-        vars(self).update(metric=made, protocol=protocol, **values)
+        vars(self).update(metric=made, **values)
         check_options(self)
         check_seed(seed)
 
@@ -95,19 +88,12 @@ class EvaluationConfig:
         if self.metric.seeded:
             parts.append(f"seed:{self.seed}")
         parts.append(f"max:{self.max_tokens or 'model'}")
-        if self.protocol == 1:
-            parts.append(f"batch:{self.batch_tokens}")
-        return "|".join([*parts, f"v:{self.protocol}"])
+        return "|".join([*parts, f"v:{PROTOCOL}"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Arguments of `__init__` but `protocol`, always with the options of the first metrics."""
-        values: dict[str, Any] = {"metric": self.metric.name}
-        first = (METRICS[name]() for name in ("cross-entropy", "pseudo-perplexity", "suffix"))
-        for metric in (*first, self.metric):
-            values |= asdict(metric)
-        for name in ("seed", "max_tokens", "batch_tokens"):
-            values[name] = getattr(self, name)
-        return values
+        """Arguments of `__init__`."""
+        shared = {name: getattr(self, name) for name in ("seed", "max_tokens", "batch_tokens")}
+        return {"metric": self.metric.name, **asdict(self.metric), **shared}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EvaluationConfig:

@@ -75,8 +75,7 @@ class MaskedText:
     characters: int
     truncated: bool  # whether the text was longer than the model takes
     left_out: int  # tokens that cannot be hidden: unknown words, special tokens that stand in it
-    # Tokens that can be hidden, M or more; derived for rows of earlier versions, which lack it.
-    can_hide: int = field(default=-1, kw_only=True)
+    can_hide: int  # tokens that can be hidden, M or more
     ids: Annotated[np.ndarray, _INTS]  # int64 [T]
     cols: Annotated[np.ndarray, _INTS]  # int64 [M], hidden positions
     tokens: tuple[str, ...]  # M vocabulary strings of the tokens to be found
@@ -85,11 +84,6 @@ class MaskedText:
     parts: Annotated[np.ndarray, _SMALL]  # uint8 [M], index into `PARTS`
     spans: Annotated[np.ndarray, _SPANS]  # int64 [M, 2], characters of `text` of each hidden token
     group: str = field(default="", kw_only=True)  # of a pair; `Example.group`
-
-    def __post_init__(self) -> None:
-        if self.can_hide < 0:  # then the tokenizer added one token at each end
-            found = max(len(self.cols), len(self.ids) - self.left_out - 2)
-            object.__setattr__(self, "can_hide", found)
 
     @property
     def true_ids(self) -> np.ndarray:

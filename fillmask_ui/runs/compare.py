@@ -37,20 +37,17 @@ def compare(
                 "in RunStore(folder).open(name)"
             )
     first, second = (run if isinstance(run, Run) else Run(Path(run)) for run in (run_a, run_b))
-    own, other = first.info, second.info
-    config = own.config
-    if config.signature != other.config.signature:
-        config = own.config_now  # the protocol of today, if their numbers are the same in it
-        if config.signature != other.config_now.signature:
-            raise DataError(
-                f"the runs measured different things: {own.name} has {own.config.signature}, "
-                f"{other.name} has {other.config.signature}; evaluate both alike"
-            )
+    config, other = first.info.config, second.info.config
+    if config.signature != other.signature:
+        raise DataError(
+            f"the runs measured different things: {first.info.name} has {config.signature}, "
+            f"{second.info.name} has {other.signature}; evaluate both alike"
+        )
     summary = summarize(
         paired(first, second),
         config=config,
-        vocabulary_size=max(info.model["vocabulary_size"] for info in (own, other)),
-        limits=limits or own.limits,
+        vocabulary_size=max(run.info.model["vocabulary_size"] for run in (first, second)),
+        limits=limits or first.info.limits,
     )
     unfinished = tuple(
         f"run {run.info.name} is {run.state}: only the {run.row_count:,} texts that it has are "

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from fillmask_ui.errors import DataError, OptionError, opening
 from fillmask_ui.evaluation import EvaluationConfig, RunningSummary
-from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION, PROTOCOLS
+from fillmask_ui.evaluation.evaluation_config import PROTOCOL
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS, check_models
 from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
@@ -21,7 +21,6 @@ from fillmask_ui.records import InJson
 from fillmask_ui.schema import from_json, from_own_values
 from fillmask_ui.texts import TextSource
 
-FORMAT = 1
 RUN_FILE = "run.json"
 RUNNING, DONE, STOPPED, FAILED = "running", "done", "stopped", "failed"
 
@@ -36,7 +35,7 @@ class RunInfo:
     config: Annotated[EvaluationConfig, InJson(EvaluationConfig.from_dict, dict[str, Any])]
     model: Mapping[str, Any]  # signature of the model, as `ModelSignature.to_dict` gives it.
     baseline: Mapping[str, Any] | None = None  # signature of the second model; None without one
-    # `TextSource.to_dict`, its `signature`, and how many rows were `available` when the run began.
+    # `TextSource`, its `signature`, and how many rows were `available` when the run began.
     texts: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, Any] = field(default_factory=dict)  # `Plan.choices`
     # Where it was measured, one entry per place: `name` (local or ray), and for Ray its `version`,
@@ -49,20 +48,11 @@ class RunInfo:
     error: str | None = None  # why it failed, in words
     notes: tuple[str, ...] = ()  # on the texts (fewer than asked for, ...)
     result: Mapping[str, Any] | None = None  # `Summary.to_dict`, once it is done
+    protocol: int = PROTOCOL  # by which it is measured
 
     def to_dict(self) -> dict[str, Any]:
-        later = ("engines", "cell")  # which older runs do not have
-        own = {name: value for name, value in vars(self).items() if value or name not in later}
-        own |= {"config": self.config.to_dict(), "limits": asdict(self.limits)}
-        return {"format": FORMAT, "protocol": self.config.protocol, **own}
-
-    @property
-    def config_now(self) -> EvaluationConfig:
-        """The config of today that gives the numbers of this run, else its own."""
-        models = [model for model in (self.model, self.baseline) if model]
-        if any(str(model["precision"]).startswith("int") for model in models):
-            return self.config
-        return replace(self.config, protocol=PROTOCOL_VERSION)
+        config, limits = self.config.to_dict(), asdict(self.limits)
+        return {**vars(self), "config": config, "limits": limits}
 
     def running(self) -> RunningSummary:
         size = self.model["vocabulary_size"]
@@ -101,7 +91,7 @@ class Plan:
         named = self.source
         if self.hide_folders and named.kind in ("file", "folder"):
             named = replace(named, where=Path(named.where).absolute().name)
-        return {**self.source.to_dict(), "available": None, "signature": str(named)}
+        return {**asdict(self.source), "available": None, "signature": str(named)}
 
     def choices(self) -> dict[str, Any]:
         """`RunInfo.choices`: how the models were asked for."""
@@ -116,7 +106,7 @@ class Plan:
                 "from Python): resume it there, with fillmask_ui.runs.resume"
             )
         baseline = model_choice(info, "baseline") if info.choices.get("baseline") else None
-        source = TextSource.from_dict(info.texts)
+        source = from_own_values(TextSource, info.texts, f"run {info.name}")
         return cls(model_choice(info, "model"), baseline, info.config, source, info.limits)
 
 
@@ -157,20 +147,16 @@ def read_info(folder: Path) -> RunInfo:
             f"{folder} is no run: it has no {RUN_FILE}; give the folder of a stored run"
         )
     with opening("a run", path):
-        content = path.read_bytes()
-        stored = from_json(dict[str, Any], content, what)
-        layout, protocol = stored.get("format"), stored.get("protocol")
-        if layout != FORMAT or protocol not in PROTOCOLS:
-            raise DataError(
-                f"run {name} has format {layout} and protocol {protocol}, which this version of "
-                "fillmask-ui does not read: open it with the version that wrote it, or evaluate "
-                "again"
-            )
         try:
-            info = from_json(RunInfo, content, what)
-        except (OptionError, TypeError, AttributeError, LookupError) as error:  # of a later version
+            info = from_json(RunInfo, path.read_bytes(), what)
+        except (OptionError, TypeError, AttributeError, LookupError) as error:
             raise DataError(f"{what}: {error}") from error
-    return replace(info, name=name, config=replace(info.config, protocol=protocol))
+    if info.protocol != PROTOCOL:
+        raise DataError(
+            f"run {name} was measured by protocol {info.protocol}, and this version of fillmask-ui "
+            f"measures by {PROTOCOL}: evaluate again"
+        )
+    return replace(info, name=name)
 
 
 def write_info(folder: Path, info: RunInfo) -> None:

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 
 from fillmask_ui.errors import DataError, FillmaskError, opening
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, RunningSummary, evaluate
-from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION
 from fillmask_ui.files import writing
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
@@ -215,13 +214,6 @@ def resume(store: RunStore, name: str) -> Recorder:
     run = store.open(name)
     if run.lacks_rows:
         run.info = replace(run.info, state=STOPPED, result=None)
-    now = run.info.config_now.protocol
-    if run.info.state != DONE and now != PROTOCOL_VERSION:
-        raise DataError(
-            f"run {run.info.name} measures a quantized model by protocol {now}, this version of "
-            f"fillmask-ui by protocol {PROTOCOL_VERSION}: the rest would have other numbers; start "
-            "a new run"
-        )
     return _open(run)
 
 

@@ -1,7 +1,4 @@
-"""A line of rows.jsonl: `EvaluatedText.to_dict` or `{"id", "skipped"}`, and the text's checksum.
-
-Seals of earlier versions are ignored.
-"""
+"""A line of rows.jsonl: `EvaluatedText.to_dict` or `{"id", "skipped"}`, and the text's checksum."""
 
 import json
 import zlib

@@ -68,10 +68,6 @@ class Run:
         self.folder = folder
         self.rows_path = folder / "rows.jsonl"
         self.info = read_info(folder)
-        key, result = self.info.config.metric.figure_key, self.info.result
-        if result is not None and key not in result and not self.lacks_rows:
-            # Of an older run by `uniform`, whose figure was the mean over hidden tokens.
-            self.info = replace(self.info, result=self.summary().to_dict())
 
     @property
     def state(self) -> str:

@@ -15,7 +15,7 @@ Engines = Iterable[Mapping[str, Any]]  # `RunInfo.engines`
 
 
 def engines_text(engines: Engines) -> str:
-    """The engines of a run; blank for older runs, which do not say.
+    """The engines of a run; blank before one has begun.
 
     >>> ray = {"name": "ray", "version": "2.60.0", "workers": 4, "threads_per_worker": 1}
     >>> engines_text([{"name": "local"}, ray])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.files import expanded
@@ -17,8 +15,6 @@ LINE, PARAGRAPH = "line", "paragraph"
 UNITS = (LINE, PARAGRAPH)
 # Fields of `TextSource` for data sets alone.
 _FETCHED = ("config", "split", "revision", "streaming")
-# Fields that stored runs hold only where they are given.
-_OPTIONAL = ("field", "delimiter", "quoting", "pairs")
 # What separates fields of a table, by names that a command line and a signature can hold.
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
 _NAMES_OF_DELIMITERS = {mark: name for name, mark in DELIMITERS.items()}
@@ -114,19 +110,6 @@ class TextSource:
     @property
     def compressed(self) -> bool:
         return self.kind == FILE and self.where.lower().endswith(".gz")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fields that earlier runs lack stand in it only where they are given."""
-        values = asdict(self)
-        return {name: values[name] for name in values if name not in _OPTIONAL or values[name]}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> TextSource:
-        """The inverse of `to_dict`; ignores extra entries; a missing one is a `KeyError`."""
-        names = [entry.name for entry in fields(cls)]
-        stored = {name: values[name] for name in names if name not in _OPTIONAL or name in values}
-        pairs = stored.pop("pairs", None)
-        return cls(**stored, pairs=tuple(pairs) if pairs else None)
 
     def __str__(self) -> str:
         """The signature: every choice that decides which texts come, in which order.

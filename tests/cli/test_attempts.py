@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stored_runs import record_at
 
 from fillmask_ui.cli.main import commands
 
 Make = Callable[[Path, Path], object]
-_RUN = Path(__file__).parents[1] / "recorded" / "runs" / "20260105-131500-noisy-cross-entropy"
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def _setting(folder: Path, model: Path) -> None:
     for name, more in (("a.txt", ""), ("t", 'baseline = "embedded"\n')):
         _put(f"{name[0]}.toml", more + _TOML.format(folder / name))(folder, model)
     shutil.copytree(model, folder / "m")
-    shutil.copytree(_RUN, folder / "runs" / "good")
+    record_at(folder / "runs" / "good")
 
 
 # Files that would be replaced, or cannot be written.
@@ -276,7 +276,6 @@ _WRONG = [
     ("layers ' '", "the text is empty"),
     ("layers 'a [MASK]' --top-k 0", "from 1 to 100"),
     ("surprise '{long}'", "20,002 tokens and this model takes at most 512"),
-    ("predict 'A [MASK].' --baseline a --compare b", "--compare is the earlier spelling"),
     ("unmask --length 9999", "at most 512"),
     ("unmask --prefix a", "--new-tokens goes with --prefix"),
     ("unmask --length 3 --prefix a --new-tokens 2", "leave it or --new-tokens out"),
@@ -320,8 +319,8 @@ _SLIPS = [
 # Stored runs: of a process that was killed, of other versions, or not there.
 def _stored(change: Callable[[Path], object] = lambda run: None) -> Make:
     def make(folder: Path, model: Path) -> None:
-        shutil.copytree(_RUN, folder / "runs" / "good")
-        shutil.copytree(_RUN, folder / "runs" / "broken")
+        record_at(folder / "runs" / "good")
+        record_at(folder / "runs" / "broken")
         change(folder / "runs" / "broken")
 
     return make
@@ -343,18 +342,17 @@ def _run(name: str, command: str, make: Make, *words: str, code: int = 1) -> Att
 
 
 _RUNS = [
-    _run("with half a row", "runs show broken", _rows(lambda r: r[:-9]), "has the rows of 32"),
+    _run("with half a row", "runs show broken", _rows(lambda r: r[:-9]), "has the rows of 40"),
     _run("without rows", "report broken -o {}/a.html", _rows(lambda r: b""), "has the rows of 0"),
     _run("with a torn row", "runs show broken", _rows(lambda r: r.replace(b"}", b"", 1)), "line 1"),
     _run("with a row twice", "runs export broken", _rows(lambda r: r + r), "repeats text"),
-    _run("of another format", "runs show broken", _info(format=9), "format 9"),
     _run("of another protocol", "runs show broken", _info(protocol=99), "protocol 99"),
     _run("of a later metric", "runs show broken", _info(config={"metric": "x"}), "run broken"),
     _run(
         "cut short", "runs show broken", _stored(lambda r: os.truncate(r / "run.json", 9)), "JSON"
     ),
-    _run("beside a broken one", "runs list", _info(format=9), "good", code=0),
-    _run("broken and deleted", "runs delete broken -y", _info(format=9), "deleted", code=0),
+    _run("beside a broken one", "runs list", _info(protocol=99), "good", code=0),
+    _run("broken and deleted", "runs delete broken -y", _info(protocol=99), "deleted", code=0),
 ]
 
 
@@ -365,10 +363,14 @@ def _sweep(content: str, *words: str, code: int = 2) -> Attempt:
 
 
 def _record(name: str, file: str, content: str, *words: str) -> Attempt:
-    asked = {"texts": [], "characters": 1, "recipe": {}, "init": None, "config": "c.json"}
+    counts = dict.fromkeys(("characters", "parameters", "segments", "tokens", "vocabulary_size"), 9)
+    lists: dict[str, Any] = {key: [] for key in ("texts", "missing_in_init", "earlier")}
+    maps: dict[str, Any] = {key: {} for key in ("dropout", "segment_form", "versions")}
+    start = {"init": None, "config": "c.json", "vocabulary_size_asked": None}
+    maps["recipe"] = {"steps": 1}
 
     def change(folder: Path) -> None:
-        (folder / "run.json").write_text(json.dumps(asked | {"vocabulary_size": 9}))
+        (folder / "run.json").write_text(json.dumps(lists | maps | counts | start))
         (folder / file).write_text(content)
 
     return Attempt(f"a training {name}", "package {}/m -o {}/out", words, 1, _copied(change))

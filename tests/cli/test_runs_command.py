@@ -3,16 +3,13 @@
 import errno
 import json
 import shutil
-from pathlib import Path
 
 import pytest
+from stored_runs import record_at
 from table_model import TableModel
 
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.runs import RunStore, prepare_info, start
-
-RECORDED = Path(__file__).parents[1] / "recorded" / "runs"
-NOISY = "20260105-131500-noisy-cross-entropy"
 
 
 def test_deleting_one_run_under_two_names(fillmask, tmp_path):
@@ -26,7 +23,7 @@ def test_deleting_one_run_under_two_names(fillmask, tmp_path):
 
 
 def test_a_run_that_may_not_be_removed(fillmask, tmp_path, monkeypatch):
-    stored = shutil.copytree(RECORDED / NOISY, tmp_path / "runs" / NOISY)
+    stored = record_at(tmp_path / "runs" / RUN).folder
 
     def refuse(folder, *_, **__):
         raise PermissionError(errno.EACCES, "Permission denied", str(folder))
@@ -40,11 +37,11 @@ def test_a_run_that_may_not_be_removed(fillmask, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_an_export_that_fails_leaves_what_was_there(fillmask, tmp_path, ending):
-    rows = shutil.copytree(RECORDED / NOISY, tmp_path / "runs" / NOISY) / "rows.jsonl"
+    rows = record_at(tmp_path / "runs" / RUN).rows_path
     rows.write_text(rows.read_text("utf-8") + '{"id": 999, "checksum": 1}\n', "utf-8")
     target = tmp_path / f"out.{ending}"
     target.write_text("before")
-    result = fillmask("runs", "export", NOISY, "-o", target)
+    result = fillmask("runs", "export", RUN, "-o", target)
     assert result.returncode == 1
     assert "text: field required" in result.stderr
     assert target.read_text() == "before"

@@ -87,14 +87,6 @@ def test_tables_show_texts_raw_and_losses_in_either_unit(fillmask):
     assert last[1] == pytest.approx(last[0] / math.log(2), abs=1e-3)
 
 
-def test_the_earlier_spelling_means_what_it_meant_and_warns(fillmask):
-    now = fillmask("predict", TEXT, "-m", "embedded:int8", "--baseline", "embedded", "--json")
-    before = fillmask("predict", TEXT, "--compare", "embedded:int8", "--json")
-    assert before.json == now.json
-    assert "write --model embedded:int8 --baseline embedded" in before.stderr
-    assert "warning" not in now.stderr
-
-
 def test_the_table_names_words_figures_and_what_was_wanted(fillmask):
     nats, bits = (fillmask("surprise", "The ☃ [sat].", *more).stdout for more in ((), ("--bits",)))
     for expected in ("☃ (unknown)", "Most surprising: sat\n", "cannot spell them: ☃", "wanted"):

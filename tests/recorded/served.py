@@ -6,7 +6,6 @@ A rewrite of the page changes this file and none of the recorded answers.
 import json
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from explore_page import sent
@@ -15,7 +14,6 @@ from fillmask_ui.features.course.learn_figures import SERVED as LEARN
 from fillmask_ui.features.quantize.diagnosis_view import SERVED as QUANTIZE
 from fillmask_ui.features.unmask.unmask_view import SERVED as UNMASK
 from fillmask_ui.models import ModelStore
-from fillmask_ui.runs import RunStore
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.explore.explore_modes import served as explore
 from fillmask_ui.ui.session import Session
@@ -30,9 +28,8 @@ Json = dict[str, Any]
 class Page:
     """One visitor's page, with answers of its own and models that all visitors share."""
 
-    def __init__(self, store: ModelStore, runs: Path) -> None:
+    def __init__(self, store: ModelStore) -> None:
         self._session = Session(store, "table")
-        self._session.stored_runs = lambda _visitor: RunStore(runs)
 
     def ask(self, tab: str, function: str, values: Mapping[str, Any]) -> Json:
         """The answer as JSON, once nothing more is on its way.
@@ -65,8 +62,6 @@ class Page:
         while _on_its_way(answer := answered(TABS[tab][function], self._session, asked)):
             assert time.monotonic() < until, answer
             time.sleep(0.01)
-        if answer.get("error"):
-            answer = {"error": answer["error"]}  # wherever else the page has the same words
         return json.loads(json.dumps(answer, allow_nan=False))
 
 

@@ -1,6 +1,6 @@
 """What browsers ask of the Learn tab, as `served_cases.py` says it of the others."""
 
-from recorded.served_cases import NONE, ONE, TWO, Case
+from recorded.served_cases import NONE, ONE, Case
 
 
 def figures(model: str = "", **cases: tuple[str, dict[str, str]]) -> dict[str, Case]:
@@ -31,15 +31,12 @@ LEARN: dict[str, dict[str, Case]] = {
         compare=("compare_distributions", {}),
         compare_zero=("compare_distributions", {"zero": "1", "unit": "bits"}),
         compare_scaled=("compare_distributions", {"p": "2, 1, 1", "q": "1,1,2", "scale": "1"}),
-        compare_typed=("compare_distributions", {"p": "0.5, 0.6", "q": "x"}),
         soft=("soft_truth", {}),
         soft_moved=("soft_truth", {"p": "1", "q": "0.02"}),
         near=("near_misses", {}),
         near_moved=("near_misses", {"a": "99", "b": "300"}),
         changes=("published_changes", {}),
         changes_own=("published_changes", {"order": "change", "loss": "2,5", "pass_below": "3%"}),
-        changes_wrong=("published_changes", {"loss": "-1"}),
-        no_such=("no_such_figure", {}),
     ),
     "learn-guess": figures(
         "table",
@@ -53,36 +50,25 @@ LEARN: dict[str, dict[str, Case]] = {
                 "reveal": "1",
             },
         ),
-        no_guess=("guess", {"which": "own", **GAP, "reveal": "1"}),
-        no_mask=("guess", {"which": "own", "sentence": NONE, "truth": "cat"}),
-        rounds=("guess_rounds", {}),
     ),
     "learn-loss": figures(
         "table",
         logits=("softmax_table", GAP),
         all_columns=("softmax_table", {**GAP, "columns": "4", "added": "largest"}),
         exponentials=("softmax_table", {**GAP, "columns": "2", "added": "5"}),
-        several_tokens=("softmax_table", {**GAP, "truth": "walked"}),
-        two_masks=("softmax_table", {"sentence": TWO, "truth": "cat"}),
         hot=("loss_temperature", {**GAP, "temperature": "3"}),
         plain=("loss_temperature", GAP),
         units=("loss_units", GAP),
-        units_blank=("loss_units", {"sentence": ""}),
     ),
     "learn-sides": figures(
         "table",
         sides=("sides", SIDES),
-        no_mask=("sides", {**SIDES, "text": NONE}),
         cut=("cut_or_hidden", {**SIDES, "kept": "left"}),
         cut_right=("cut_or_hidden", {**SIDES, "kept": "right"}),
-        attention=("attention", {"text": ONE}),
         losses=("side_losses", TEA),
     ),
     "learn-masking": figures(
         "table",
-        masking=("masking", TEA),
-        often=("masking", {**TEA, "seed": "7", "rate": "60"}),
-        blank=("masking", {"text": " "}),
         shares=("mask_shares", {**TEA, "rate": "30"}),
         kinds=("mask_kinds", {"text": "The cat sat on the table."}),
         ledger=("ledger", {**TEA, "seed": "4"}),
@@ -94,12 +80,10 @@ LEARN: dict[str, dict[str, Case]] = {
     "learn-accuracy": figures(
         "table",
         truth=("model_truth", {"text": ONE, "word": "table"}),
-        truth_twice=("model_truth", {"text": TWO, "word": "table"}),
         temperatures=("two_temperatures", {}),
         temperatures_moved=("two_temperatures", {"a": "0.7", "b": "9"}),
         tokens=("token_losses", {}),
         tokens_noisy=("token_losses", {"second": "noisy", "b": "1"}),
-        tokens_letters=("token_losses", {"second": "letters"}),
     ),
     "learn-certainty": figures(
         "table",
@@ -108,14 +92,11 @@ LEARN: dict[str, dict[str, Case]] = {
         texts=("more_texts", {"order": "3"}),
         paired=("paired_difference", {"second": "noisy"}),
         paired_same=("paired_difference", {"second": "same"}),
-        paired_letters=("paired_difference", {"second": "letters"}),
     ),
     "learn-senses": figures(
         "table",
-        cosines=("word_cosines", SENSES),
         next=("next_sentence", PAIR),
         pretraining=("pretraining_loss", PAIR),
-        pair=("sentence_pair", PAIR),
     ),
     "learn-embedded": figures(
         "embedded",
@@ -125,7 +106,6 @@ LEARN: dict[str, dict[str, Case]] = {
         temperature=("loss_temperature", {**COFFEE, "temperature": "2"}),
         sides=("sides", {}),
         cut=("cut_or_hidden", {}),
-        masking=("masking", {}),
         ledger=("ledger", {"all": "1"}),
         truth=("model_truth", {}),
         temperatures=("two_temperatures", {}),
@@ -136,10 +116,7 @@ LEARN: dict[str, dict[str, Case]] = {
         rogue=("rogue_dimensions", {}),
         map=("sense_map", {}),
         nearest=("nearest_sense", {}),
-        own=("word_cosines", {"word": "spring", "sentences": "1: The spring is warm."}),
         layers=("layer_lens", {}),
-        layers_no_mask=("layer_lens", {"masked": "He went to the bank."}),
-        pair=("sentence_pair", {}),
         next=("next_sentence", {"truth": "1"}),
         pretraining=("pretraining_loss", {"probability": "0.9"}),
     ),

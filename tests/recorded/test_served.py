@@ -1,17 +1,16 @@
-"""What the page serves to a browser; variants and sweeps by the commands and by its panel.
+"""The figures that the page serves to a browser; variants and sweeps by the commands as well.
 
 What the clock, the machine or the library that writes a file decides stands as its type.
 """
 
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded.program import HERE, call
-from recorded.recording import anywhere, check_shown, parsed, seen, visible_lines
+from recorded.program import call
+from recorded.recording import anywhere, cells, check_json, figures, parsed
 from recorded.served import TABS, Page
 from recorded.served_cases import EXPLORE, UNMASK
 from recorded.served_learn import LEARN
@@ -26,17 +25,11 @@ def store() -> ModelStore:
     return ModelStore()
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    """The recorded runs."""
-    return shutil.copytree(HERE / "runs", tmp_path / "stored")
-
-
 @pytest.mark.parametrize("group", GROUPS)
-def test_answers(group, store, runs):
+def test_answers(group, store):
     # A page for each case: what one was asked before may come along with an answer.
-    found = {name: seen(Page(store, runs).ask(*case)) for name, case in GROUPS[group].items()}
-    check_shown(f"page/{group}", found, close="embedded" in group)
+    found = {name: figures(Page(store).ask(*case)) for name, case in GROUPS[group].items()}
+    check_json(f"page/{group}", found, close="embedded" in group)
 
 
 def test_every_function_is_asked():
@@ -76,12 +69,8 @@ metrics = [{ metric = "uniform" }, { metric = "bits-per-byte" }]
 def printed(*arguments: Any, root: Path, also: Sequence[str] = ()) -> dict[str, Any]:
     """What a command prints, without the path of the folder it writes to."""
     result = call(*arguments, "--json")
-    out, error = (named(text, root) for text in (result.stdout, result.stderr))
-    return {
-        "code": result.returncode,
-        "stdout": anywhere(parsed(out), also=tuple(also)),
-        "stderr": visible_lines(error),
-    }
+    values = parsed(named(result.stdout, root))
+    return {"code": result.returncode, "stdout": anywhere(values, also=tuple(also))}
 
 
 def named(text: str, root: Path) -> str:
@@ -113,22 +102,15 @@ def test_quantize(tmp_path):
     schemes = [part for name in ("int8-tensor", "int4", "fp16") for part in ("--scheme", name)]
     measured = ("quantize", "table", "-o", tmp_path / "out", *schemes, *FEW)
     plain = ("quantize", "noisy", "-o", tmp_path / "two", "--scheme", "qdq", "--no-measure")
-    kept = (
-        *plain[:4],
-        "--force",
-        "--scheme",
-        "int8-tensor",
-        "--exclude",
-        "table_own",
-        "--no-measure",
-    )
+    exclude = ("--scheme", "int8-tensor", "--exclude", "table_own", "--no-measure")
+    kept = (*plain[:4], "--force", *exclude)
     found = {
         name: printed(*arguments, root=tmp_path, also=FILES)
         for name, arguments in {"measured": measured, "plain": plain, "kept": kept}.items()
     }
     found["default"] = printed(*measured[:3], tmp_path / "three", *FEW, root=tmp_path, also=FILES)
     found["again"] = printed(*plain, root=tmp_path, also=FILES)
-    check_shown("quantize", found, close=True)
+    check_json("quantize", found, close=True)
 
 
 def test_diagnose(broken, tmp_path):
@@ -139,25 +121,22 @@ def test_diagnose(broken, tmp_path):
         "all": printed(*asked, "--budget", "0%", root=root, also=FILES),
         "none": printed(*asked[:-1], "0", "--metric", "uniform", root=root, also=FILES),
     }
-    check_shown("diagnose", found, close=True)
+    check_json("diagnose", found, close=True)
 
 
-def test_the_panel_of_a_variant(broken, tmp_path):
-    store, root = ModelStore(), broken.parents[1]
+def test_the_panel_of_a_variant(broken):
+    store = ModelStore()
     plain = {"variant": str(broken), "baseline": "table", "name": "int8 <b>", "most": "2"}
-    asked = {
-        "diagnosed": {**plain, "texts": "12"},
-        "any_budget": {**plain, "texts": "12", "budget": "100"},
-        "made": {**plain, "texts": "12", "budget": "0", "make": "1"},
-        "missing": {**plain, "baseline": "./missing"},
-        "blank": {},
+    values = {
+        "diagnosed": {"texts": "12"},
+        "any_budget": {"texts": "12", "budget": "100"},
+        "made": {"texts": "12", "budget": "0", "make": "1"},
     }
     found = {}
-    for name, values in asked.items():
-        request = {"name": "diagnose", "model": str(broken), "values": values}
-        found[name] = Page(store, tmp_path).ask("quantize", "figure", request)
-    found["no_such"] = Page(store, tmp_path).ask("quantize", "figure", {"name": "other"})
-    check_shown("page/quantize-figure", seen(found, root=str(root)), close=True)
+    for name, more in values.items():
+        request = {"name": "diagnose", "model": str(broken), "values": plain | more}
+        found[name] = figures(Page(store).ask("quantize", "figure", request))
+    check_json("page/quantize-figure", found, close=True)
 
 
 @pytest.mark.parametrize(("name", "text"), [("sweep", SWEEP), ("sweep-broken", BROKEN)])
@@ -166,5 +145,5 @@ def test_sweep(name, text, tmp_path):
     table = tmp_path / "table.csv"
     first = printed("sweep", tmp_path / "mine.toml", "--csv", table, root=tmp_path)
     again = printed("sweep", tmp_path / "mine.toml", "--table-only", root=tmp_path)
-    lines = named(table.read_text(), tmp_path).splitlines() if table.exists() else None
-    check_shown(name, {"first": first, "table": seen(lines), "again": again})
+    lines = cells(named(table.read_text(), tmp_path)) if table.exists() else None
+    check_json(name, {"first": first, "table": lines, "again": again})

@@ -35,7 +35,7 @@ ANY_VALUE = st.recursive(
 )
 STATE = (
     *("text", "model", "compare", "top_k", "words", "unit", "selected", "draft", "zoom"),
-    *("other", "lens", "tint", "run", "alone", "visitor"),
+    *("other", "mode", "tint", "run", "alone", "visitor"),
 )
 ACTION = st.fixed_dictionaries(
     {},

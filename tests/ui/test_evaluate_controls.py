@@ -31,7 +31,7 @@ def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path
     again = plan_of(uploaded(tmp_path), tmp_path / "runs")
     assert plan == again
     (tmp_path / "texts.txt").unlink()  # the browser's copy is deleted after a while
-    with open_texts(TextSource.from_dict(plan.texts())) as texts:
+    with open_texts(plan.source) as texts:
         assert sum(1 for _ in texts) == 60
     (tmp_path / "other").mkdir()
     own = upload(tmp_path / "other", ["a cat"])
@@ -46,7 +46,7 @@ def test_pasted_texts_are_kept_like_an_upload(tmp_path):
     assert plan == plan_of(asked, tmp_path / "runs")
     assert not (tmp_path / "runs").exists()  # before the job has its turn
     pasted_file(asked["pasted"], tmp_path / "runs", write=True)
-    with open_texts(TextSource.from_dict(plan.texts())) as texts:
+    with open_texts(plan.source) as texts:
         assert sorted(text.text for text in texts) == ["a cat", "the dog"]
     assert str(plan.texts()["signature"]).endswith("-pasted.txt|samples:all|shuffle:42")
     assert pasted_text(plan.source.where) == "a cat\nthe dog"
@@ -171,7 +171,7 @@ def test_an_upload_is_read_as_its_boxes_say_and_they_come_back(tmp_path, quoting
     boxes = {"delimiter": "~", "quoting": quoting, "field": ""}
     asked = form(where="upload", upload=str(path), shuffle=False, **boxes)
     plan = plan_of(asked, tmp_path / "runs")
-    with open_texts(TextSource.from_dict(plan.texts())) as opened:
+    with open_texts(plan.source) as opened:
         assert [example.text for example in opened] == texts
     found, note = set_by(plan, tmp_path)
     assert boxes.items() <= found.items()

@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import asdict
 
 import pytest
 from evaluate_page import (
@@ -105,7 +106,7 @@ def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
     page_jobs = own_page_jobs(tmp_path / "runs")
     page_jobs.session.store._loader = load
     source = TextSource("file", upload(tmp_path), shuffle=False)
-    texts = {**source.to_dict(), "signature": str(source)}
+    texts = {**asdict(source), "signature": str(source)}
     choice = {"reference": "table", "runtime": "torch", "threads": 2, "dtype": None}
     choices = {"model": choice, "baseline": None}
     info = prepare_info(EvaluationConfig(), session_model, texts=texts, choices=choices)

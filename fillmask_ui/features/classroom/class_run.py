@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, TextIO
 
-from fillmask_ui.errors import DataError, opening
+from fillmask_ui.errors import opening
 from fillmask_ui.files import csv_cell, write_text, writing
 from fillmask_ui.filling.guesses import key
 from fillmask_ui.runs.store import ELSEWHERE, RunStore
 from fillmask_ui.schema import from_json
 
 CLASS_FILE = "class.json"
-FORMAT = 1
 COLUMNS = (
     *("round", "sentence", "hidden_word", "answers", "word", "is_hidden_word", "class_share"),
     *("model_probability", "class_nll_nats", "mean_student_nll_nats", "model_nll_nats"),
@@ -88,7 +87,6 @@ class ClassRun:
     name: str = ""  # of the folder
     created: str = ""  # ISO 8601, UTC
     kind: str = "class"
-    format: int = FORMAT
 
 
 class ClassStore(RunStore):
@@ -114,8 +112,6 @@ class ClassStore(RunStore):
         with opening("a class", folder / CLASS_FILE):
             content = (folder / CLASS_FILE).read_bytes()
         run = from_json(ClassRun, content, f"run {folder.name}: {CLASS_FILE}")
-        if run.format != FORMAT:
-            raise DataError(f"run {name} has format {run.format}: open it with a newer fillmask-ui")
         return replace(run, name=folder.name)
 
 

@@ -55,7 +55,7 @@ class Stamp:
     graph_optimization: str  # of ONNX Runtime
     precision: str  # of the stored weights
     sha256: str  # of the weights
-    x64_quant_precision: str = "auto"  # of ONNX Runtime: whether products of bytes never saturate
+    x64_quant_precision: str  # of ONNX Runtime: whether products of bytes never saturate
 
     @classmethod
     def of(cls, signature: ModelSignature) -> Stamp:
@@ -96,8 +96,8 @@ class VariantFigures:
     texts: int  # measured
     measured: str  # signature of masks and texts: rows with the same one compare
     stamp: Stamp
-    alarms: tuple[str, ...] = ()  # what a reader must know, in words
-    example: str = ""  # a text with `[MASK]` at the word whose losses differ most; blank for none
+    alarms: tuple[str, ...]  # what a reader must know, in words
+    example: str  # a text with `[MASK]` at the word whose losses differ most; blank for none
 
     @property
     def smaller(self) -> bool:

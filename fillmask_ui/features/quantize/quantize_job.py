@@ -200,7 +200,7 @@ def _made(
             [scheme],
             exclude=order.exclude,
             calibration=calibration,
-            force=True,  # int8 of earlier versions, which was another recipe, has the same name
+            force=True,  # a file that an interrupted order left there has no record
             load=lambda choice: base if choice == order.model else load_choice(choice),
         )
         yield from (step for step in steps if isinstance(step, Progress))

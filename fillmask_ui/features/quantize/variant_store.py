@@ -24,12 +24,11 @@ from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.publishing.hub_folder import RECORD, draft, read_record
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs.store import slug
-from fillmask_ui.schema import from_own_values
+from fillmask_ui.schema import from_json, from_own_values
 
 if TYPE_CHECKING:
     from fillmask_ui.features.quantize.graphs import GraphPair
 
-FORMAT = 1
 _SOURCE_FILE = "source.json"
 
 
@@ -130,7 +129,6 @@ class Home:
     def keep_source(self, reference: str, figures: VariantFigures, settings: Settings) -> None:
         """Write down which model this is of, its row and its run; a DataError if that fails."""
         values = {
-            "format": FORMAT,
             "reference": reference,
             "figures": figures.to_dict(),
             "settings": asdict(settings),
@@ -193,17 +191,14 @@ class Home:
                 "alarms": [],
                 "figures": None,
             }
-            made_of = entry.get("made_of") or next(iter(record["sources"]))
-            drafted.publish_variant(name, entry, record["sources"][made_of])
+            drafted.publish_variant(name, entry, record["sources"][entry["made_of"]])
         return self.made(variant.scheme, recipe)
 
     def _source(self) -> dict[str, Any]:
-        """What is written of it; nothing if that is missing, broken or of another version."""
-        try:
-            values = json.loads(self.source_file.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return values if values.get("format") == FORMAT else {}
+        """What is written of it; nothing if that is missing or broken."""
+        with contextlib.suppress(OSError, DataError):
+            return from_json(dict[str, Any], self.source_file.read_bytes())
+        return {}
 
 
 def _variants(folder: Path) -> list[StoredVariant]:
@@ -212,16 +207,13 @@ def _variants(folder: Path) -> list[StoredVariant]:
     with contextlib.suppress(FillmaskError, KeyError, TypeError):
         for name, made in ((read_record(folder) or {}).get("files") or {}).items():
             if (folder / name).is_file():
-                scheme = made["scheme"]
-                if made["settings"].get("weights") == "QInt8 per tensor":
-                    scheme = "int8-tensor"  # earlier versions called it int8
-                own = scheme, folder / name, made["size_bytes"]
+                own = made["scheme"], folder / name, made["size_bytes"]
                 found.append(StoredVariant(*own, tuple(made["exclude"]), _figures(made)))
     return found
 
 
 def _figures(values: Mapping[str, Any]) -> VariantFigures | None:
-    """The row of what was read; None for no row, or one of another version."""
+    """The row of what was read; None for no row, or one that cannot be read."""
     with contextlib.suppress(DataError):
         return from_own_values(VariantFigures, values.get("figures"))
     return None

@@ -7,12 +7,11 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
 
-from fillmask_ui.cli.options import option, with_options
+from fillmask_ui.cli.options import with_options
 from fillmask_ui.cli.terminal import progress_bar, say, tell
 from fillmask_ui.errors import ModelError
 from fillmask_ui.features.train.training_recipe import (
@@ -120,9 +119,6 @@ def package(
     *,
     request: PackageRequest,
     target: HubTarget,
-    compare: str | None = option(
-        None, "Earlier spelling of --baseline.", metavar="REF", hidden=True
-    ),
 ) -> None:
     """Make a folder to ship of a trained model.
 
@@ -132,9 +128,6 @@ def package(
     need_torch()
     from fillmask_ui.features.train import package_model
 
-    if compare is not None:
-        tell("warning: --compare is gone in the next version; write --baseline")
-        request = replace(request, baseline=request.baseline or compare)
     made = package_model.package(request, report=tell)
     size = f"{made.size_bytes:,} bytes"
     say(f"{made.folder}: {size}, ONNX and PyTorch within {made.parity:.1e}")

@@ -268,16 +268,15 @@ def history_of(source: Path, asked: StoredRequest | None) -> dict[str, Any]:
     rows = read_log(log)
     measured = [row for row in rows if row.validation_nll_nats is not None]
     step = max(1, -(-len(measured) // _CURVE_ROWS))
-    blended = asked.recipe.get("blend")
     # Without how often the run was validated and saved.
-    recipe = {name: asked.recipe.get(name) for name in options_of(TrainingRecipe)}
+    recipe = {name: getattr(asked.recipe, name) for name in options_of(TrainingRecipe)}
     del recipe["checkpoint_minutes"]
     return {
         "asked": asked,
         "log": rows,
         "curve": measured[::-1][::step][::-1],
         "missing": asked.missing_in_init and missing_note(asked.missing_in_init),
-        "trials": json.loads((source / "blend.json").read_bytes()) if blended else None,
+        "trials": json.loads((source / "blend.json").read_bytes()) if asked.recipe.blend else None,
         "train_command": hub_folder.command(
             "train",
             text=[CorpusPart(Path(one["file"]), one["share"]).argument for one in asked.texts],
@@ -302,7 +301,7 @@ def card_text(request: PackageRequest, made: Package, told: dict[str, Any]) -> s
         evaluate=request.evaluate and Path(request.evaluate).name,
         cloze=request.cloze and request.cloze.name,
         notes=request.notes and request.notes.name,
-        compare=request.baseline and hub_folder.plain_reference(request.baseline),
+        baseline=request.baseline and hub_folder.plain_reference(request.baseline),
     )
     files = {name: size for name, size in made.files.items() if name != CARD}
     content = {**told, "made": made, "files": files, "command": again}

@@ -11,7 +11,7 @@ config.json, ...     the trained model, a Hugging Face folder, when the run is o
 import json
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from fillmask_ui.features.train.training_recipe import LogRow, RunRequest, Train
 from fillmask_ui.files import write_text
 from fillmask_ui.models.loading_progress import quiet_transformers
 from fillmask_ui.models.model_choice import check_threads
-from fillmask_ui.models.model_files import ModelConfig, names_in, read_config
+from fillmask_ui.models.model_files import ModelConfig, names_in
 from fillmask_ui.models.runtimes import RUNTIMES
 from fillmask_ui.schema import from_json
 
@@ -40,24 +40,24 @@ _OTHER_HEADS = ("classifier", "cls", "pooler", "qa", "seq_classif", "summary")
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRequest:
-    """The content of `run.json`; fields with a default are missing in runs of earlier versions."""
+    """The content of `run.json`."""
 
     texts: list[dict[str, Any]]  # `file`, its name, and `share` of each
     init: str | None
     config: str | None
     vocabulary_size: int
-    vocabulary_size_asked: int | None = None
-    missing_in_init: list[str] = field(default_factory=list)
-    dropout: dict[str, float] | None = None
-    recipe: dict[str, Any]  # with fewer options in earlier versions
-    parameters: int = 0
-    segments: int = 0
-    tokens: int = 0
+    vocabulary_size_asked: int | None
+    missing_in_init: list[str]
+    dropout: dict[str, float]
+    recipe: TrainingRecipe
+    parameters: int
+    segments: int
+    tokens: int
     characters: int
-    segment_form: dict[str, Any] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
+    segment_form: dict[str, Any]
+    versions: dict[str, str]
     # Texts, characters and recipe that were asked for before, each `until_step`.
-    earlier: list[dict[str, Any]] = field(default_factory=list)
+    earlier: list[dict[str, Any]]
 
 
 def read_request(folder: Path) -> StoredRequest | None:
@@ -65,10 +65,7 @@ def read_request(folder: Path) -> StoredRequest | None:
     path = folder / "run.json"
     if not path.exists():
         return None
-    asked = from_json(StoredRequest, path.read_bytes(), str(path))
-    if asked.dropout is None:
-        asked = replace(asked, dropout=dropout_values(read_config(folder).raw))
-    return asked
+    return from_json(StoredRequest, path.read_bytes(), str(path))
 
 
 def read_log(path: Path) -> list[LogRow]:
@@ -258,7 +255,7 @@ def _content(request: RunRequest, run: TrainingRun, before: StoredRequest | None
     asked: dict[str, Any] = {
         "texts": [{"file": part.path.name, "share": part.share} for part in request.texts],
         "characters": segments.characters,
-        "recipe": asdict(trainer.recipe),
+        "recipe": trainer.recipe,
     }
     earlier: list[dict[str, Any]] = []
     if before and step:

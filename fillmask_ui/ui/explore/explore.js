@@ -80,7 +80,7 @@
       else found.hidden = found.hidden.map((word) => (typeof word === "string" && word ? word : null));
     }
     // A link that names no mode has that of what it brings.
-    found.mode ??= rows().find(({ stateField }) => found[stateField])?.mode ?? parameters.lens;
+    found.mode ??= rows().find(({ stateField }) => found[stateField])?.mode;
     if ("selected" in found) found.selected = whole(found.selected, 1, 1_000_000, 1) - 1;
     if ("top_k" in found) found.top_k = whole(found.top_k, 1, 100, plain.top_k);
     if ("zoom" in found) found.zoom = Number(found.zoom);

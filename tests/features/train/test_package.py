@@ -71,7 +71,7 @@ def test_the_card_says_what_was_measured(packaged, trained, cloze_file, text_fil
         "--block-tokens 32 --batch-blocks 4 --learning-rate 0.005 -o run\n"
         "fillmask-ui package run -o model --vocabulary-size 120 --text text.txt "
         "--calibration text.txt:0.05 --evaluate text.txt:0.1 --cloze cloze.jsonl "
-        "--notes notes.md --compare trained-run\n" in told
+        "--notes notes.md --baseline trained-run\n" in told
     )
     assert str(trained.parent) not in told
     before = read_request(trained).parameters
