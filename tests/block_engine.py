@@ -3,7 +3,7 @@
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
-from fillmask_ui.runs import perform_cells
+from fillmask_ui.runs.perform import measure_here
 
 BLOCK = 7
 
@@ -29,13 +29,16 @@ class BlockEngine:
         finally:
             self.open -= 1
 
-    def perform(self, cells, store, load):
-        rows = []
-        with closing(perform_cells(cells, store, load)) as steps:
-            for step in steps:
-                rows += step.rows
-                if step.through is None and len(rows) < BLOCK:
-                    continue
-                yield replace(step, rows=tuple(rows), workers=2)
-                rows = []
-                self.on_block()
+    def prepare(self, plan, model, baseline):
+        def measure(recorder, texts):
+            rows = []
+            with closing(measure_here(recorder, texts, model, baseline)) as steps:
+                for step in steps:
+                    rows += step.rows
+                    if step.through is not None or len(rows) >= BLOCK:
+                        yield replace(step, rows=tuple(rows), workers=2)
+                        rows = []
+                        self.on_block()
+            yield replace(step, rows=tuple(rows), workers=2)
+
+        return measure

@@ -2,7 +2,7 @@
 
 from fillmask_ui.runs.compare import compare
 from fillmask_ui.runs.info import Plan, RunInfo, prepare_info
-from fillmask_ui.runs.perform import Cell, Engine, Progress, perform, perform_cells, perform_rest
+from fillmask_ui.runs.perform import Engine, Progress, perform, perform_rest
 from fillmask_ui.runs.record import Recorder, resume, start
 from fillmask_ui.runs.store import Run, RunStore
 from fillmask_ui.runs.tokens import export
@@ -10,7 +10,6 @@ from fillmask_ui.runs.tokens import export
 compare_runs = compare  # its public name, beside the `compare` of two models
 
 __all__ = [
-    "Cell",
     "Engine",
     "Plan",
     "Progress",
@@ -22,7 +21,6 @@ __all__ = [
     "compare_runs",
     "export",
     "perform",
-    "perform_cells",
     "perform_rest",
     "prepare_info",
     "resume",

@@ -41,7 +41,7 @@ class RunInfo:
     # Where it was measured, one entry per place: `name` (local or ray), and for Ray its `version`,
     # `workers` and `threads_per_worker`.
     engines: tuple[Mapping[str, Any], ...] = ()
-    cell: Mapping[str, Any] = field(default_factory=dict)  # of a sweep: its `sweep` and `key`
+    cell: Mapping[str, Any] = field(default_factory=dict)  # of a sweep: its `key`
     limits: Limits = field(default_factory=Limits)  # borders of the verdict
     versions: Mapping[str, str] = field(default_factory=dict)  # of packages that took part
     state: str = RUNNING  # `running`, `done`, `stopped` or `failed`

@@ -4,9 +4,10 @@ Close the generator to stop; the rows until then are kept and can be resumed.
 """
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, RunningSummary
@@ -64,31 +65,39 @@ class Pace:
         return max(0.0, expected - through) * self._seconds / done
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A run to be made or resumed."""
-
-    plan: Plan
-    run: str | None = None  # name of the stored run to resume
-    label: Mapping[str, Any] = field(default_factory=dict)  # `RunInfo.cell` of a new run
+# Yields a run as its missing texts are measured.
+Measure = Callable[[Recorder, Texts], Generator[Progress]]
 
 
 class Engine(Protocol):
-    """Measures elsewhere than in this process, with the same digits."""
+    """Measures elsewhere than in this process."""
 
-    def perform(self, cells: Sequence[Cell], store: RunStore, load: Load) -> Generator[Progress]:
-        """As `perform_cells`."""
+    def prepare(self, plan: Plan, model: MaskedLM, baseline: MaskedLM | None) -> Measure:
+        """What measures a plan; a `FillmaskError` if it cannot. No run is made before."""
 
 
 def perform(
-    plan: Plan, store: RunStore, load: Load, engine: Engine | None = None
+    plan: Plan,
+    store: RunStore,
+    load: Load,
+    engine: Engine | None = None,
+    *,
+    cell: Mapping[str, Any] | None = None,
 ) -> Generator[Progress]:
     """Measure as planned, in a new run; `load` makes a model of a choice.
 
     Yields the new run, each row as it is stored, signs of life between them, and the ended run. No
-    run is made if texts or models cannot be had or do not fit, which is a `FillmaskError`.
+    run is made if texts or models cannot be had or do not fit, which is a `FillmaskError`. `cell`
+    is `RunInfo.cell`.
     """
-    yield from perform_cells([Cell(plan)], store, load, engine)
+    with ExitStack() as opened:
+        # Before a model is loaded: a wrong column shows at once.
+        texts = opened.enter_context(open_texts(plan.source))
+        model, baseline, measure = _prepared(plan, load, engine)
+        told = {"texts": plan.texts(), "choices": plan.choices(), "limits": plan.limits}
+        info = prepare_info(plan.config, model, baseline=baseline, cell=cell or {}, **told)
+        recorder = opened.enter_context(start(store, info))
+        yield from _measured(recorder, texts, measure)
 
 
 def perform_rest(
@@ -101,61 +110,57 @@ def perform_rest(
     run = store.open(name)
     if run.info.state == DONE and not run.lacks_rows:
         yield Progress(run.info, run.running())
-    else:
-        yield from perform_cells([Cell(Plan.of(run.info), run.info.name)], store, load, engine)
-
-
-def perform_cells(
-    cells: Sequence[Cell], store: RunStore, load: Load, engine: Engine | None = None
-) -> Generator[Progress]:
-    """Measure several runs of one model; `Progress.info` says which."""
-    if engine is not None:
-        yield from engine.perform(cells, store, load)
         return
-    for cell in cells:
-        with ExitStack() as opened:
-            recorder = opened.enter_context(resume(store, cell.run)) if cell.run else None
-            # Before a model is loaded: a wrong column shows at once.
-            texts = opened.enter_context(open_texts(cell.plan.source))
-            if recorder is not None:
-                recorder.know_available(texts.report.available)
-            model = load(cell.plan.model)
-            baseline = load(cell.plan.baseline) if cell.plan.baseline else None
-            recorder = recorder or opened.enter_context(begin(cell, store, model, baseline))
-            yield from _measure(recorder, texts, model, baseline)
+    plan = Plan.of(run.info)
+    with ExitStack() as opened:
+        recorder = opened.enter_context(resume(store, run.info.name))
+        texts = opened.enter_context(open_texts(plan.source))
+        recorder.know_available(texts.report.available)
+        model, baseline, measure = _prepared(plan, load, engine)
+        recorder.check_models(model, baseline)
+        yield from _measured(recorder, texts, measure)
 
 
-def begin(cell: Cell, store: RunStore, model: MaskedLM, baseline: MaskedLM | None) -> Recorder:
-    """The new run of a cell; an `OptionError` if its plan does not fit the models."""
-    plan = cell.plan
-    own = {"texts": plan.texts(), "choices": plan.choices(), "limits": plan.limits}
-    return start(store, prepare_info(plan.config, model, baseline=baseline, cell=cell.label, **own))
+def _prepared(
+    plan: Plan, load: Load, engine: Engine | None
+) -> tuple[MaskedLM, MaskedLM | None, Measure]:
+    model = load(plan.model)
+    baseline = load(plan.baseline) if plan.baseline else None
+    if engine is not None:
+        return model, baseline, engine.prepare(plan, model, baseline)
+    return model, baseline, partial(measure_here, model=model, baseline=baseline)
 
 
-def _measure(
-    recorder: Recorder, texts: Texts, model: MaskedLM, baseline: MaskedLM | None
-) -> Generator[Progress]:
-    def now(**changes: Any) -> Progress:
-        return Progress(
-            recorder.info,
-            recorder.running,
-            texts.report.expected,
-            warnings=texts.report.warnings,
-            stop=recorder.close,
-            **changes,
-        )
-
-    yield now(through=recorder.running.seen, dropped_bytes=recorder.dropped_bytes)
-    rows = recorder.measure(model, texts, baseline=baseline, heartbeat=True)
-    tokens = 0
+def _measured(recorder: Recorder, texts: Texts, measure: Measure) -> Generator[Progress]:
+    step = progress_of(
+        recorder, texts, through=recorder.running.seen, dropped_bytes=recorder.dropped_bytes
+    )
+    yield step
     try:
-        with closing(rows):
-            for item in rows:
-                if isinstance(item, Heartbeat):
-                    tokens = item.tokens
-                    yield now(through=item.texts, tokens=tokens)
-                else:
-                    yield now(rows=(item,), tokens=tokens)
+        with closing(measure(recorder, texts)) as steps:
+            for step in steps:
+                yield step
     finally:
         recorder.note(texts.report.notes)
-    yield now(through=recorder.running.seen, tokens=tokens)
+    yield replace(step, info=recorder.info, rows=(), through=recorder.running.seen)
+
+
+def progress_of(recorder: Recorder, texts: Texts, **changes: Any) -> Progress:
+    """A run as it is now."""
+    report = texts.report
+    about = {"expected": report.expected, "warnings": report.warnings, "stop": recorder.close}
+    return Progress(recorder.info, recorder.running, **{**about, **changes})
+
+
+def measure_here(
+    recorder: Recorder, texts: Texts, model: MaskedLM, baseline: MaskedLM | None
+) -> Generator[Progress]:
+    """A `Measure` of this process, once the models are given."""
+    tokens = 0
+    with closing(recorder.measure(model, texts, baseline=baseline, heartbeat=True)) as rows:
+        for row in rows:
+            if isinstance(row, Heartbeat):
+                tokens = row.tokens
+                yield progress_of(recorder, texts, through=row.texts, tokens=tokens)
+            else:
+                yield progress_of(recorder, texts, rows=(row,), tokens=tokens)

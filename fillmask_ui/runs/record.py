@@ -70,7 +70,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         self.know_available(report.available if report else None)
         rows = evaluate(
             model,
-            self._checked(examples),
+            self.checked(examples),
             self.info.config,
             baseline=baseline,
             masks=masks,
@@ -83,7 +83,7 @@ class Recorder(AbstractContextManager["Recorder"]):
                     # A short file that is read in its own order was read to its end by now.
                     self.know_available(report.available if report else None)
                 else:
-                    self.store(dump_row(row, self._checksums.pop(row.id)), row)
+                    self.store(dump_row(row, self._checksums[row.id]), row)
                 if self.closed:
                     return
                 if heartbeat or not isinstance(row, Heartbeat):
@@ -129,7 +129,7 @@ class Recorder(AbstractContextManager["Recorder"]):
     def note(self, notes: Iterable[str]) -> None:
         self._set(notes=tuple(notes))
 
-    def _checked(self, examples: Iterable[Example | str]) -> Iterator[Example]:
+    def checked(self, examples: Iterable[Example | str]) -> Iterator[Example]:
         """The texts, each with its checksum noted, or compared with that of its stored row."""
         seen = 0
         for index, text in enumerate(examples):
@@ -138,32 +138,29 @@ class Recorder(AbstractContextManager["Recorder"]):
             if example.id not in self.stored:
                 self._checksums[example.id] = found
             elif self.stored[example.id] != found:
-                raise other_text(self.name, example.id)
+                raise DataError(
+                    f"text {example.id} is not the one that run {self.name} measured: the texts "
+                    "have changed since; start a new run"
+                )
             else:
                 seen += 1
             yield example
-        self.check_found(seen)
-
-    def check_found(self, found: int) -> None:
-        """A `DataError` for data that has fewer than all stored texts."""
-        if found < len(self.stored):
+        if seen < len(self.stored):
             raise DataError(
-                f"run {self.name} has {len(self.stored)} texts, of which only {found} are still "
+                f"run {self.name} has {len(self.stored)} texts, of which only {seen} are still "
                 "there: the texts have changed since; start a new run"
             )
 
-    def store(self, lines: bytes, measured: EvaluatedText | SkippedText | RunningSummary) -> None:
-        """Add whole lines to the rows file, and their rows to the figures, unless closed."""
+    def store(self, line: bytes, row: EvaluatedText | SkippedText) -> None:
+        """Add a whole line to the rows file, and its row to the figures, unless closed."""
         with self._writing:
             if self.closed:
                 return
             with self._writes():
-                self._file.write(lines)
+                self._file.write(line)
                 self._file.flush()
-            if isinstance(measured, RunningSummary):
-                self.running.merge(measured)
-            else:
-                self.running.add(measured)
+            self._checksums.pop(row.id, None)
+            self.running.add(row)
 
     def _set(self, **changes: Any) -> None:
         with self._writing:
@@ -233,14 +230,6 @@ def _open(run: Run) -> Recorder:
         if dropped := run.rows_path.stat().st_size - whole:
             file.truncate(whole)
         return Recorder(run.folder, info, running, file, opened.pop_all(), dropped, stored)
-
-
-def other_text(name: str, index: int) -> DataError:
-    """The error for a text that differs from the stored one."""
-    return DataError(
-        f"text {index} is not the one that run {name} measured: the texts have changed since; "
-        "start a new run"
-    )
 
 
 def signature_changes(stored: Mapping[str, Any], now: ModelSignature) -> list[str]:

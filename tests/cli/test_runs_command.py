@@ -11,6 +11,8 @@ from table_model import TableModel
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.runs import RunStore, prepare_info, start
 
+RUN = "20260102-101500-table-cross-entropy"
+
 
 def test_deleting_one_run_under_two_names(fillmask, tmp_path):
     store = RunStore(tmp_path / "runs")

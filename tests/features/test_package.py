@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import OptionError
-from fillmask_ui.features.sweep.sweep_file import tomllib
+from fillmask_ui.features.sweep.sweep import tomllib
 from fillmask_ui.files import asset
 
 ROOT = Path(__file__).parents[2]

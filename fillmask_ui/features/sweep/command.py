@@ -1,32 +1,26 @@
 """`fillmask-ui sweep`: many evaluations from one file, each a stored run, and one table of them."""
 
-import shlex
-import sys
-from contextlib import ExitStack, closing
-from itertools import product
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import typer
 
+import fillmask_ui.features.sweep.sweep as sweeps
 from fillmask_ui.cli import options
 from fillmask_ui.cli.eval import run_bar
 from fillmask_ui.cli.runs import store
-from fillmask_ui.cli.terminal import fits, load, print_json, print_line, print_table, tell
-from fillmask_ui.errors import OptionError
-from fillmask_ui.features.sweep.sweep_file import Sweep, SweepCell, read_sweep
-from fillmask_ui.features.sweep.sweep_perform import (
-    BEGUN,
-    FAILED,
-    KEPT,
-    MEASURING,
-    Step,
-    perform_sweep,
-)
-from fillmask_ui.features.sweep.sweep_sections import by_data, cells_table, notes, page, sections
-from fillmask_ui.features.sweep.sweep_table import SweepTable, sweep_table
-from fillmask_ui.files import check_target, write_text
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, tell
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.files import write_text
 from fillmask_ui.runs import Engine
 from fillmask_ui.runs.engines import EngineChoice, open_engine
+from fillmask_ui.show.numbers import cell_text, signed_percent
+from fillmask_ui.show.render import render
+from fillmask_ui.show.table import Column, Table
 
 
 @options.with_options
@@ -34,104 +28,82 @@ def sweep(
     file: Path = options.argument(..., "SWEEP.toml", "The models, data sets, metrics and seeds."),
     *,
     engine: EngineChoice,
-    table_only: bool = options.option(
-        False, "Measure nothing: the table of what is there.", "--table-only"
-    ),
+    table_only: bool = options.option(False, "Only print what is there.", "--table-only"),
     fail_on: str | None = options.FAIL_ON,
     csv: Path | None = options.file_option(None, "Write a line per cell there."),
     html: Path | None = options.file_option(None, "Write the heat map there."),
     as_json: bool = options.ONE_JSON,
 ) -> None:
     """Measure models x data sets x metrics x seeds of a file, and print one table."""
-    chosen = read_sweep(file)
+    chosen = sweeps.read_sweep(file)
     options.check_fail_on(fail_on, chosen.baseline, "baseline in the sweep file")
-    if fail_on is not None and table_only:
-        raise OptionError("--fail-on judges all cells: leave out --table-only, which makes none")
-    texts = {cell.texts.value for cell in chosen.cells}
-    read = [own.where for own in texts if own.kind in ("file", "folder")]
-    for target, own in product((csv, html), read):
-        check_target(target, Path(own), folder=own)
-    if table_only:
-        table = sweep_table(chosen, store())
-    else:
-        with open_engine(engine) as opened:
-            table = sweep_table(chosen, store(), _performed(chosen, opened))
-    for target, text in ((csv, lambda own: cells_table(own).to_csv()), (html, page)):
-        if target is not None:
-            write_text(text(table), target)
-            tell(str(target))
+    with open_engine(engine) as opened:
+        failures = {} if table_only else _measured(chosen.cells, opened)
+    table = sweeps.sweep_table(chosen, store(), failures)
+    if csv is not None:
+        rows = [list(cell.values()) for cell in table["cells"]]
+        write_text(Table.of(table["cells"][0], rows).to_csv(), csv)
+    if html is not None:
+        write_text(render("sweep/page.html", sweep=table, pivots=[*pivots(table)]), html)
     if as_json:
-        print_json(table.to_dict())
+        print_json(table)
     else:
-        print_sweep(table)
-    _exit(table, fail_on)
-
-
-def _performed(chosen: Sweep, engine: Engine | None) -> dict[str, Step]:
-    """The last step of each cell by its key; progress on standard error."""
-    last: dict[str, Step] = {}
-    said = set[str]()
-    number = {cell.key: place for place, cell in enumerate(chosen.cells, start=1)}
-    steps = perform_sweep(chosen, store(), load, engine)
-    try:
-        # A bar for each cell, as between them a model is fetched, with a bar of its own.
-        with closing(steps), ExitStack() as opened:
-            shown: SweepCell | None = None
-            for step in steps:
-                last[step.cell.key] = step
-                place = f"{number[step.cell.key]} of {len(number)}: {step.cell.name}"
-                if step.state == MEASURING and step.progress is not None:
-                    if step.cell is not shown:
-                        opened.close()
-                        shown, show = step.cell, opened.enter_context(run_bar(step.progress, place))
-                    show(step.progress)
-                    continue
-                opened.close()
-                shown = None
-                if line := _line(step, said):
-                    tell(f"{place}: {line}")
-    except KeyboardInterrupt:
-        command = shlex.join(["fillmask-ui", *sys.argv[1:]])
-        tell(f"\nstopped; what was measured is kept, go on with: {command}")
-        raise
-    if kept := sum(step.state == KEPT for step in last.values()):
-        tell(f"{kept} of {len(last)} cells were done before")
-    return last
-
-
-def _line(step: Step, said: set[str]) -> str:
-    """What to say of a cell that begins or ends; why it fails once, not for each of its model."""
-    if step.state == BEGUN:
-        return f"run {step.run}" + (f" ({step.message})" if step.message else "")
-    if step.state == FAILED:
-        why = "as above" if step.message in said else step.message
-        said.add(step.message)
-        return f"failed: {why}"
-    return step.message if step.state == KEPT else ""
-
-
-def print_sweep(table: SweepTable) -> None:
-    """The tables of all metrics, and what a reader should know of single cells."""
-    against = f", against {table.sweep.baseline}" if table.sweep.baseline else ""
-    print_line(f"{table.sweep.name}{against}", "bold")
-    for section in sections(table):
-        for shown in (section,) if fits(section) else by_data(section):
-            print_line("")
+        for shown in pivots(table):
             print_table(shown)
-    for number, note in enumerate(notes(table), start=1):
-        print_line(f"Note {number}: {note}")
-    print_line(", ".join(table.versions), "dim")
-
-
-def _exit(table: SweepTable, fail_on: str | None) -> None:
-    """Exit code 1 if a cell failed, 3 for a verdict that `fail_on` names."""
-    verdicts = options.FAILING[fail_on] if fail_on else ()
-    bad = [entry for entry in table.entries if entry.verdict in verdicts]
-    for entry in bad:
-        tell(f"{entry.cell.name}: {entry.verdict} (--fail-on {fail_on})")
-    failed = sum(entry.state == FAILED for entry in table.entries)
-    if failed:
-        tell(f"error: {failed} of {len(table.entries)} cells failed")
+        for cell in table["cells"]:
+            if cell["note"]:
+                print_line(f"{cell['model']}, {cell['data']}, {cell['metric']}: {cell['note']}")
+    if failures:
         raise typer.Exit(1)
-    if bad:
+    verdicts = {cell["verdict"] for cell in table["cells"]}
+    if fail_on is not None and not verdicts.isdisjoint(options.FAILING[fail_on]):
+        tell(f"there is a verdict of --fail-on {fail_on}")
         raise typer.Exit(3)
+
+
+def _measured(cells: Sequence[sweeps.SweepCell], engine: Engine | None) -> dict[Any, str]:
+    """Why cells failed; progress on standard error."""
+    stored, failures = sweeps.stored_runs(store()), {}
+    load_once = lru_cache(maxsize=1)(load)  # the cells of a model are in a row
+    for number, cell in enumerate(cells, start=1):
+        name = f"{number} of {len(cells)}: {cell.name}"
+        steps = sweeps.measure_cell(cell, stored.get(cell.key), store(), load_once, engine)
+        try:
+            with closing(steps):
+                if first := next(steps, None):
+                    tell(f"{name}: run {first.info.name}")
+                    with run_bar(first, name) as show:
+                        for step in steps:
+                            show(step)
+        except FillmaskError as error:
+            failures[cell] = str(error)
+            tell(f"{name}: failed: {error}")
+    return failures
+
+
+def pivots(table: Mapping[str, Any]) -> Iterator[Table]:
+    """A table per metric: a row for each model and seed, a column for each data set."""
+    names = list(dict.fromkeys(cell["data"] for cell in table["cells"]))
+    columns = ["model", *(Column(name, _figure, right=True, is_name=True) for name in names)]
+    metrics: Any = defaultdict(lambda: defaultdict(list))
+    for cell in table["cells"]:
+        seed = "" if cell["seed"] is None else f", seed {cell['seed']}"
+        metrics[cell["metric"]][cell["model"] + seed].append(cell)
+    for metric, rows in metrics.items():
+        yield Table.of(columns, ([name, *cells] for name, cells in rows.items()), metric)
+    if spreads := table["over_seeds"]:
+        yield Table.of(spreads[0], [list(spread.values()) for spread in spreads], "over seeds")
+
+
+def _figure(cell: Mapping[str, Any]) -> str:
+    """A cell of a pivot."""
+    lines = [cell["state"] if cell["value"] is None else cell_text(cell["value"])]
+    lines.append(_ends(cell["interval_95"], cell_text))
+    if cell["relative_change"] is not None:
+        lines.append(signed_percent(cell["relative_change"]))
+        lines += [_ends(cell["relative_change_interval_95"], signed_percent), cell["verdict"]]
+    return "\n".join(filter(None, lines))
+
+
+def _ends(ends: Sequence[float | None] | None, form: Any) -> str:
+    return "" if ends is None or None in ends else " to ".join(map(form, ends))

@@ -11,10 +11,4 @@ FEATURE = Feature(
             "fillmask_ui.features.sweep.command:sweep",
         )
     },
-    inserts={"notebook": "sweep/notebook.css"},
-    displays={
-        "fillmask_ui.features.sweep.sweep_table:SweepTable": (
-            "fillmask_ui.features.sweep.sweep_sections:DISPLAY"
-        )
-    },
 )

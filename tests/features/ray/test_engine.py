@@ -1,4 +1,4 @@
-"""The engine on two processes of Ray: rows and figures of one process, to the last digit.
+"""The engine on two processes of Ray: rows and figures of one process.
 
 The other side of each comparison is the local engine, whose figures are checked against torch and
 transformers in `tests/evaluation`.
@@ -18,7 +18,7 @@ from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.runs import Cell, Plan, perform, perform_cells, perform_rest
+from fillmask_ui.runs import Plan, perform, perform_rest
 from fillmask_ui.runs.engines import EngineChoice, open_engine
 from fillmask_ui.texts import TextSource
 
@@ -46,38 +46,33 @@ def folder_of(path, layout):
     return str(path)
 
 
-def test_the_digits_of_one_process(engine, store, tiny_models, lines, tmp_path):
-    """Cells of one model in one pipeline: metrics, orders, kinds of texts, a lone surrogate."""
+@pytest.mark.parametrize("kind", ["order", "samples", "readings", "odd", "folder"])
+def test_the_rows_of_one_process(engine, store, tiny_models, lines, tmp_path, kind):
+    """Orders, metrics, kinds of texts, a lone surrogate."""
     odd = tmp_path / "odd.jsonl"
     odd.write_text('{"text": "a broken \\ud800 cat"}\n' + '{"text": "the river was cold"}\n' * 20)
     file = TextSource("file", str(lines))
-    texts, parquet = folder_of(tmp_path / "a", "txt"), folder_of(tmp_path / "b", "parquet")
-    asked = [
-        ("cross-entropy", replace(file, shuffle=False)),
-        ("cross-entropy", replace(file, samples=600)),
-        ("pseudo-perplexity", replace(file, samples=30)),
-        ("unmasking", replace(file, samples=20, shuffle=False)),
-        ("cross-entropy", TextSource("file", str(odd))),
-        ("cross-entropy", TextSource("folder", texts, shuffle=False)),
-        ("cross-entropy", TextSource("folder", parquet, shuffle=False, samples=600)),
-    ]
-    model = tiny(tiny_models, "bert")
-    plans = [Plan(model, None, EvaluationConfig(metric), source) for metric, source in asked]
-    cells = [Cell(plan, label={"sweep": "s", "key": str(n)}) for n, plan in enumerate(plans)]
-    steps = list(perform_cells(cells, store, load_choice, engine))
-    for number, plan in enumerate(plans):
-        own = [step for step in steps if step.info.cell["key"] == str(number)]
-        run = store.open(own[-1].info.name)
-        assert_same(run, measured(plan, store))
-        assert own[0].through == 0
-        assert own[-1].through == len(rows_of(run))
-        assert own[-1].workers >= 1
-        rows = [row for step in own for row in step.rows]
-        assert sorted(row.id for row in rows) == sorted(rows_of(run))
-        scored = sum(len(row.scores.nll_nats) for row in rows if hasattr(row, "scores"))
-        assert own[-1].tokens == scored
-        (entry,) = json.loads((run.folder / "run.json").read_text())["engines"]
-        assert (entry["name"], entry["workers"], entry["threads_per_worker"]) == ("ray", 2, 1)
+    folder = folder_of(tmp_path / "parquet", "parquet")
+    metric, source = {
+        "order": ("cross-entropy", replace(file, shuffle=False, samples=300)),
+        "samples": ("cross-entropy", replace(file, samples=200)),
+        "readings": ("pseudo-perplexity", replace(file, samples=70)),
+        "odd": ("cross-entropy", TextSource("file", str(odd))),
+        "folder": ("cross-entropy", TextSource("folder", folder, shuffle=False)),
+    }[kind]
+    plan = Plan(tiny(tiny_models, "bert"), None, EvaluationConfig(metric), source)
+    steps = list(perform(plan, store, load_choice, engine))
+    run = store.open(steps[-1].info.name)
+    assert_same(run, measured(plan, store))
+    assert steps[0].through == 0
+    assert steps[-1].through == len(rows_of(run))
+    assert steps[-1].workers >= 1
+    rows = [row for step in steps for row in step.rows]
+    assert sorted(row.id for row in rows) == sorted(rows_of(run))
+    scored = sum(len(row.scores.nll_nats) for row in rows if hasattr(row, "scores"))
+    assert steps[-1].tokens == scored
+    (entry,) = json.loads((run.folder / "run.json").read_text())["engines"]
+    assert (entry["name"], entry["workers"], entry["threads_per_worker"]) == ("ray", 2, 1)
 
 
 def test_two_models_and_the_bytes_of_int8(engine, store, tiny_models, lines):
@@ -144,8 +139,6 @@ def test_what_is_wrong_with_texts_is_an_error_of_the_run(
 
 def test_what_is_refused_before_a_run(engine, store, tiny_models, tmp_path):
     model = tiny(tiny_models, "bert")
-    with pytest.raises(OptionError, match="save the texts to a file"):
-        measured(Plan(model, source=TextSource("stdin")), store, engine)
     config = EvaluationConfig(mask_stream="collator")
     with pytest.raises(OptionError, match="collator"):
         measured(Plan(model, config=config), store, engine)

@@ -1,14 +1,13 @@
 """A small sweep over tables as models and texts in files."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import pytest
 from table_model import TableModel, sample_texts
 
-from fillmask_ui.errors import ModelError
-from fillmask_ui.features.sweep.sweep_file import sweep_of
-from fillmask_ui.features.sweep.sweep_perform import perform_sweep
-from fillmask_ui.features.sweep.sweep_table import sweep_table
+from fillmask_ui.errors import FillmaskError, ModelError
+from fillmask_ui.features.sweep.sweep import measure_cell, stored_runs, sweep_of, sweep_table
 from fillmask_ui.runs import RunStore
 
 
@@ -19,10 +18,9 @@ class Bench:
     store: RunStore
     parts: dict
     models: dict
-    loads: list = field(default_factory=list)  # references, in the order of loading
+    failures: dict = field(default_factory=dict)  # of the last call of `measure`
 
     def load(self, choice):
-        self.loads.append(choice.reference)
         if choice.reference not in self.models:
             raise ModelError(f"no such model: {choice.reference}")
         return self.models[choice.reference]
@@ -30,17 +28,20 @@ class Bench:
     def sweep(self, **changes):
         return sweep_of({**self.parts, **changes}, "tried")
 
-    def perform(self, sweep, engine=None):
-        """All steps but those of single rows."""
-        steps = perform_sweep(sweep, self.store, self.load, engine)
-        return [step for step in steps if step.state != "measuring"]
+    def measure(self, sweep, engine=None):
+        """Numbers of the cells in which something was measured."""
+        stored, load, measured = stored_runs(self.store), lru_cache(1)(self.load), []
+        self.failures = {}
+        for number, cell in enumerate(sweep.cells):
+            try:
+                if [*measure_cell(cell, stored.get(cell.key), self.store, load, engine)]:
+                    measured.append(number)
+            except FillmaskError as error:  # noqa: PERF203 - once a cell
+                self.failures[cell] = str(error)
+        return measured
 
-    def table(self, sweep, steps=()):
-        return sweep_table(sweep, self.store, {step.cell.key: step for step in steps})
-
-    def digits(self, table):
-        """All that is told of each cell but the names of runs."""
-        return [{**entry.to_dict(), "run": ""} for entry in table.entries]
+    def table(self, sweep):
+        return sweep_table(sweep, self.store, self.failures)
 
 
 @pytest.fixture

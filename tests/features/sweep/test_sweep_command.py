@@ -1,11 +1,10 @@
 """`fillmask-ui sweep` as its user calls it, over the embedded models."""
 
-from contextlib import closing
+import csv
 
 import pytest
 
-from fillmask_ui.features.sweep import command
-from fillmask_ui.features.sweep.sweep_perform import perform_sweep
+from fillmask_ui.features.sweep import sweep as sweeps
 
 SWEEP = """
 baseline = "embedded"
@@ -31,24 +30,31 @@ def file(tmp_path):
     return path
 
 
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(fillmask, file, monkeypatch):
-    def interrupted(*arguments):
-        steps = perform_sweep(*arguments)
-        with closing(steps):
-            for step in steps:
-                yield step
-                if step.state == "measuring" and step.progress.rows:
-                    raise KeyboardInterrupt
+def test_ctrl_c_keeps_what_is_done(fillmask, file, monkeypatch, tmp_path):
+    measure = sweeps.measure_cell
 
-    monkeypatch.setattr(command, "perform_sweep", interrupted)
-    stopped = fillmask("sweep", file)
-    assert stopped.returncode == 130
-    said = f"stopped; what was measured is kept, go on with: fillmask-ui sweep {file}"
-    assert said in stopped.stderr
+    def interrupted(*arguments):
+        for progress in measure(*arguments):
+            yield progress
+            if progress.rows:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweeps, "measure_cell", interrupted)
+    assert fillmask("sweep", file).returncode == 130
     shown = fillmask("sweep", file, "--table-only", "--json")
-    assert shown.returncode == 0
-    assert {"stopped", "missing"} <= {cell["state"] for cell in shown.json["cells"]}
-    assert not fillmask("sweep", file, "--table-only").stderr
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert [cell["state"] for cell in shown.json["cells"]] == ["stopped", "missing"]
+    monkeypatch.undo()
+    done = fillmask("sweep", file, "--csv", tmp_path / "cells.csv", "--html", tmp_path / "p.html")
+    assert done.returncode == 0
+    assert done.stderr.count(": run ") == 2
+    cells = fillmask("sweep", file, "--json").json["cells"]
+    with (tmp_path / "cells.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert [float(row["value"]) for row in rows] == [cell["value"] for cell in cells]
+    for cell in cells:
+        assert f"{cell['value']:.4f}" in done.stdout
+        assert f"{cell['value']:.4f}" in (tmp_path / "p.html").read_text()
 
 
 def test_the_verdict_decides_the_exit_code(fillmask, file, damaged):
@@ -62,4 +68,3 @@ def test_the_verdict_decides_the_exit_code(fillmask, file, damaged):
     result = fillmask("sweep", file, "--fail-on", "regression", "--json")
     assert "NEAR_CHANCE" in {cell["verdict"] for cell in result.json["cells"]}
     assert result.returncode == 3
-    assert ": NEAR_CHANCE (--fail-on regression)" in result.stderr
