@@ -21,8 +21,6 @@ def main() -> int:
         # Of the whole program: what is recorded, where features are asked and listed, too.
         recorded = ("test_outputs.py", "test_served.py", "served*.py")
         left_out = shutil.ignore_patterns("__pycache__", "features", *recorded)
-            "__pycache__", "features", "test_outputs.py", "served*.py", "test_served.py"
-        )
         shutil.copytree(ROOT / "tests", home / "tests", ignore=left_out)
         for name in ("benchmarks", "docs"):
             (home / name).symlink_to(ROOT / name)
