@@ -25,9 +25,9 @@ from fillmask_ui.features.quantize.file_check import WEB, Check
 from fillmask_ui.features.quantize.file_check import check as checks
 from fillmask_ui.features.quantize.graphs import open_pair
 from fillmask_ui.features.quantize.leave_one_out import diagnose as diagnoses
+from fillmask_ui.features.quantize.onnx_file import OnnxFile, providers
 from fillmask_ui.files import check_target
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.models.onnx_file import OnnxFile, providers
 from fillmask_ui.models.onnx_model import find_provider
 from fillmask_ui.texts import TextChoice, open_texts
 

@@ -27,6 +27,7 @@ from fillmask_ui.evaluation.chance import Chance
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.features.quantize.diagnosis import powers, snr_db
+from fillmask_ui.features.quantize.onnx_file import CPU, PLAIN, Logits, OnnxFile
 from fillmask_ui.features.quantize.web_logits import web_logits
 from fillmask_ui.intervals import (
     Limits,
@@ -36,7 +37,6 @@ from fillmask_ui.intervals import (
     share_interval,
 )
 from fillmask_ui.masking import HiddenTokens
-from fillmask_ui.models.onnx_file import CPU, PLAIN, Logits, OnnxFile
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, Progress, finite
 from fillmask_ui.scoring import nll_nats

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.errors import ModelError, OptionError
+from fillmask_ui.features.quantize.onnx_file import OnnxFile
 from fillmask_ui.masking import HiddenTokens
-from fillmask_ui.models.onnx_file import OnnxFile
 
 _SCRIPT = Path(__file__).with_suffix(".mjs")
 _NOT_FOUND = 3  # exit code of the script

@@ -16,11 +16,11 @@ from tiny_models import SENTENCES
 from fillmask_ui.evaluation import EvaluatedText, evaluate, summarize
 from fillmask_ui.features.quantize.file_check import LEVELS
 from fillmask_ui.features.quantize.leave_one_out import LeaveOneOut
+from fillmask_ui.features.quantize.onnx_file import CPU, PLAIN, OnnxFile
 from fillmask_ui.features.site.scripts import HERE
 from fillmask_ui.models import load_model
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.models.onnx_file import CPU, PLAIN, OnnxFile
 from fillmask_ui.models.onnx_model import open_session
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.graph_parts import find_parts

@@ -8,10 +8,10 @@ import onnx
 import onnxruntime as ort
 
 from fillmask_ui.errors import ModelError
+from fillmask_ui.features.quantize.risky_constants import risky_constants
 from fillmask_ui.masking import HiddenTokens
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.onnx_model import OnnxMaskedLM, open_session, runtime_settings
-from fillmask_ui.onnx_tools.risky_constants import risky_constants
 
 CPU = "CPUExecutionProvider"
 PLAIN = "plain"  # beside the levels: all options as ONNX Runtime has them by default
