@@ -104,10 +104,9 @@ def evaluate(
     workers = min(
         getattr(own, "concurrent_calls", 1) for lane in lanes for own in lane.scorer.models
     )
-    windows_of_texts = enumerate(_windows(lanes, texts, config))
     scored: dict[int, dict[tuple[int, int], Scores]] = defaultdict(dict)  # by id; lane and view
     tokens = 0
-    steps = _steps(windows_of_texts, lanes, known)
+    steps = _steps(_windows(lanes, texts, config), lanes, known)
     with closing(in_order(_Step.perform, steps, workers)) as performed:
         for step, scores in performed:
             if isinstance(step.what, SkippedText):
@@ -241,11 +240,11 @@ def _windows(
 
 
 def _steps(
-    cut: Iterable[tuple[int, list[_Item]]], lanes: Sequence[_Lane], done: frozenset[int]
+    cut: Iterable[list[_Item]], lanes: Sequence[_Lane], done: frozenset[int]
 ) -> Iterator[_Step]:
-    """Of numbered windows: texts left out, then the batches, those of the last lane first."""
+    """Of each window: texts left out, then the batches, those of the last lane first."""
     before = 0
-    for number, window in cut:
+    for number, window in enumerate(cut):
         ready = [item for item in window if not isinstance(item, SkippedText)]
         for item in window:
             if isinstance(item, SkippedText) and item.id not in done:

@@ -134,7 +134,7 @@ class RunningSummary:
             )
         if not self._ids:
             for tally in (self._model, self._baseline):
-                tally.own = METRICS.get(self._name, CrossEntropy)().own_sums()
+                tally.metric_sums = METRICS.get(self._name, CrossEntropy)().own_sums()
         self._ids.append(row.id)
         self._unspaced += self._metric.reads_words and is_unspaced(row.text)
         self._model.add(row, row.scores)
@@ -225,7 +225,7 @@ class RunningSummary:
         # Corrected as the change of a perplexity is, so that both say the same.
         interval = interval_of(differences, units, candidate.quick, weights=reference.nll_nats)
         chance = self._model.chance(self.vocabulary_size) if self.vocabulary_size else None
-        written, other = self._model.own, self._baseline.own
+        written, other = self._model.metric_sums, self._baseline.metric_sums
         return Comparison(
             unit="token" if by_token else "character",
             texts=self.texts,

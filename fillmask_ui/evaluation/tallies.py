@@ -89,7 +89,7 @@ class ModelTally:
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
-        self.own: OwnSums | None = None  # of the metric alone
+        self.metric_sums: OwnSums | None = None  # of the metric alone
         self.texts = array("d")  # the TEXT_COLUMNS first fields of `TextSums`, text by text
         self.by_kind = GroupTally(KINDS)
         self.by_part = GroupTally(PARTS)
@@ -115,8 +115,8 @@ class ModelTally:
         for token_id, term in zip(row.true_ids.tolist(), terms, strict=True):
             self.by_token[token_id] = self.by_token.get(token_id, 0) + term
         np.add.at(self.histogram, (row.kinds, _bins(losses / BIN_NATS, LOSS_BINS)), 1)
-        if self.own is not None:
-            self.own.add(row, scores)
+        if self.metric_sums is not None:
+            self.metric_sums.add(row, scores)
         self.truncated += row.truncated
         self.left_out += row.left_out
 
@@ -156,6 +156,8 @@ class ModelTally:
             if sums[COUNT]
         )
         errors = (span.tokens * abs(span.mean_probability - span.accuracy) for span in calibration)
+        sums = self.metric_sums
+        written = sums.figures(texts.order, texts.quick) if sums is not None else None
         return ModelFigures(
             metric=metric.value,
             metric_interval=metric.interval,
@@ -181,7 +183,7 @@ class ModelTally:
             histogram=histogram,
             truncated=self.truncated,
             left_out=self.left_out,
-            written=self.own.figures(texts.order, texts.quick) if self.own else None,
+            written=written,
         )
 
     def _by_frequency(self) -> Iterator[GroupFigures]:
