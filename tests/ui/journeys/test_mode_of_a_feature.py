@@ -68,7 +68,7 @@ def url(lengths, served):
 def test_a_mode_of_another_package(url, visit, served):
     masked, whole = "the [MASK] sat.", "the old cat sat."
     encode = served.store.get("table").vocabulary.encode
-    explore = Explore(page := visit({"text": "the [MASK] sat."}, url=url)).see("the [MASK] sat.")
+    explore = Explore(page := visit({"text": masked}, url=url)).see(masked)
     controls = page.get_by_role("region", name="Length")
     expect(controls).to_be_hidden()
     explore.mode("Length").click()
