@@ -6,7 +6,7 @@ programs rely on. Numbers, words and keys are recorded; sentences and the marks 
 
 - `outputs/json/NAME.json`: JSON of commands (`check_json`), and the figures of what a terminal
   shows;
-- `outputs/json/page/GROUP.json`: figures of what the page answers to a browser (`figures`);
+- `outputs/json/page/GROUP.json`: what a browser asks of the page, and the figures of the answers;
 - `outputs/text/`: tables in CSV (`check_csv`).
 """
 

@@ -1,6 +1,6 @@
 """Where the functions that the page serves to the browser are, and how a browser asks them.
 
-A rewrite of the page changes this file and none of the recorded answers.
+A rewrite of the page changes this file and none of the recorded figures.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The controls of the Evaluate tab, read: a plan, or what to change; set again by a stored run."""
 
 import gzip
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -60,7 +60,7 @@ def test_pasted_texts_are_kept_like_an_upload(tmp_path):
     # A file that was no upload is never removed.
     path = upload(tmp_path)
     assert pasted_text(path) is None
-    drop_upload(TextSource("file", path).to_dict(), RunStore(tmp_path / "runs"))
+    drop_upload(asdict(TextSource("file", path)), RunStore(tmp_path / "runs"))
     assert Path(path).exists()
 
 
