@@ -19,9 +19,8 @@ from fillmask_ui.evaluation.running_sums import (
     Estimate,
     Largest,
     TextSums,
-    interval_of,
     loss_difference,
-    total,
+    ratio_of,
 )
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, Comparison, ModelFigures, Summary
 from fillmask_ui.evaluation.tallies import ModelTally, PairTally
@@ -223,7 +222,7 @@ class RunningSummary:
         by_token = self._pair.tokens > 0
         units = candidate.tokens if by_token else candidate.characters
         # Corrected as the change of a perplexity is, so that both say the same.
-        interval = interval_of(differences, units, candidate.quick, weights=reference.nll_nats)
+        difference = ratio_of(differences, units, candidate.quick, weights=reference.nll_nats)
         chance = self._model.chance(self.vocabulary_size) if self.vocabulary_size else None
         written, other = self._model.metric_sums, self._baseline.metric_sums
         return Comparison(
@@ -231,8 +230,8 @@ class RunningSummary:
             texts=self.texts,
             relative_change=change.value,
             interval=change.interval,
-            difference_nats=total(differences) / total(units),
-            difference_interval=interval,
+            difference_nats=difference.value,
+            difference_interval=difference.interval,
             verdict=intervals.judge(
                 worse.value,
                 worse.interval,

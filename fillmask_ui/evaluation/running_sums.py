@@ -31,24 +31,6 @@ def total(values: np.ndarray) -> float:
         return float(np.sum(values))
 
 
-def interval_of(
-    x: np.ndarray,
-    n: np.ndarray,
-    quick: bool,
-    least: float = -math.inf,
-    weights: np.ndarray | None = None,
-) -> Interval | None:
-    """Of sum(x) / sum(n) over texts, cut at `least`; linearised if `quick`.
-
-    `weights` as of `ratio_interval`.
-    """
-    if quick:
-        interval = RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval()
-    else:
-        interval = ratio_interval(x, n, weights)
-    return interval and interval.not_below(least)
-
-
 @dataclass(frozen=True)
 class Estimate:
     """A figure and its 95 % interval over texts; None where there is none."""
@@ -59,6 +41,26 @@ class Estimate:
     def map(self, function: Callable[[float], float]) -> Estimate:
         """The estimate of an increasing function of the figure."""
         return Estimate(function(self.value), self.interval and self.interval.map(function))
+
+
+def ratio_of(
+    x: np.ndarray,
+    n: np.ndarray,
+    quick: bool,
+    least: float = -math.inf,
+    weights: np.ndarray | None = None,
+) -> Estimate:
+    """sum(x) / sum(n) over texts; NaN unless the latter is positive and finite.
+
+    The interval is cut at `least`, and linearised if `quick`; `weights` as of `ratio_interval`.
+    """
+    whole = total(n)
+    value = total(x) / whole if 0 < whole < math.inf else math.nan
+    if quick:
+        interval = RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval()
+    else:
+        interval = ratio_interval(x, n, weights)
+    return Estimate(value, interval and interval.not_below(least))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ class TextSums:
     @cached_property
     def mean_nll_nats(self) -> Estimate:
         """Over all tokens."""
-        return self._ratio(self.nll_nats, self.tokens)
+        return ratio_of(self.nll_nats, self.tokens, self.quick, least=0.0)
 
     @property
     def ratio(self) -> Estimate:
@@ -84,16 +86,7 @@ class TextSums:
         terms = (self.numerators, self.nll_nats), (self.denominators, self.tokens)
         if all(np.array_equal(*pair) for pair in terms):  # resampling takes its time
             return self.mean_nll_nats
-        return self._ratio(self.numerators, self.denominators)
-
-    @property
-    def nll_per_character_nats(self) -> Estimate:
-        if not self.characters.any():
-            return Estimate(math.nan, None)
-        return self._ratio(self.nll_nats, self.characters)
-
-    def _ratio(self, x: np.ndarray, n: np.ndarray) -> Estimate:
-        return Estimate(total(x) / total(n), interval_of(x, n, self.quick, least=0.0))
+        return ratio_of(self.numerators, self.denominators, self.quick, least=0.0)
 
 
 class OwnSums(ABC):

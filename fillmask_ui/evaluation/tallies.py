@@ -20,7 +20,7 @@ from fillmask_ui.evaluation.chance import Chance
 from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.metrics.metric import exp
 from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores
-from fillmask_ui.evaluation.running_sums import OwnSums, TextSums, loss_difference
+from fillmask_ui.evaluation.running_sums import OwnSums, TextSums, loss_difference, ratio_of
 from fillmask_ui.evaluation.summary import CalibrationBin, GroupFigures, Histogram, ModelFigures
 from fillmask_ui.intervals import RatioMoments, effective_number, largest_share
 from fillmask_ui.masking import KINDS
@@ -137,8 +137,9 @@ class ModelTally:
 
     def figures(self, texts: TextSums) -> ModelFigures:
         """Of the `text_sums` of all texts."""
-        mean, per_character = texts.mean_nll_nats, texts.nll_per_character_nats
-        metric, perplexity = self.metric.figure(texts), mean.map(exp)
+        metric, mean = self.metric.figure(texts), texts.mean_nll_nats
+        perplexity = mean.map(exp)
+        per_character = ratio_of(texts.nll_nats, texts.characters, texts.quick, least=0.0)
         tokens = int(texts.tokens.sum())
         histogram = Histogram(
             np.arange(LOSS_BINS + 1) * BIN_NATS,

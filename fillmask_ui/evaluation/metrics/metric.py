@@ -30,9 +30,8 @@ from fillmask_ui.evaluation.running_sums import (
     Estimate,
     OwnSums,
     TextSums,
-    interval_of,
     loss_difference,
-    total,
+    ratio_of,
 )
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import check_options
@@ -104,10 +103,7 @@ class Metric(ABC):
     def change(self, candidate: TextSums, reference: TextSums) -> Estimate:
         """The relative change of the figure between two models on the same texts, 0.03 for +3 %."""
         differences = loss_difference(candidate.numerators, reference.numerators)
-        whole = total(reference.numerators)
-        value = total(differences) / whole if 0 < whole < math.inf else math.nan
-        interval = interval_of(differences, reference.numerators, candidate.quick)
-        return Estimate(value, interval)
+        return ratio_of(differences, reference.numerators, candidate.quick)
 
     @property
     def signature(self) -> tuple[str, ...]:

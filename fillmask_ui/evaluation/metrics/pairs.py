@@ -28,26 +28,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import fillmask_ui.evaluation.running_sums as sums
+import fillmask_ui.intervals as intervals
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.catalogue import NATS, figure
 from fillmask_ui.evaluation.metrics.each_token import EachToken
 from fillmask_ui.evaluation.metrics.metric import Contribution
 from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
-from fillmask_ui.evaluation.running_sums import (
-    Estimate,
-    Largest,
-    OwnSums,
-    TextSums,
-    interval_of,
-    loss_difference,
-    total,
-)
-from fillmask_ui.intervals import (
-    Interval,
-    paired_ratio_interval,
-    paired_share_interval,
-    share_interval,
-)
+from fillmask_ui.evaluation.running_sums import Estimate, TextSums
+from fillmask_ui.intervals import Interval, paired_share_interval, share_interval
 from fillmask_ui.options import option
 
 MOST_EXAMPLES = 50
@@ -94,9 +83,9 @@ class Pairs(EachToken):
         won, lost = _won_and_lost(candidate.numerators > 0, reference.numerators > 0)
         right = int(reference.numerators.sum())
         value = (won - lost) / right if right else math.nan
-        return Estimate(value, paired_ratio_interval(won, lost, right))
+        return Estimate(value, intervals.paired_ratio_interval(won, lost, right))
 
-    def own_sums(self) -> OwnSums:
+    def own_sums(self) -> sums.OwnSums:
         return PairSums()
 
 
@@ -114,7 +103,7 @@ class PairExample:
     @property
     def change_nats(self) -> float | None:
         base = self.baseline_margin_nats
-        return None if base is None else float(loss_difference(self.margin_nats, base))
+        return None if base is None else float(sums.loss_difference(self.margin_nats, base))
 
 
 @dataclass(frozen=True)
@@ -175,7 +164,7 @@ def margin_nats(row: EvaluatedText, scores: TokenScores) -> float:
     other = worse.scores if scores is row.scores or worse.baseline is None else worse.baseline
     if np.array_equal(row.ids, worse.ids):  # batches round the same tokens differently
         return 0.0
-    return float(loss_difference(other.nll_nats.sum(), scores.nll_nats.sum()))
+    return float(sums.loss_difference(other.nll_nats.sum(), scores.nll_nats.sum()))
 
 
 def _won_and_lost(candidate: np.ndarray, reference: np.ndarray) -> tuple[int, int]:
@@ -183,13 +172,13 @@ def _won_and_lost(candidate: np.ndarray, reference: np.ndarray) -> tuple[int, in
     return int((candidate & ~reference).sum()), int((reference & ~candidate).sum())
 
 
-class PairSums(OwnSums):
+class PairSums(sums.OwnSums):
     """The sums behind `PairFigures`."""
 
     def __init__(self) -> None:
         self.margins = array("d")  # per pair, in nats
         self.groups: list[str] = []
-        self.largest = Largest(MOST_EXAMPLES)
+        self.largest = sums.Largest(MOST_EXAMPLES)
 
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
         margin = margin_nats(row, scores)
@@ -212,19 +201,20 @@ class PairSums(OwnSums):
         groups = np.array(self.groups)[order]
         pairs, count = len(order), int(right.sum())
         names = sorted(set(groups.tolist())) if any(self.groups) else []
+        mean = sums.ratio_of(margins, np.ones(pairs), quick)
         return PairFigures(
             pairs=pairs,
             pair_accuracy=count / pairs,
             pair_accuracy_interval=share_interval(count, pairs),
             ties=int((margins == 0).sum()),
-            mean_margin_nats=total(margins) / pairs,
-            mean_margin_interval=interval_of(margins, np.ones(pairs), quick),
+            mean_margin_nats=mean.value,
+            mean_margin_interval=mean.interval,
             by_group=tuple(PairGroup.of(name, right[groups == name]) for name in names),
             examples=self.largest.kept(),
         )
 
     def against(self, reference: Any, order: np.ndarray) -> PairsCompared:
-        margins, reference_margins = (np.array(sums.margins)[order] for sums in (self, reference))
+        margins, reference_margins = (np.array(pairs.margins)[order] for pairs in (self, reference))
         won, lost = _won_and_lost(margins > 0, reference_margins > 0)
         return PairsCompared(
             pair_accuracy_difference=(won - lost) / len(order),

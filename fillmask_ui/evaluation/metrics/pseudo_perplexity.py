@@ -14,13 +14,7 @@ from dataclasses import dataclass
 
 from fillmask_ui.evaluation.metrics.each_token import EachToken
 from fillmask_ui.evaluation.metrics.metric import exp, expm1
-from fillmask_ui.evaluation.running_sums import (
-    Estimate,
-    TextSums,
-    interval_of,
-    loss_difference,
-    total,
-)
+from fillmask_ui.evaluation.running_sums import Estimate, TextSums, loss_difference, ratio_of
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,8 @@ class PseudoPerplexity(EachToken):
 
         e^ of a loss per token means another thing where the tokens are others.
         """
-        tokens = reference.tokens
         differences = loss_difference(candidate.nll_nats, reference.nll_nats)
-        interval = interval_of(differences, tokens, candidate.quick, weights=reference.nll_nats)
-        return Estimate(total(differences) / total(tokens), interval).map(expm1)
+        by_token = ratio_of(
+            differences, reference.tokens, candidate.quick, weights=reference.nll_nats
+        )
+        return by_token.map(expm1)

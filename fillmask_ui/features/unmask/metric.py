@@ -37,7 +37,7 @@ from fillmask_ui.evaluation.rows import (
     TokenScores,
     UnmaskedScores,
 )
-from fillmask_ui.evaluation.running_sums import OwnSums, interval_of, total
+from fillmask_ui.evaluation.running_sums import OwnSums, ratio_of
 from fillmask_ui.features.unmask.decoding_history import Step
 from fillmask_ui.features.unmask.sampling import Pieces
 from fillmask_ui.features.unmask.unmask_texts import Decoding, logits_of, pseudo_perplexity
@@ -228,18 +228,18 @@ class WrittenSums(OwnSums):
         right, hidden, perplexity = np.array(self.texts).reshape(-1, 3)[order].T.copy()  # [N] each
         texts, tokens = len(order), int(hidden.sum())
         exact = int((right == hidden).sum())
-        accuracy = None
-        if right.any() and not np.array_equal(right, hidden):  # else there is no spread to judge by
-            accuracy = interval_of(right, hidden, quick, least=0.0)
+        accuracy = ratio_of(right, hidden, quick, least=0.0)
+        spread = right.any() and not np.array_equal(right, hidden)  # to judge by
+        mean = ratio_of(perplexity, np.ones(texts), quick, least=1.0)
         return WrittenFigures(
             exact_match=exact / texts,
             exact_match_interval=share_interval(exact, texts),
-            infill_token_accuracy=total(right) / tokens,
-            infill_token_accuracy_interval=accuracy and accuracy.map(lambda share: min(share, 1.0)),
-            mean_pseudo_perplexity=total(perplexity) / texts,
-            mean_pseudo_perplexity_interval=interval_of(
-                perplexity, np.ones(texts), quick, least=1.0
+            infill_token_accuracy=accuracy.value,
+            infill_token_accuracy_interval=(
+                accuracy.map(lambda share: min(share, 1.0)).interval if spread else None
             ),
+            mean_pseudo_perplexity=mean.value,
+            mean_pseudo_perplexity_interval=mean.interval,
             median_pseudo_perplexity=float(np.median(perplexity)),
             distinct_1=len(self.tokens) / tokens,
             distinct_2=len(self.pairs) / tokens,
