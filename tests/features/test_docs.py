@@ -16,6 +16,7 @@ from fillmask_ui.cli.main import app
 from fillmask_ui.evaluation import METRICS
 from fillmask_ui.evaluation.catalogue import SPLITS, figures_of
 from fillmask_ui.evaluation.summary import COMPARISON_FIGURES, MODEL_FIGURES
+from fillmask_ui.extensions import FEATURES
 from fillmask_ui.features.unmask.metric import WrittenFigures
 
 ROOT = Path(__file__).parents[2]
@@ -145,7 +146,7 @@ def test_paths_and_what_they_define_exist(paper):
     for path, name in re.findall(r"`([\w/]+/[\w/]*\.\w+|[\w/]+/)(?:: (\w+))?`", text):
         if path == "onnx/" or "NAME" in path:
             continue  # of a model, or to be chosen
-        homes = (ROOT, ROOT / "fillmask_ui", ROOT / "assets" / "model")
+        homes = (ROOT, ROOT / "fillmask_ui", ROOT / "assets" / "model", ROOT / "tests" / "stranger")
         found = [home / path for home in homes if (home / path).exists()]
         assert found, path
         if name:
@@ -170,10 +171,26 @@ def test_the_table_of_rooms_is_the_one_in_force():
 
 def test_the_table_names_the_rooms_of_heavy_libraries():
     stated = {library.strip() for libraries in rooms().values() for library in libraries.split(",")}
-    assert stated - {""} == set(HEAVY)
+    assert stated - {""} == {library for library, places in HEAVY.items() if places}
     for library, places in HEAVY.items():
         named_in = {room for room, libraries in rooms().items() if library in libraries.split(", ")}
         assert named_in == {place.split("/")[0] for place in places}, library
+
+
+def test_a_sentences_way_is_in_the_code():
+    """Each line that the first page quotes stands in the file named before it."""
+    way = section(read("docs/architecture.md"), "One sentence's way")
+    quotes = re.findall(r"(.*?)^```py\n(.*?)^```$", way, re.DOTALL | re.MULTILINE)
+    for text, code in quotes:
+        path = re.findall(r"`([\w/]+\.py)", text)[-1]
+        lines = read(f"fillmask_ui/{path}").splitlines()
+        assert not [line for line in code.splitlines() if line not in lines], path
+    assert len(quotes) >= 8 and sum(len(code.splitlines()) for _, code in quotes) <= 45
+
+
+def test_the_table_of_features_is_that_of_the_slot():
+    table = section(read("docs/architecture.md"), "Features")
+    assert tuple(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == FEATURES
 
 
 def test_what_a_public_page_promises_is_what_the_code_has():

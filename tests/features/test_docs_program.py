@@ -26,9 +26,9 @@ from fillmask_ui.onnx_tools import schemes
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS
 from fillmask_ui.ui.page import tabs
 
-# What a reader of today's program reads.
+# What a reader of today's program reads; one page is of a package that adds a command and a metric.
 CURRENT = [
-    *(paper for paper in PAPERS if paper.name != "CHANGELOG.md"),
+    *(paper for paper in PAPERS if paper.name not in ("CHANGELOG.md", "extending.md")),
     *sorted((ROOT / "assets").glob("*/README.md")),
     ROOT / "fillmask_ui/ui/templates/guide.html",
 ]
