@@ -111,8 +111,6 @@ def test_its_tab_answers_and_evaluate_offers_its_metric(page, letters):
     expect(page.get_by_label("Every other token")).to_be_visible()
 
 
-# Delete this line once Explore reads the modes of features.
-@pytest.mark.xfail(reason="Explore does not read the modes of features yet", strict=True)
 def test_its_mode_stands_beside_those_of_explore(page, letters):
     page.goto(f"{page.url.split('?')[0]}?mode=letters&text={SENTENCE}")
     mode = page.get_by_role("radio", name="Letters", exact=True)
