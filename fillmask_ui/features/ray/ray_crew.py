@@ -17,7 +17,7 @@ from fillmask_ui.runs.rows_file import checksum, dump_row
 
 Block = list[Example]
 # So many processes may end in a block, or in a row while they load the model.
-TRIES = 3
+TRIES = 4
 _POLL_SECONDS = 0.5
 
 

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from glob import escape
 from itertools import groupby, product
 from pathlib import Path
 from statistics import fmean, stdev
@@ -13,6 +12,7 @@ from typing import Any
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, opening, unknown
 from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.model_choice import ModelChoice, parse_reference
 from fillmask_ui.models.weights import weights_sha256
@@ -32,7 +32,7 @@ else:
 _LABELS = ("model", "data", "metric")
 _FIGURES = ("interval_95", "texts", "tokens")
 _CHANGES = ("relative_change", "relative_change_interval_95", "verdict")
-_OTHERS = ("run", "signature", "value", "compared_by", "note")
+_LATER = ("value", *_FIGURES, *_CHANGES, "compared_by", "note", "run", "signature")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +110,11 @@ def _labelled(key: str, entries: _Entries, main: str, kind: Any) -> dict[str, An
     for number, entry in enumerate(entries, start=1):
         values = {main: entry} if isinstance(entry, str) else {**entry}
         try:
-            if main not in values:
-                raise OptionError(f"no {main}: add {main} = ...")
-            label = str(values.pop("label", values[main]))
+            label = str(values.pop("label", values.get(main, "default")))
             if label in labelled:
                 raise OptionError(f"{label!r} is the name of another entry, too: give it a label")
             choice = labelled[label] = _configured(kind, values)
+            check_options(choice)
             if isinstance(choice, ModelChoice):
                 parse_reference(choice.reference)  # a slip shows before other models are measured
             elif isinstance(choice, TextChoice):
@@ -134,17 +133,16 @@ def _configured(kind: Any, values: Mapping[str, Any], also: Collection[str] = ()
     for key in values:
         if key not in names:
             raise OptionError(unknown("key", key, {*names, *also}))
-    made = configured(kind, {names[key]: value for key, value in values.items()})
-    check_options(made)
-    return made
+    return configured(kind, {names[key]: value for key, value in values.items()})
 
 
 def _sha256(path: Path | None) -> str:
     """The hash of a file and what lies beside it under its name, or of a folder; else blank."""
     if path is None or not path.exists():
         return ""
-    found = path.rglob("*") if path.is_dir() else path.parent.glob(f"{escape(path.name)}*")
-    return weights_sha256(file for file in found if file.is_file())
+    found = path.rglob("*") if path.is_dir() else path.parent.iterdir()
+    files = (file for file in found if str(file).startswith(str(path)))
+    return weights_sha256(file for file in files if file.is_file())
 
 
 def measure_cell(
@@ -189,16 +187,18 @@ def sweep_table(
 def _figures(cell: SweepCell, run: Run | None) -> dict[str, Any]:
     """What a run has stored; null for what is not there."""
     metric = cell.plan.config.metric
-    values = {**cell.labels, "state": "missing", "figure": metric.figure_key, "unit": metric.unit}
-    values |= dict.fromkeys((*_OTHERS, *_FIGURES, *_CHANGES))
+    values = {**cell.labels, "state": "missing", "figure": metric.figure_key}
+    values |= {"unit": metric.unit or None, **dict.fromkeys(_LATER)}
     if run is None:
         return values
     info, result = run.info, run.info.result
-    values |= {"state": run.state, "run": info.name, "note": info.error, "texts": run.row_count}
+    values |= {"state": run.state, "run": info.name, "signature": info.signature}
+    values |= {"note": info.error, "texts": run.row_count}
     if result is not None:
         values |= {key: result[key] for key in _FIGURES}
-        values |= {"value": result[metric.figure_key], "note": "; ".join(result["alarms"]) or None}
-    return {**values, "signature": info.signature}
+        alarms = [alarm for alarm in result["alarms"] if alarm != UNCHANGED_ALARM]  # of a metric
+        values |= {"value": result[metric.figure_key], "note": "; ".join(alarms) or None}
+    return values
 
 
 def _change(sweep: Sweep, run: Run, baseline: Run | None) -> dict[str, Any]:

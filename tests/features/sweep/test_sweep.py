@@ -84,7 +84,6 @@ BAD = [
     ({"models": None}, r"models: input should be a valid"),
     ({"models": []}, "must have one entry or more"),
     ({"models": [3]}, r"models\[0\].*; it was 3"),
-    ({"models": [{"threads": 1}]}, "models, entry 1: no model: add model = ..."),
     ({"models": [{"model": "embedded", "thraeds": 2}]}, "entry 1: unknown key 'thraeds'; known: "),
     ({"models": [{"model": "embedded", "threads": "2"}]}, "threads must be a whole number"),
     ({"models": ["/nowhere/at/all"]}, "models, entry 1: no such model: '/nowhere/at/all'"),
