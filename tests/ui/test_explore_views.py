@@ -220,6 +220,20 @@ def test_two_models_of_a_run_keep_their_roles(tmp_path, side, asked_for):
     assert (third["set"]["model"], third["set"]["compare"]) == ("noisy", "letters")
 
 
+def test_two_sentences_without_a_mask_are_compared_by_their_losses():
+    first, second = "the cat sat on the mat.", "the cat sat on the river."
+    losses = []
+    for text in (first, second):
+        ids, masked = np.array(A.vocabulary.encode(text).ids), A.vocabulary.mask_id
+        hidden = [np.where(np.arange(len(ids)) == own, masked, ids) for own in range(len(ids))]
+        words = range(1, len(ids) - 1)  # one token each, between the special ones
+        losses.append(sum(nll_at(A, hidden[own], own, ids[own]) for own in words))
+    likely = "second" if losses[1] < losses[0] else "first"
+    html = asked(served()["pair"], session_of(), {"text": first, "other": second})["html"]
+    assert f"The {likely} sentence is the more likely one" in html
+    assert f"{abs(losses[1] - losses[0]):.2f} nats" in html
+
+
 def test_equal_as_printed_is_equal():
     """Two models whose logits differ in the seventh digit, as two runtimes of the same weights."""
     close = session_of(table=TableModel(1), near=TableModel(1, noise=1e-6))
