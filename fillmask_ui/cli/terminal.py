@@ -88,15 +88,6 @@ def print_table(table: Table) -> None:
     wide_console().print(table.to_rich())
 
 
-def fits(table: Table) -> bool:
-    """Whether a table can be printed without a folded cell."""
-    from rich.measure import Measurement
-
-    console = wide_console()
-    unbounded = console.options.update(width=10_000)
-    return Measurement.get(console, unbounded, table.to_rich()).maximum <= console.width
-
-
 def folder_to_write(directory: str, *, force: bool) -> Path:
     """The folder of a command that writes many files; an `OptionError` if it must not."""
     target = expanded(directory)

@@ -30,8 +30,8 @@ class Cluster:
     local: bool  # whether it is this machine alone
 
     def to_dict(self) -> dict[str, Any]:
-        own = {"workers": self.workers, "threads_per_worker": self.threads}
-        return {"name": "ray", "version": ray.__version__, **own}
+        size = {"workers": self.workers, "threads_per_worker": self.threads}
+        return {"name": "ray", "version": ray.__version__, **size}
 
 
 @contextmanager
@@ -62,8 +62,7 @@ def _check_cores(workers: int, threads: int, have: int, who: str) -> None:
 
 
 def _join(address: str | None) -> None:
-    for name in ("ray", "ray.data"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address is None:
         options |= {"address": "local", "num_cpus": cores(), "include_dashboard": False}

@@ -7,16 +7,9 @@ from functools import partial
 from itertools import islice
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.features.ray import ray_machines
 from fillmask_ui.features.ray.ray_connection import Cluster
 from fillmask_ui.features.ray.ray_crew import Block, Crew
-from fillmask_ui.features.ray.ray_machines import (
-    Placed,
-    check_versions,
-    describe,
-    machines,
-    paths_of,
-    place,
-)
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Plan, Progress, Recorder
@@ -44,14 +37,15 @@ class RayEngine:
         models = [("model", plan.model, model)]
         if plan.baseline is not None and baseline is not None:
             models.append(("baseline", plan.baseline, baseline))
-        paths = [path for _, choice, _ in models for path in paths_of(choice)]
-        here, others = describe(paths), [] if self.cluster.local else machines(paths)
-        check_versions(here, others)
-        placed = [place(*each, self.cluster.threads, here, others) for each in models]
+        paths = [path for _, choice, _ in models for path in ray_machines.paths_of(choice)]
+        seen = [ray_machines.describe(paths)]
+        seen += [] if self.cluster.local else ray_machines.machines(paths)
+        ray_machines.check_versions(seen)
+        placed = [ray_machines.place(*each, self.cluster.threads, seen) for each in models]
         return partial(self._measure, placed)
 
     def _measure(
-        self, placed: list[Placed], recorder: Recorder, texts: Texts
+        self, placed: list[ray_machines.Placed], recorder: Recorder, texts: Texts
     ) -> Generator[Progress]:
         crew, tokens = Crew(self.cluster, placed, recorder.info.config), 0
         measured = crew.measure(_blocks(recorder, texts))

@@ -12,7 +12,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -63,30 +62,29 @@ def _size(path: str) -> int | None:
 
 def machines(paths: Sequence[str]) -> list[Machine]:
     """All machines of the cluster; a `DataError` if one has no fillmask-ui."""
-    asked = ray.remote(num_cpus=0, max_retries=0)(describe)
+    described = ray.remote(num_cpus=0, max_retries=0)(describe)
     answers = {}
     for node in ray.nodes():
         if node["Alive"]:
             pinned = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            answer = asked.options(scheduling_strategy=pinned).remote(list(paths))
+            answer = described.options(scheduling_strategy=pinned).remote(list(paths))
             answers[node["NodeManagerHostname"]] = answer
-    return [_answer(host, answer) for host, answer in answers.items()]
+    found = []
+    for host, answer in answers.items():
+        try:
+            found.append(cast("Machine", ray.get(answer, timeout=60)))
+        except RayError as error:  # noqa: PERF203 - once a machine
+            raise DataError(
+                f"the machine {host} of the cluster cannot take part: {first_line(error)}; install "
+                'fillmask-ui there as here (pip install "fillmask-ui[ray]")'
+            ) from error
+    return found
 
 
-def _answer(host: str, answer: Any) -> Machine:
-    try:
-        return cast("Machine", ray.get(answer, timeout=60))
-    except RayError as error:
-        raise DataError(
-            f"the machine {host} of the cluster cannot take part: {first_line(error)}; install "
-            'fillmask-ui there as here (pip install "fillmask-ui[ray]")'
-        ) from error
-
-
-def check_versions(here: Machine, others: Sequence[Machine]) -> None:
-    """Refuse machines whose numbers could differ: a `DataError`."""
-    for machine in others:
-        for package, ours in here.versions.items():
+def check_versions(seen: Sequence[Machine]) -> None:
+    """Refuse machines whose numbers could differ from those of the first: a `DataError`."""
+    for machine in seen[1:]:
+        for package, ours in seen[0].versions.items():
             if (theirs := machine.versions[package]) != ours:
                 raise DataError(
                     f"the machine {machine.host} has {package} {theirs or 'not'}, and this one has "
@@ -114,34 +112,30 @@ def paths_of(choice: ModelChoice) -> list[str]:
 
 
 def place(
-    what: str,
-    choice: ModelChoice,
-    model: MaskedLM,
-    threads: int,
-    here: Machine,
-    others: Sequence[Machine],
+    what: str, choice: ModelChoice, model: MaskedLM, threads: int, seen: Sequence[Machine]
 ) -> Placed:
     """Where workers load a model from: as the driver, or out of the object store.
 
-    `here` and `others` describe `paths_of` the model.
+    `seen` describes `paths_of` the model on this machine, then on the others.
     """
-    own = paths_of(choice)
-    resolved = replace(choice, threads=threads, reference=own[0] if own else choice.reference)
+    paths, here = paths_of(choice), seen[0]
+    reference = paths[0] if paths else choice.reference
+    resolved = replace(choice, threads=threads, reference=reference)
     placed = Placed(what, resolved, model.signature.to_dict())
     blind = [
-        machine.host for machine in others for path in own if machine.seen[path] != here.seen[path]
+        machine.host for machine in seen for path in paths if machine.seen[path] != here.seen[path]
     ]
     if not blind:
         return placed
-    root, files = Path(own[0]), getattr(model, "files", None)
+    root, files = Path(paths[0]), getattr(model, "files", None)
     folder = root
     if not root.is_dir():  # one of the files of a model was named
         folder = root.parent if files is None else files.folder.absolute()
     total = _size(str(folder)) or 0
-    if total > MOST_SHIPPED_BYTES or len(own) > 1:
-        why = "its tokenizer lies elsewhere" if len(own) > 1 else f"{total / 2**30:.1f} GB"
+    if total > MOST_SHIPPED_BYTES or len(paths) > 1:
+        why = "its tokenizer lies elsewhere" if len(paths) > 1 else f"{total / 2**30:.1f} GB"
         raise DataError(
-            f"the machine {blind[0]} cannot read {own[0]}, and it is not sent there ({why}): put "
+            f"the machine {blind[0]} cannot read {paths[0]}, and it is not sent there ({why}): put "
             "it where all machines see it under this path"
         )
     sent, digest = {}, hashlib.sha256()
@@ -149,7 +143,7 @@ def place(
         if path.is_file():
             name, content = path.relative_to(folder).as_posix(), path.read_bytes()
             digest.update(f"{name}\0{len(content)}\0".encode() + content)
-            sent[name] = ray.put(np.frombuffer(content, np.uint8))
+            sent[name] = ray.put(content)
     inside = replace(resolved, reference=root.relative_to(folder).as_posix())
     return replace(placed, choice=inside, files=sent, digest=digest.hexdigest())
 
@@ -176,7 +170,7 @@ def _unpacked(placed: Placed) -> Path:
         fresh = Path(tempfile.mkdtemp(dir=root))
         for name, content in (placed.files or {}).items():
             (fresh / name).parent.mkdir(parents=True, exist_ok=True)
-            ray.get(content).tofile(fresh / name)
+            (fresh / name).write_bytes(ray.get(content))
         try:
             fresh.rename(folder)
         except OSError:  # another worker of this machine was quicker

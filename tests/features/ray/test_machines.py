@@ -47,7 +47,7 @@ def blind(monkeypatch, to):
         seen = {path: None if to in path else size for path, size in own.seen.items()}
         return [own, replace(own, host="other", seen=seen)]
 
-    monkeypatch.setattr("fillmask_ui.features.ray.ray_engine.machines", described)
+    monkeypatch.setattr("fillmask_ui.features.ray.ray_machines.machines", described)
 
 
 def test_a_model_that_others_cannot_see_is_sent(machines, store, plan, monkeypatch, tmp_path):
@@ -72,10 +72,10 @@ def test_what_machines_lack_is_said_before_a_run(machines, store, plan, monkeypa
 
         def described(paths):
             own = describe(paths)
-            return replace(own, versions={**own.versions, "numpy": "1.0"})
+            return [replace(own, host="other", versions={**own.versions, "numpy": "1.0"})]
 
-        monkeypatch.setattr("fillmask_ui.features.ray.ray_engine.describe", described)
-        with pytest.raises(DataError, match=r"and this one has 1\.0: install the same versions"):
+        monkeypatch.setattr("fillmask_ui.features.ray.ray_machines.machines", described)
+        with pytest.raises(DataError, match=r"other has numpy 1\.0, .* install the same versions"):
             measured(plan, store, engine)
     with pytest.raises(OptionError, match="4 workers of 1 thread need 4 cores, and the cluster"):
         joined(machines, workers=4).__enter__()
