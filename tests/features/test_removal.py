@@ -11,13 +11,15 @@ import pytest
 from fillmask_ui.extensions import FEATURES
 
 ROOT = Path(__file__).parent.parent.parent
-# Every module imports, the page is built with the tabs that are left, and a mask is filled.
+# Every module of the core imports, and those of features on the page; the page is built with the
+# tabs that are left; a mask is filled. That no feature names another, `test_layers.py` holds.
 PROGRAM = """
 import importlib, pkgutil, sys
 import fillmask_ui
 assert fillmask_ui.__file__.startswith(sys.argv[1]), fillmask_ui.__file__
+heavy = ("fillmask_ui.features.", "fillmask_ui.models.torch", "fillmask_ui.runs.collator")
 for module in pkgutil.walk_packages(fillmask_ui.__path__, "fillmask_ui."):
-    if not module.name.startswith("fillmask_ui.features.bridges."):  # they need optional libraries
+    if not module.name.startswith(heavy):  # they import PyTorch or Ray
         importlib.import_module(module.name)
 from fillmask_ui.extensions import FEATURES, features
 from fillmask_ui.ui.page import build_app, tabs

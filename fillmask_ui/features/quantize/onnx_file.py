@@ -37,10 +37,13 @@ class OnnxFile(OnnxMaskedLM):
         self.constants = risky_constants(onnx.load(self.homes.path, load_external_data=False))
         self._hash(self.homes.files)
         session = open_session(self._file, CPU, replace(choice, graph_optimization="none"))
-        self._source = own = self._with_logits(session, self._file)
-        self.logits_name = own.logits  # of the output [1, T, V]
-        sizes = {"parameters": own.parameters, "size_bytes": own.size_bytes}
-        signed = {"device": CPU, "precision": own.precision, "settings": runtime_settings(choice)}
+        self._source = source = self._with_logits(session, self._file)
+        sizes = {"parameters": source.parameters, "size_bytes": source.size_bytes}
+        signed = {
+            "device": CPU,
+            "precision": source.precision,
+            "settings": runtime_settings(choice),
+        }
         self._sign(("onnxruntime",), (), **signed, **sizes)
 
     def feeds(self, ids: np.ndarray) -> dict[str, np.ndarray]:
