@@ -22,7 +22,7 @@ def main() -> int:
         recorded = ("test_outputs.py", "test_served.py", "served*.py")
         left_out = shutil.ignore_patterns("__pycache__", "features", *recorded)
         shutil.copytree(ROOT / "tests", home / "tests", ignore=left_out)
-        for name in ("benchmarks", "docs"):
+        for name in ("app.py", "benchmarks", "docs"):
             (home / name).symlink_to(ROOT / name)
         command = [sys.executable, "-m", "pytest", *sys.argv[1:]]
         environment = os.environ | {"PYTHONPATH": str(home)}
