@@ -51,7 +51,7 @@ def test_the_list_and_two_runs_beside_each_other():
     whole = printed(*EVALUATIONS["with-baseline"])
     alone, table = printed(*NOISY), printed(*TABLE)
     listed = parsed(call("runs", "list", "--json").stdout)
-    check_json("runs-list", anywhere(listed, also=("created",)))
+    check_json("runs-list", anywhere(listed, also=("created", "run")))
     compared = printed("runs", "compare", alone["run"], table["run"], "--json")
     assert compared["baseline_run"] == table["run"]
     names = ("verdict", "mean_nll_nats", "relative_change", "relative_change_interval_95")
