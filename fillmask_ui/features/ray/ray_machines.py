@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import ray
 from ray.exceptions import RayError
@@ -72,7 +72,7 @@ def machines(paths: Sequence[str]) -> list[Machine]:
     found = []
     for host, answer in answers.items():
         try:
-            found.append(cast("Machine", ray.get(answer, timeout=60)))
+            found.append(ray.get(answer, timeout=60))
         except RayError as error:  # noqa: PERF203 - once a machine
             raise DataError(
                 f"the machine {host} of the cluster cannot take part: {first_line(error)}; install "

@@ -84,7 +84,8 @@ def _measured(cells: Sequence[sweeps.SweepCell], engine: Engine | None) -> dict[
 def pivots(table: Mapping[str, Any]) -> Iterator[Table]:
     """A table per metric: a row for each model and seed, a column for each data set."""
     names = list(dict.fromkeys(cell["data"] for cell in table["cells"]))
-    columns = ["model", *(Column(name, _figure, right=True, is_name=True) for name in names)]
+    figures = (Column(name, _figure, right=True, is_name=True) for name in names)
+    columns: list[str | Column] = ["model", *figures]
     metrics: Any = defaultdict(lambda: defaultdict(list))
     for cell in table["cells"]:
         seed = "" if cell["seed"] is None else f", seed {cell['seed']}"
