@@ -65,15 +65,15 @@ def ratio_of(
 
 @dataclass(frozen=True, eq=False)
 class TextSums:
-    """What one model has of each text, in the order of their ids; float64 [N] each."""
+    """What one model has of each text, in the order of their ids; sums are float64 [N]."""
 
+    order: np.ndarray  # int64 [N], the number of each text as it came
+    quick: bool  # whether intervals are linearised, not resampled
     nll_nats: np.ndarray
     tokens: np.ndarray
     characters: np.ndarray
     numerators: np.ndarray  # of `Metric.contribution`
     denominators: np.ndarray
-    order: np.ndarray  # int64 [N], the number of each text as it came
-    quick: bool  # whether intervals are linearised, not resampled
 
     @cached_property
     def mean_nll_nats(self) -> Estimate:

@@ -90,7 +90,7 @@ class ModelTally:
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self.metric_sums: OwnSums | None = None  # of the metric alone
-        self.texts = array("d")  # the TEXT_COLUMNS first fields of `TextSums`, text by text
+        self.texts = array("d")  # the last TEXT_COLUMNS fields of `TextSums`, text by text
         self.by_kind = GroupTally(KINDS)
         self.by_part = GroupTally(PARTS)
         self.by_position = GroupTally(_range_names(POSITION_EDGES))
@@ -133,7 +133,7 @@ class ModelTally:
     def text_sums(self, order: np.ndarray, *, quick: bool = True) -> TextSums:
         """Of the texts in `order`, int64 [N]."""
         columns = np.array(self.texts).reshape(-1, TEXT_COLUMNS)[order].T.copy()
-        return TextSums(*columns, order=order, quick=quick)
+        return TextSums(order, quick, *columns)
 
     def figures(self, texts: TextSums) -> ModelFigures:
         """Of the `text_sums` of all texts."""
