@@ -9,20 +9,26 @@
       if (found) act(found, event);
     });
 
-  // Keys of what fills the page, which hears of them first: `of(event)` gives what each does now.
-  page.keys = (of) =>
-    document.addEventListener(
-      "keydown",
-      (event) => {
-        if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
-        const act = of(event)?.[event.key];
-        if (!act) return;
-        event.preventDefault();
-        event.stopImmediatePropagation();
-        if (!event.repeat) act();
-      },
-      true,
-    );
+  // Keys of what fills the page, which hears of them first: `keys_of(event)` gives what each does now.
+  // A feature comes after the core, and lies above it.
+  const keyed = [];
+  page.keys = (keys_of) => keyed.unshift(keys_of);
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+      for (const keys_of of keyed) {
+        const act = keys_of(event)?.[event.key];
+        if (act) {
+          event.preventDefault();
+          event.stopImmediatePropagation();
+          if (!event.repeat) act();
+        }
+        if (event.cancelBubble) return; // it was stopped
+      }
+    },
+    true,
+  );
 
   // Parameters of the address; null takes one away. With `push` it is a step to come back from.
   const change = (page.change_address = (parameters, state = history.state, push = false) => {
