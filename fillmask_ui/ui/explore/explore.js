@@ -65,6 +65,8 @@
     return Number.isInteger(number) ? Math.max(least, Math.min(most, number)) : otherwise;
   };
 
+  const mode_of = (fields) => rows().find(({ stateField }) => fields[stateField])?.mode;
+
   function from_link(parameters) {
     const found = {};
     for (const [field, name] of Object.entries(LINK)) {
@@ -80,7 +82,7 @@
       else found.hidden = found.hidden.map((word) => (typeof word === "string" && word ? word : null));
     }
     // A link that names no mode has that of what it brings.
-    found.mode ??= rows().find(({ stateField }) => found[stateField])?.mode;
+    found.mode ??= mode_of(found);
     if ("selected" in found) found.selected = whole(found.selected, 1, 1_000_000, 1) - 1;
     if ("top_k" in found) found.top_k = whole(found.top_k, 1, 100, plain.top_k);
     if ("zoom" in found) found.zoom = Number(found.zoom);
@@ -452,7 +454,9 @@
     // A page loaded again goes on where it was; the link may lag behind by a key.
     const before = history.state?.explore;
     const link = from_link(Object.fromEntries(new URLSearchParams(window.location.search)));
-    explore.state = { ...plain, base: "", ...(before ?? link) };
+    const brought = before ?? link;
+    // A link that was followed before the modes were there has named none.
+    explore.state = { ...plain, base: "", ...brought, mode: brought.mode ?? mode_of(brought) ?? "" };
     if (!before && link.hidden) explore.state.base = explore.state.text;
     const opened = Object.keys(plain).every((name) => explore.state[name] === plain[name]);
     const first = opened && JSON.parse(stage.dataset.first ?? "null");
