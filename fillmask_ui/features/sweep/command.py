@@ -15,7 +15,7 @@ from fillmask_ui.cli.eval import run_bar
 from fillmask_ui.cli.runs import store
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, tell
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.files import write_text
+from fillmask_ui.files import check_target, write_text
 from fillmask_ui.runs import Engine
 from fillmask_ui.runs.engines import EngineChoice, open_engine
 from fillmask_ui.show.numbers import cell_text, signed_percent
@@ -37,6 +37,10 @@ def sweep(
     """Measure models x data sets x metrics x seeds of a file, and print one table."""
     chosen = sweeps.read_sweep(file)
     options.check_fail_on(fail_on, chosen.baseline, "baseline in the sweep file")
+    for source in {cell.plan.source for cell in chosen.cells}:
+        if source.kind in ("file", "folder"):
+            for target in (csv, html):
+                check_target(target, Path(source.where), folder=source.where)
     with open_engine(engine) as opened:
         failures = {} if table_only else _measured(chosen.cells, opened)
     table = sweeps.sweep_table(chosen, store(), failures)

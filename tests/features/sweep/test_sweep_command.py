@@ -68,3 +68,14 @@ def test_the_verdict_decides_the_exit_code(fillmask, file, damaged):
     result = fillmask("sweep", file, "--fail-on", "regression", "--json")
     assert "NEAR_CHANCE" in {cell["verdict"] for cell in result.json["cells"]}
     assert result.returncode == 3
+
+
+def test_a_table_replaces_none_of_the_texts(fillmask, tmp_path):
+    texts = tmp_path / "texts.csv"
+    texts.write_text("text\nThe cat sat on the mat.\n")
+    path = tmp_path / "mine.toml"
+    data = f'[[data]]\ndataset = "{texts}"\n'
+    path.write_text(f'[[models]]\nmodel = "embedded"\n{data}[[metrics]]\nmetric = "uniform"\n')
+    refused = fillmask("sweep", path, "--csv", texts)
+    assert (refused.returncode, "was named twice" in refused.stderr) == (2, True)
+    assert texts.read_text() == "text\nThe cat sat on the mat.\n"
