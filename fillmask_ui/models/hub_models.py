@@ -21,7 +21,7 @@ import fillmask_ui.models.model_files as layout
 from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line, opening
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback
 from fillmask_ui.models.model_choice import Reference
-from fillmask_ui.models.runtimes import RUNTIMES, Weights, pick_weights
+from fillmask_ui.models.runtimes import RUNTIMES, WeightsFile, pick_weights
 from fillmask_ui.models.vocabulary import vocabulary_files
 
 logging.set_verbosity(logging.CRITICAL)  # failures arrive as exceptions too
@@ -66,7 +66,7 @@ def cached_models() -> dict[str, tuple[Path, int]]:
 
 
 def _fetch(
-    parsed: Reference, pick: Callable[[list[str]], Weights | None], report: ProgressCallback
+    parsed: Reference, pick: Callable[[list[str]], WeightsFile | None], report: ProgressCallback
 ) -> Path:
     """Snapshot folder with config, tokenizer and the weights that `pick` chooses by name.
 

@@ -21,7 +21,7 @@ from fillmask_ui.models.runtimes import (
     imported,
     kinds_of,
 )
-from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
+from fillmask_ui.models.vocabulary import load_embedded_vocabulary, load_vocabulary
 from fillmask_ui.protocol import MaskedLM
 
 
@@ -83,7 +83,7 @@ def load_model(
 
 def _load_live(given: Any, tokenizer: Any, choice: ModelChoice, report: ProgressCallback) -> Any:
     """A model in memory, or what holds one; errors as of `load_model`."""
-    if unfit := set(choice.given()).difference({"threads", "tokenizer"}):
+    if unfit := set(choice.changed_options()).difference({"threads", "tokenizer"}):
         said = "for models that are read from files; one in memory is used as it is"
         raise OptionError(f"{', '.join(sorted(unfit))}: {said}")
     check_threads(choice.threads)
@@ -155,7 +155,7 @@ def load_choice(
     config.refuse_other_tasks(name)
     reading = partial(load_vocabulary, folder, name)
     if parsed.kind == "embedded":
-        reading = partial(load_own_vocabulary, folder)
+        reading = partial(load_embedded_vocabulary, folder)
     for step in ("tokenizer", "weights"):
         report(LoadProgress(f"reading the {step} of {name}", stage=step))
     model: MaskedLM = (open_as or imported(runtime.model))(files, reading, config, choice)

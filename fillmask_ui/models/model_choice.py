@@ -61,7 +61,8 @@ class ModelChoice:
     def second(self, reference: str) -> "ModelChoice":
         """How a second model is loaded beside it: its own runtime and precision, this one's device.
 
-        >>> ModelChoice("embedded", dtype="float16", threads=2).second("embedded:int8").given()
+        >>> second = ModelChoice("embedded", dtype="float16", threads=2).second("embedded:int8")
+        >>> second.changed_options()
         {'threads': 2}
         """
         choice = ModelChoice(reference, device=self.device, threads=self.threads)
@@ -69,7 +70,7 @@ class ModelChoice:
             return replace(choice, tokenizer=self.tokenizer, provider=self.provider)
         return choice
 
-    def given(self) -> dict[str, Any]:
+    def changed_options(self) -> dict[str, Any]:
         """The options that differ from their defaults, without the reference."""
         plain = asdict(ModelChoice(self.reference))
         return {name: value for name, value in asdict(self).items() if value != plain[name]}

@@ -23,37 +23,43 @@ from fillmask_ui.models.model_files import is_inside, refuse_pointer
 from fillmask_ui.models.weights import weights_sha256
 
 _CUT_VERSION = "6"  # raised when graphs are cut or kept in another way
-_KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "logits", "width", "sharing")
+_CACHED_FIELDS = (
+    *("precision", "parameters", "scales_by_call", "size_bytes"),
+    *("logits", "width", "sharing"),
+)
 
 
 @dataclass(frozen=True)
-class Homes:
+class GraphFiles:
     """The files that hold a graph's weights."""
 
     path: Path  # the graph's own file
-    others: Mapping[str, Path]  # location of external data, as the graph says it -> the file
+    external: Mapping[str, Path]  # location of external data, as the graph says it -> the file
     folder: Path  # that all of them are in, links followed
 
     @property
-    def files(self) -> tuple[Path, ...]:
-        return (self.path, *sorted(set(self.others.values())))
+    def all_paths(self) -> tuple[Path, ...]:
+        return (self.path, *sorted(set(self.external.values())))
 
-    def target(self, home: Path) -> str:
-        return home.resolve().relative_to(self.folder).as_posix()
+    def target(self, path: Path) -> str:
+        """A file's path relative to `folder`."""
+        return path.resolve().relative_to(self.folder).as_posix()
 
     def state(self) -> dict[str, list[Any]]:
         """Location -> path in `folder`, size and time of the last change; "" for the graph."""
-        homes = {"": self.path, **self.others}.items()
-        stats = [(key, self.target(home), home.stat()) for key, home in homes]
-        return {key: [target, own.st_size, own.st_mtime_ns] for key, target, own in stats}
+        states = {}
+        for location, path in {"": self.path, **self.external}.items():
+            stat = path.stat()
+            states[location] = [self.target(path), stat.st_size, stat.st_mtime_ns]
+        return states
 
 
 @dataclass(frozen=True)
 class GraphSource:
     """An ONNX graph, ready to be opened."""
 
-    homes: Homes
-    content: bytes  # external locations in it are relative to the folder of `homes`
+    files: GraphFiles
+    content: bytes  # external locations in it are relative to the folder of `files`
     precision: str  # `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights
     parameters: int | None  # number of weights; None for quantized graphs, where scales mix in
     scales_by_call: bool  # whether the scales of activations depend on all that is in a call
@@ -64,16 +70,18 @@ class GraphSource:
     logit_bytes: int = 0  # of one logit, where those of all positions are computed
 
 
-def find_homes(path: Path, root: Path, locations: Iterable[str], name: str) -> Homes:
+def find_graph_files(path: Path, root: Path, locations: Iterable[str], name: str) -> GraphFiles:
     """Where the external locations of a graph lie, all inside the model's folder `root`."""
-    others = {location: _inside(path, root, location, name) for location in sorted(locations)}
+    external = {
+        location: _external_path(path, root, location, name) for location in sorted(locations)
+    }
     # ONNX Runtime follows links before it checks that a location is below the folder.
-    parents = [home.resolve().parent for home in (path, *others.values())]
-    return Homes(path, others, Path(os.path.commonpath(parents)))
+    parents = [file.resolve().parent for file in (path, *external.values())]
+    return GraphFiles(path, external, Path(os.path.commonpath(parents)))
 
 
 def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSource | None:
-    """The kept cut graph of an ONNX file, its weights and a runtime with its options, `key`."""
+    """The cached cut graph of an ONNX file, its weights and a runtime with its options, `key`."""
     try:
         stored = _cut_path(path, key).read_bytes()
     except (OSError, DataError):
@@ -82,20 +90,21 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
     if hashlib.sha256(entry).digest() != digest:  # half written when the power failed
         return None
     header, _, content = entry.partition(b"\n")
-    known = json.loads(header)
-    state = known.pop("state")
-    homes = find_homes(path, root, filter(None, state), name)
-    if homes.state() != state:
+    fields = json.loads(header)
+    state = fields.pop("state")
+    files = find_graph_files(path, root, filter(None, state), name)
+    if files.state() != state:
         return None
-    return GraphSource(homes, content, **known)
+    return GraphSource(files, content, **fields)
 
 
-def keep_cut(source: GraphSource, key: tuple[str, ...]) -> None:
+def store_cut(source: GraphSource, key: tuple[str, ...]) -> None:
     """Put a cut graph into the user's cache, if that can be written."""
-    header = {name: getattr(source, name) for name in _KEPT} | {"state": source.homes.state()}
+    fields = {name: getattr(source, name) for name in _CACHED_FIELDS}
+    header = fields | {"state": source.files.state()}
     entry = json.dumps(header).encode() + b"\n" + source.content
     with suppress(OSError, DataError):
-        path = _cut_path(source.homes.path, key)
+        path = _cut_path(source.files.path, key)
         path.parent.mkdir(parents=True, exist_ok=True)
         with finished_file(path) as draft:
             draft.write_bytes(hashlib.sha256(entry).digest() + entry)
@@ -107,7 +116,7 @@ def _cut_path(graph: Path, key: tuple[str, ...]) -> Path:
     return user_folder("cache") / "graphs" / name
 
 
-def _inside(path: Path, root: Path, location: str, name: str) -> Path:
+def _external_path(path: Path, root: Path, location: str, name: str) -> Path:
     """Where an external location lies, if that is inside the model's folder."""
     # `..` is resolved by the names alone, before any link is followed.
     base = Path(os.path.normpath(root.absolute()))

@@ -13,11 +13,11 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from fillmask_ui.errors import ModelError, opening
-from fillmask_ui.models.onnx_files import GraphSource, find_homes
+from fillmask_ui.models.onnx_files import GraphSource, find_graph_files
 from fillmask_ui.models.runtime_model import TOLERANCE
 from fillmask_ui.models.weights import read_header
 from fillmask_ui.onnx_tools.asked_positions import gather_asked, last_state
-from fillmask_ui.onnx_tools.constant_folding import HALVES
+from fillmask_ui.onnx_tools.constant_folding import HALVES, attributes_of
 from fillmask_ui.onnx_tools.external_weights import point_into
 from fillmask_ui.onnx_tools.graph_edits import read_as_stored, with_outputs
 from fillmask_ui.onnx_tools.layers import SAME_IDS, head_at_asked, layer_values
@@ -38,17 +38,19 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
     """
     with opening("ONNX", path):
         model = onnx.load(str(path), load_external_data=False)
-        outside = [*_outside(model)]  # refuses offsets that are no numbers
-    homes = find_homes(path, root, {own.location for own in outside}, name)
-    known = {own: read_header(own) for own in homes.files if own.suffix == ".safetensors"}
-    pieces = set()
-    for own in outside:
-        home, start = homes.others[own.location], own.offset or 0
-        end = start + (own.length or home.stat().st_size - start)
-        pieces.add((own.location, start, end))
-        if home in known and not any(t.start <= start and end <= t.end for t in known[home]):
+        references = list(_external_references(model))  # refuses offsets that are no numbers
+    files = find_graph_files(path, root, {reference.location for reference in references}, name)
+    headers = {file: read_header(file) for file in files.all_paths if file.suffix == ".safetensors"}
+    byte_ranges = set()
+    for reference in references:
+        file, start = files.external[reference.location], reference.offset or 0
+        end = start + (reference.length or file.stat().st_size - start)
+        byte_ranges.add((reference.location, start, end))
+        if file in headers and not any(
+            tensor.start <= start and end <= tensor.end for tensor in headers[file]
+        ):
             raise ModelError(
-                f"{home} has no tensor at byte {start:,}, and {path} takes "
+                f"{file} has no tensor at byte {start:,}, and {path} takes "
                 "weights from there: the two do not belong together; fetch both again"
             )
     graph, tensors = model.graph, [*_tensors(model)]
@@ -58,16 +60,16 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
     for tensor in tensors:
         for entry in tensor.external_data:
             if entry.key == "location":
-                entry.value = homes.target(homes.others[entry.value])
+                entry.value = files.target(files.external[entry.value])
     with opening("ONNX", path):  # an empty file is a graph without nodes
-        point_into(model, path, homes.target(path))
+        point_into(model, path, files.target(path))
     return GraphSource(
-        homes,
+        files,
         model.SerializeToString(),
         precision=precision,
         parameters=None if precision.startswith("int") else parameters,
         scales_by_call=any(node.op_type in _SCALED_BY_CALL for node in graph.node),
-        size_bytes=path.stat().st_size + sum(end - start for _, start, end in pieces),
+        size_bytes=path.stat().st_size + sum(end - start for _, start, end in byte_ranges),
     )
 
 
@@ -124,10 +126,10 @@ def self_contained(source: GraphSource) -> ModelProto:
     """A graph with its weights inside."""
     model = parsed(source)
     for tensor in filter(uses_external_data, _tensors(model)):
-        own = ExternalDataInfo(tensor)
-        with (source.homes.folder / own.location).open("rb") as file:
-            file.seek(own.offset or 0)
-            tensor.raw_data = file.read(own.length or -1)
+        reference = ExternalDataInfo(tensor)
+        with (source.files.folder / reference.location).open("rb") as file:
+            file.seek(reference.offset or 0)
+            tensor.raw_data = file.read(reference.length or -1)
         del tensor.external_data[:]
         tensor.ClearField("data_location")
     return model
@@ -149,10 +151,10 @@ def external_locations(path: Path) -> set[str]:
     """Where an ONNX file says that its weights lie, relative to its own folder."""
     with opening("ONNX", path):
         model = onnx.load(str(path), load_external_data=False)
-        return {own.location for own in _outside(model)}
+        return {reference.location for reference in _external_references(model)}
 
 
-def _outside(model: ModelProto) -> Iterator[ExternalDataInfo]:
+def _external_references(model: ModelProto) -> Iterator[ExternalDataInfo]:
     return map(ExternalDataInfo, filter(uses_external_data, _tensors(model)))
 
 
@@ -160,7 +162,7 @@ def _tensors(model: ModelProto) -> Iterator[TensorProto]:
     """All constants of a model, those of its functions too."""
     yield from _constants(model.graph)
     for function in model.functions:
-        yield from _inside(function.node)
+        yield from _in_attributes(function.node)
 
 
 def _constants(graph: GraphProto) -> Iterator[TensorProto]:
@@ -168,10 +170,10 @@ def _constants(graph: GraphProto) -> Iterator[TensorProto]:
     yield from graph.initializer
     for sparse in graph.sparse_initializer:
         yield from (sparse.values, sparse.indices)
-    yield from _inside(graph.node)
+    yield from _in_attributes(graph.node)
 
 
-def _inside(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
+def _in_attributes(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
     """The constants in the attributes of nodes; attributes that are not set are empty."""
     for node in nodes:
         for attribute in node.attribute:
@@ -186,7 +188,7 @@ def _precision(graph: GraphProto, tensors: Iterable[TensorProto]) -> str:
     """The type of the stored weights; float32 if none has a known type."""
     for node in graph.node:
         if node.op_type in _BLOCK_OPS:
-            return f"int{next((own.i for own in node.attribute if own.name == 'bits'), 4)}"
+            return f"int{attributes_of(node).get('bits', 4)}"
     sizes: Counter[int] = Counter()
     for tensor in tensors:
         sizes[tensor.data_type] += math.prod(tensor.dims)

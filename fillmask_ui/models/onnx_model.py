@@ -25,7 +25,7 @@ from fillmask_ui.errors import (
 )
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import is_rounded_up
-from fillmask_ui.models.onnx_files import GraphSource, keep_cut, read_cut
+from fillmask_ui.models.onnx_files import GraphSource, read_cut, store_cut
 from fillmask_ui.models.runtime_model import (
     ALONE,
     ANY_LENGTH,
@@ -95,12 +95,12 @@ class OnnxMaskedLM(RuntimeModel):
         if source is None:
             source = self._read(key)
         else:
-            self._hash(source.homes.files)
+            self._hash(source.files.all_paths)
             self._use(source, self._open(source))
         self.vocabulary = self._reading.result()
         by_call = source.scales_by_call
         blind = self._length and not self._sees_mask
-        stored = sum(path.stat().st_size for path in source.homes.files)
+        stored = sum(path.stat().st_size for path in source.files.all_paths)
         self.memory_bytes = max(stored, 4 * (source.parameters or 0))
         self._sign(
             device=provider,
@@ -121,7 +121,7 @@ class OnnxMaskedLM(RuntimeModel):
         """Open the graph and, where a cut one gives the same logits, that one instead."""
         from fillmask_ui.models import onnx_graph
 
-        self._hash(self._file.homes.files)
+        self._hash(self._file.files.all_paths)
         session = self._open(self._file)
         self.vocabulary = self._reading.result()
         whole = self._with_logits(session, self._file)
@@ -146,7 +146,7 @@ class OnnxMaskedLM(RuntimeModel):
             self._use(cut, self._open(cut))
             if not self._differs(wanted, tolerance):
                 self._find_sharing(tolerance)
-                keep_cut(replace(cut, sharing=self._sharing), key)
+                store_cut(replace(cut, sharing=self._sharing), key)
                 return cut
         self._use(whole, self._open(whole))
         self._find_sharing(tolerance)
@@ -406,7 +406,11 @@ def runtime_settings(choice: ModelChoice) -> dict[str, str]:
     {'graph-optimization': 'basic'}
     """
     names = ("graph_optimization", "x64_quant_precision")
-    return {key.replace("_", "-"): value for key, value in choice.given().items() if key in names}
+    return {
+        key.replace("_", "-"): value
+        for key, value in choice.changed_options().items()
+        if key in names
+    }
 
 
 def find_provider(wanted: str) -> str:
@@ -429,10 +433,10 @@ def open_session(
     settings = ort.SessionOptions()
     settings.log_severity_level = 4  # errors arrive as exceptions; the log would repeat them
     weights_folder = "session.model_external_initializers_file_folder_path"
-    settings.add_session_config_entry(weights_folder, str(source.homes.folder))
+    settings.add_session_config_entry(weights_folder, str(source.files.folder))
     if choice is not None:
         _set(settings, choice)
-    with opening("a model", source.homes.path):
+    with opening("a model", source.files.path):
         session = ort.InferenceSession(
             source.content, settings, providers=[provider], enable_fallback=0
         )

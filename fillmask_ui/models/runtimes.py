@@ -98,14 +98,16 @@ def kinds_of(given: Any) -> list[str]:
     return [own.__name__ for own in type(given).__mro__]
 
 
-class Weights(NamedTuple):
+class WeightsFile(NamedTuple):
     """Which file of a model is loaded, by which runtime."""
 
     runtime: str
     file: str
 
 
-def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> Weights:
+def pick_weights(
+    name: str, names: Sequence[str], runtime: str, onnx_file: str | None
+) -> WeightsFile:
     """Which of the files `names` of a model to load.
 
     `auto` takes the file nearest to full precision that a library installed here runs, and of
@@ -116,7 +118,7 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
         OptionError: if `onnx_file` does not exist, or one has to be named.
 
     >>> pick_weights("m", ["model.safetensors", "onnx/model.onnx"], "auto", None)
-    Weights(runtime='onnx', file='onnx/model.onnx')
+    WeightsFile(runtime='onnx', file='onnx/model.onnx')
     >>> pick_weights("m", ["onnx/model_int8.onnx", "onnx/model_q4.onnx"], "auto", None).file
     'onnx/model_int8.onnx'
     """
@@ -124,7 +126,7 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
         stem, graphs = onnx_file.removesuffix(".onnx"), RUNTIMES["onnx"].among(names)
         for file in (f"{stem}.onnx", f"onnx/{stem}.onnx"):
             if file in graphs:
-                return Weights("onnx", file)
+                return WeightsFile("onnx", file)
         raise OptionError(unknown(f"ONNX file of {name}", onnx_file, graphs))
     found = {own: files for own, row in RUNTIMES.items() if (files := row.among(names))}
     nearest = [_nearest(name, own, found[own]) for own in found if runtime in ("auto", own)]
@@ -147,7 +149,7 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
     )
 
 
-def _nearest(name: str, runtime: str, files: Sequence[str]) -> Weights:
+def _nearest(name: str, runtime: str, files: Sequence[str]) -> WeightsFile:
     """Of the files for one runtime the one nearest to full precision; errors as `pick_weights`."""
     row = RUNTIMES[runtime]
     ranked = [file for file in (*row.names, *row.reduced) if file in files]
@@ -156,7 +158,7 @@ def _nearest(name: str, runtime: str, files: Sequence[str]) -> Weights:
             f"{name} has several files for {row.title} and none is called {row.names[0]}; "
             f"choose one with --onnx-file (onnx_file=): {', '.join(files)}"
         )
-    return Weights(runtime, (*ranked, *files)[0])
+    return WeightsFile(runtime, (*ranked, *files)[0])
 
 
 def imported(place: str) -> Any:

@@ -286,7 +286,7 @@ def without_dropout(tokenizer: Any) -> Any:
     return tokenizer
 
 
-def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
+def load_embedded_vocabulary(source: Path) -> TokenizerVocabulary:
     """The tokenizer of the embedded model, as transformers reads it, without importing that."""
     from tokenizers import Tokenizer
 

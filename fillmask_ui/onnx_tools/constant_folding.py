@@ -99,7 +99,7 @@ class Constants:
             return Kind(third.type if third else TensorProto.UINT8, first.dims)
         return None
 
-    def known(self, name: str) -> Kind:
+    def required_kind(self, name: str) -> Kind:
         """`kind` of a certain constant."""
         kind = self.kind(name)
         if kind is None:
@@ -131,7 +131,7 @@ class Constants:
         if name in self.stored:
             return onnx.numpy_helper.to_array(self.stored[name])
         stored = [self.stored[root] for root in self.roots(name) if root in self.stored]
-        output = helper.make_tensor_value_info(name, self.known(name).type, None)
+        output = helper.make_tensor_value_info(name, self.required_kind(name).type, None)
         return run_nodes(helper.make_graph(self.nodes(name), "constant", [], [output], stored))
 
     def size_bytes(self, *names: str) -> int:

@@ -149,18 +149,18 @@ def dequantized(model: ModelProto, part: Part) -> np.ndarray:
     constants = Constants(model.graph)
     node = constants.makers[part.node]
     if part.kind == "embedding":
-        return _computed(constants, part, np.arange(constants.known(node.input[0]).dims[0]))
-    if node.op_type == "MatMulNBits" and part.place == 1:
-        scale = constants.known(node.input[2]).type
+        return _computed(constants, part, np.arange(constants.required_kind(node.input[0]).dims[0]))
+    if node.op_type == "MatMulNBits" and part.input_index == 1:
+        scale = constants.required_kind(node.input[2]).type
         kind = helper.tensor_dtype_to_np_dtype(scale)
         return _computed(constants, part, np.eye(part.shape[0], dtype=kind))
-    values = constants.value(node.input[part.place]).astype(np.float32)
+    values = constants.value(node.input[part.input_index]).astype(np.float32)
     if node.op_type == "MatMulInteger":  # (values - zero points) * scales, of columns or of all
-        by_type = sorted(part.scales, key=lambda name: constants.known(name).is_float)
+        by_type = sorted(part.scales, key=lambda name: constants.required_kind(name).is_float)
         for name in by_type:
             own = constants.value(name).astype(np.float32)
-            values = values * own if constants.known(name).is_float else values - own
-    elif part.place == 1 and attributes_of(node).get("transB"):
+            values = values * own if constants.required_kind(name).is_float else values - own
+    elif part.input_index == 1 and attributes_of(node).get("transB"):
         values = values.T
     return values.reshape(part.shape)
 

@@ -31,7 +31,7 @@ _COPIED = "full_precision/"  # begins the names of copies from the baseline
 
 
 @dataclass(frozen=True)
-class Pair:
+class PartPair:
     """One part in two graphs."""
 
     first: Part
@@ -42,7 +42,7 @@ class Pair:
 class Matching:
     """The parts of two graphs, side by side."""
 
-    pairs: tuple[Pair, ...]  # in the order of the first graph
+    pairs: tuple[PartPair, ...]  # in the order of the first graph
     only_first: tuple[Part, ...]  # without a partner
     only_second: tuple[Part, ...]
 
@@ -66,7 +66,7 @@ def match_parts(first: Sequence[Part], second: Sequence[Part]) -> Matching:
             if len(own := alike.pop(key(part), [])) == 1:
                 partners[part] = own[0]
 
-    match_by(lambda part: (part.output, part.place, _key(part)))
+    match_by(lambda part: (part.output, part.input_index, _key(part)))
     if len(partners) < _TRUSTED * min(len(first), len(second)):
         partners.clear()
     here, there = left()
@@ -74,7 +74,7 @@ def match_parts(first: Sequence[Part], second: Sequence[Part]) -> Matching:
     for a, b, size in alignment.get_matching_blocks():
         partners.update(zip(here[a : a + size], there[b : b + size], strict=True))
     match_by(_key)  # terms of a sum may stand in another order
-    pairs = tuple(Pair(part, partners[part]) for part in first if part in partners)
+    pairs = tuple(PartPair(part, partners[part]) for part in first if part in partners)
     return Matching(pairs, *map(tuple, left()))
 
 
@@ -122,7 +122,7 @@ def read_as_stored(model: ModelProto) -> None:
 
 
 def in_full_precision(
-    quantized: ModelProto, baseline: ModelProto, pairs: Sequence[Pair]
+    quantized: ModelProto, baseline: ModelProto, pairs: Sequence[PartPair]
 ) -> ModelProto:
     """A copy of a quantized graph with the parts of `pairs` computed as in the baseline.
 
@@ -145,13 +145,17 @@ def in_full_precision(
     same: dict[str, str] = {}  # copied tensor -> an equal one of this graph, such as embeddings
     for pair in pairs:
         part, node, reader = pair.first, own.makers[pair.first.node], other.makers[pair.second.node]
-        given = reader.input[pair.second.place]
+        given = reader.input[pair.second.input_index]
         for name in filter(other.stored.get, other.roots(given)):
             if equal := _equal(other.stored[name], graph):
                 same[prefix + name] = equal
-        value, kind = prefix + given, other.known(given)
+        value, kind = prefix + given, other.required_kind(given)
         is_row = part.kind in ("bias", "norm")
-        wanted = own.known(node.input[part.place]) if is_row else Kind(TensorProto.FLOAT, kind.dims)
+        wanted = (
+            own.required_kind(node.input[part.input_index])
+            if is_row
+            else Kind(TensorProto.FLOAT, kind.dims)
+        )
         if kind.type != wanted.type:
             value = new("Cast", value, to=wanted.type)
         if kind.dims != wanted.dims:
@@ -159,7 +163,7 @@ def in_full_precision(
             added.initializer.append(numpy_helper.from_array(np.array(wanted.dims), shape))
             value = new("Reshape", value, shape)
         if is_row:
-            node.input[part.place] = value
+            node.input[part.input_index] = value
             continue
         if part.kind == "embedding":
             value = new("Gather", value, part.source)

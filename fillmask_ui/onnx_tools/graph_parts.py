@@ -70,7 +70,7 @@ class Part:
     shape: tuple[int, ...]  # as used: [K, N] of a product
     source: str  # the float value, or for an embedding the ids, that it is applied to
     node: str  # first output of the operator that reads it
-    place: int  # index of that operator's input
+    input_index: int  # of that operator's input
     scales: tuple[str, ...] = ()  # values with its scales and zero points
     half: bool = False  # whether the graph computes it in half precision
     quantized: bool = False  # whether it is stored in fewer bits than a float
@@ -162,7 +162,7 @@ def _search(nodes: Iterable[NodeProto], constants: Constants) -> Iterator[Part]:
 def _part(constants: Constants, node: NodeProto, place: int, kind: str) -> Part | None:
     """A learned constant at an input of a node; None if it is not that of a part."""
     value, attributes = node.input[place], attributes_of(node)
-    own, root = constants.known(value), constants.roots(value)[0]
+    own, root = constants.required_kind(value), constants.roots(value)[0]
     scales = [node.input[i] for i in _SCALES.get(node.op_type, ()) if i < len(node.input)]
     output, source, shape, half = node.output[0], node.input[0], own.dims, own.is_half
     factors = {attributes.get("alpha", 1.0), attributes.get("beta", 1.0)}  # of Gemm
@@ -174,10 +174,10 @@ def _part(constants: Constants, node: NodeProto, place: int, kind: str) -> Part 
         source, scales = node.input[1 if place == 0 else 0], []
     elif node.op_type == "MatMulNBits":
         shape = (attributes["K"], attributes["N"])
-        half = constants.known(node.input[2]).is_half
+        half = constants.required_kind(node.input[2]).is_half
     elif node.op_type == "GatherBlockQuantized":
         source, bits = node.input[1], attributes.get("bits", 4)
-        half = constants.known(node.input[2]).is_half
+        half = constants.required_kind(node.input[2]).is_half
         if constants.stored[value].data_type == 2 and bits < 8:  # several in a byte
             shape = (*own.dims[:-1], own.dims[-1] * 8 // bits)
     elif not own.is_float:
@@ -200,10 +200,10 @@ def _part(constants: Constants, node: NodeProto, place: int, kind: str) -> Part 
         shape=tuple(shape),
         source=source if kind != "product" else constants.unquantized(source),
         node=node.output[0],
-        place=place,
+        input_index=place,
         scales=tuple(dict.fromkeys(filter(None, scales))),
         half=half,
-        quantized=not constants.known(root).is_float or node.op_type == "MatMulNBits",
+        quantized=not constants.required_kind(root).is_float or node.op_type == "MatMulNBits",
     )
 
 

@@ -36,20 +36,20 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
-class Draft:
+class ModelDraft:
     """A hidden folder with a model that is being made."""
 
     folder: Path
-    home: Path  # that it lies in
+    output: Path  # the folder that it lies in
 
     def publish(self, *names: str) -> None:
         """Give graphs of the draft, and copies of the files beside them, their final names."""
         for beside in self.folder.iterdir():
             if beside.is_file() and not beside.name.startswith("."):
-                with finished_file(self.home / beside.name) as fresh:
+                with finished_file(self.output / beside.name) as fresh:
                     shutil.copyfile(beside, fresh)
         for name in names:
-            target = self.home / name
+            target = self.output / name
             target.parent.mkdir(exist_ok=True)
             (self.folder / name).replace(target)
 
@@ -58,14 +58,14 @@ class Draft:
     ) -> None:
         """Publish a graph with a record of itself, `entry`, and of the model it was made of."""
         self.publish(name)
-        record = read_record(self.home) or {"sources": {}, "files": {}}
+        record = read_record(self.output) or {"sources": {}, "files": {}}
         record["sources"][source["runtime"]] = source
         record["files"][name] = entry
-        _write_record(self.home, record)
+        _write_record(self.output, record)
 
 
 @contextlib.contextmanager
-def draft(output: Path) -> Iterator[Draft]:
+def draft(output: Path) -> Iterator[ModelDraft]:
     """A hidden folder inside the output, gone at the end; so is an output that stayed empty."""
     new = [folder for folder in (output, *output.parents) if not folder.exists()]
     advice = "; name a folder where there is room to write"
@@ -79,7 +79,7 @@ def draft(output: Path) -> Iterator[Draft]:
     try:
         with writing(output, advice):
             (folder / FULL).parent.mkdir()
-            yield Draft(folder, output)
+            yield ModelDraft(folder, output)
     finally:
         lock.release()
         shutil.rmtree(folder, ignore_errors=True)

@@ -27,7 +27,7 @@ class SourceReport:
     samples: int | None  # texts asked for; None for all
     # rows in the data; None while unknown, as unshuffled texts are not read to their end
     available: int | None
-    given: int = 0  # examples yielded
+    yielded: int = 0  # examples yielded
     blank: int = 0  # of those, empty or white space
     cut: int = 0  # of those, cut at `MAX_CHARACTERS` characters
     reading: Notes = field(default_factory=Notes)  # on how the data was read
@@ -53,7 +53,7 @@ class SourceReport:
 
     def counted(self, example: Example) -> Example:
         """Count an example; cut it if too long."""
-        self.given += 1
+        self.yielded += 1
         self.blank += not all(text.strip() for text in example.texts)
         self.cut += any(len(text) > MAX_CHARACTERS for text in example.texts)
         texts = (text[:MAX_CHARACTERS] for text in example.texts)
@@ -62,10 +62,10 @@ class SourceReport:
 
     def check(self, where: str) -> None:
         """A `DataError` if data read to its end holds no text."""
-        if not self.given:
+        if not self.yielded:
             raise DataError(f"{where} is empty: it has no texts; give data with at least one")
-        if self.blank == self.given:
-            raise DataError(f"{where}: all {self.given:,} texts that were read are blank")
+        if self.blank == self.yielded:
+            raise DataError(f"{where}: all {self.yielded:,} texts that were read are blank")
 
 
 @final
@@ -91,8 +91,8 @@ class Texts(ExitStack, Iterator[Example]):
         for example in examples:
             yield self.report.counted(example)
         report = self.report
-        if report.samples is None or report.given < report.samples:
-            report.available = report.given
+        if report.samples is None or report.yielded < report.samples:
+            report.available = report.yielded
         report.check(self.source.where or self.source.kind)
 
     def __next__(self) -> Example:

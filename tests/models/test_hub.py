@@ -246,7 +246,7 @@ def test_external_data_in_the_store_that_repositories_share(
     graph = snapshot / "onnx" / "big.onnx"
     weights = stored[outside["onnx/big.weights"]]
     source = read_graph(graph, snapshot, "org/tiny")
-    assert weights.parent.resolve().is_relative_to(source.homes.folder)
+    assert weights.parent.resolve().is_relative_to(source.files.folder)
     # What another repository fetched is not for this one's graphs, by name.
     hostile = onnx.load(graph, load_external_data=False)
     for tensor in hostile.graph.initializer:

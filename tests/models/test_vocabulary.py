@@ -16,7 +16,7 @@ from fillmask_ui.files import asset
 from fillmask_ui.models import load_model
 from fillmask_ui.models import vocabulary as module
 from fillmask_ui.models.model_files import _READ_BESIDE, ModelFiles
-from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
+from fillmask_ui.models.vocabulary import load_embedded_vocabulary, load_vocabulary
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.publishing.hub_folder import copy_beside
 
@@ -211,7 +211,10 @@ def test_many_threads(vocabulary):
 
 def test_the_embedded_tokenizer_means_what_transformers_makes_of_it():
     """It is read without transformers, for speed; both must say the same."""
-    own, usual = load_own_vocabulary(asset("model")), load_vocabulary(asset("model"), "embedded")
+    own, usual = (
+        load_embedded_vocabulary(asset("model")),
+        load_vocabulary(asset("model"), "embedded"),
+    )
     names = ("size", "mask_id", "mask_token", "pad_id", "unk_id", "special_ids", "limit")
     assert {n: getattr(own, n) for n in names} == {n: getattr(usual, n) for n in names}
     for text in (

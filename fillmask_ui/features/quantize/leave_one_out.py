@@ -36,7 +36,7 @@ from fillmask_ui.models.load import load_choice, local_files
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.onnx_tools.constant_folding import Constants
 from fillmask_ui.onnx_tools.float32_graph import dequantized
-from fillmask_ui.onnx_tools.graph_edits import Pair, stored_bytes, with_outputs
+from fillmask_ui.onnx_tools.graph_edits import PartPair, stored_bytes, with_outputs
 from fillmask_ui.onnx_tools.graph_parts import Part
 from fillmask_ui.records import Example, Progress
 
@@ -179,7 +179,7 @@ def _weights(pair: GraphPair) -> Diagnosis:
 
 
 def _stored_bytes(constants: Constants, part: Part) -> int:
-    value = constants.makers[part.node].input[part.place]
+    value = constants.makers[part.node].input[part.input_index]
     return constants.size_bytes(*constants.roots(value, *part.scales))
 
 
@@ -217,9 +217,9 @@ def _activations(pair: GraphPair, known: Diagnosis, texts: Sequence[np.ndarray])
     return replace(known, parts=tuple(parts), layers=tuple(layers))
 
 
-def _handed_on(pairs: Sequence[Pair]) -> dict[str, Pair]:
+def _handed_on(pairs: Sequence[PartPair]) -> dict[str, PartPair]:
     """By a layer's label the first product behind it, whose source is what the layer hands on."""
-    found: dict[str, Pair] = {}
+    found: dict[str, PartPair] = {}
     label = "embeddings"
     labels = diagnosis.layer_labels(pair.second.layer for pair in pairs)
     for pair, own in zip(pairs, labels, strict=True):

@@ -20,7 +20,7 @@ from fillmask_ui.onnx_tools.graph_parts import choose_parts, find_parts, nodes_o
 from fillmask_ui.onnx_tools.schemes import DEFAULT_SCHEME, SCHEMES, find_scheme, write_variant
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.publishing import hub_folder
-from fillmask_ui.publishing.hub_folder import FULL, Draft
+from fillmask_ui.publishing.hub_folder import FULL, ModelDraft
 from fillmask_ui.records import Example, Progress
 from fillmask_ui.texts import TextSource, open_texts
 
@@ -172,7 +172,7 @@ def _check(
 
 
 def _publish(
-    drafted: Draft,
+    drafted: ModelDraft,
     name: str,
     entry: Mapping[str, Any],
     source: graphs.Source,
@@ -180,7 +180,7 @@ def _publish(
     alarms: tuple[str, ...],
 ) -> Variant:
     """Give a result, which was loaded and run, its final name."""
-    path, target = drafted.folder / name, drafted.home / name
+    path, target = drafted.folder / name, drafted.output / name
     signature, parsed = source.signature, parse_reference(source.reference)
     variant = Variant(
         scheme=entry["scheme"],
@@ -219,6 +219,6 @@ def _publish(
 
 
 def _command(name: str, source: ModelChoice, output: Path, **options: Any) -> str:
-    given = {key: value for key, value in source.given().items() if key in _RETRACED}
+    given = {key: value for key, value in source.changed_options().items() if key in _RETRACED}
     reference, home = hub_folder.plain_reference(source.reference), output.absolute().name
     return hub_folder.command(name, reference, o=home, **given, **options)

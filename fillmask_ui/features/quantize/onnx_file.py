@@ -33,9 +33,9 @@ class OnnxFile(OnnxMaskedLM):
                 f"fillmask-ui export {self._name} -o FOLDER, and name FOLDER"
             )
         self.vocabulary, self._choice = self._reading.result(), choice
-        self.homes = self._file.homes
-        self.constants = risky_constants(onnx.load(self.homes.path, load_external_data=False))
-        self._hash(self.homes.files)
+        self.graph_files = self._file.files
+        self.constants = risky_constants(onnx.load(self.graph_files.path, load_external_data=False))
+        self._hash(self.graph_files.all_paths)
         session = open_session(self._file, CPU, replace(choice, graph_optimization="none"))
         self._source = source = self._with_logits(session, self._file)
         sizes = {"parameters": source.parameters, "size_bytes": source.size_bytes}

@@ -36,8 +36,10 @@ def web_logits(
     with tempfile.TemporaryDirectory(prefix="fillmask-") as home:
         job, outputs = Path(home, "job.json"), Path(home, "outputs")
         values = {
-            "model": str(file.homes.path.absolute()),
-            "external": [[name, str(path.absolute())] for name, path in file.homes.others.items()],
+            "model": str(file.graph_files.path.absolute()),
+            "external": [
+                [name, str(path.absolute())] for name, path in file.graph_files.external.items()
+            ],
             "level": "disabled" if level == "none" else level,
             "logits": file.logits_name,
             "outputs": str(outputs),

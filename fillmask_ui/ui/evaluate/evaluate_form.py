@@ -429,7 +429,7 @@ def controls_of_run(
         values["shares"] = " ".join(map(str, shares))
     for role, choice in (("reference", plan.baseline), ("candidate", plan.model)):
         # The number of threads changes no figure.
-        given = replace(choice, threads=None).given() if choice else {}
+        given = replace(choice, threads=None).changed_options() if choice else {}
         asked = [f"{name.replace('_', '-')} {value}" for name, value in given.items()]
         missing += [f"the {role} was asked for with {option}" for option in asked]
     if source.shuffle and source.seed != config.seed:

@@ -105,7 +105,7 @@ def _answer(
         place = tuple(ids.tolist()), reading.position, reading.true_id
         alone_nats = session.ask(model, fill_at, *place, top_k=1).scored[0].nll_nats
     # The number of threads changes no prediction.
-    options = {} if session.public else replace(token.choice, threads=None).given()
+    options = {} if session.public else replace(token.choice, threads=None).changed_options()
     values = {
         **reading_values(again, around),
         "run": token.info,

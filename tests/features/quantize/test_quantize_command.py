@@ -88,7 +88,7 @@ def test_errors_of_the_command_line_come_before_anything_is_read(
 
     monkeypatch.setattr("fillmask_ui.models.load.load_vocabulary", refuse)
     monkeypatch.setattr("fillmask_ui.features.quantize.quantize_command.open_texts", refuse)
-    monkeypatch.setattr("fillmask_ui.models.load.load_own_vocabulary", refuse)
+    monkeypatch.setattr("fillmask_ui.models.load.load_embedded_vocabulary", refuse)
     monkeypatch.setattr("fillmask_ui.cli.eval.open_engine", refuse)
     full = tmp_path / "full"
     full.mkdir()

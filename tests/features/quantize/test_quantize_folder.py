@@ -153,7 +153,7 @@ def test_a_full_disk_leaves_what_was_there(bert, own, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(hub_folder.Draft, "publish", full)
+    monkeypatch.setattr(hub_folder.ModelDraft, "publish", full)
     with pytest.raises(DataError, match=r"No space left on device; name a folder where there is"):
         list(quantize(bert, own, ["fp16"]))
     assert files(own) == before
