@@ -199,7 +199,7 @@ class Displayed:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values of a dataclass, but for numbers that JSON does not have."""
-        return dict(by_role(asdict(cast("Any", self))))
+        return asdict(cast("Any", self))
 
     def to_json(self, indent: int | None = None) -> str:
         """`to_dict` as JSON; an infinite NLL (an impossible token) becomes null."""
@@ -252,21 +252,6 @@ def finite(value: Any) -> Any:
 
 
 ROLES = ("reference", "candidate")  # of two models, or of two sentences
-
-
-def by_role(value: Any) -> Any:
-    """Two sides in JSON: what is named `x` and `other_x` becomes `reference_x`, `candidate_x`.
-
-    >>> by_role({"word": "cat", "rank": 1, "other_rank": 3})
-    {'word': 'cat', 'reference_rank': 1, 'candidate_rank': 3}
-    """
-    if isinstance(value, Mapping):
-        names = {f"other_{key}": f"candidate_{key}" for key in value}
-        names |= {key: f"reference_{key}" for key in value if f"other_{key}" in value}
-        return {names.get(key, key): by_role(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [by_role(item) for item in value]
-    return value
 
 
 @dataclass(frozen=True)

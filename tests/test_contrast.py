@@ -38,40 +38,46 @@ def distribution(candidates):
     return np.array([candidates[token_id].probability for token_id in sorted(candidates)])
 
 
-def said(row, side=""):
-    """What a row has of A, or of B."""
+def numbers(row, role=""):
+    """What a record, or the `role` of a row, has of a word."""
     names = ("probability", "nll_nats", "rank")
-    return tuple(getattr(row, side + name) for name in names)
+    return tuple(getattr(row, role + name) for name in names)
 
 
 def test_every_number_is_that_of_either_model_alone():
     options = {"top_k": 4, "candidates": ["mat", "walking"]}
     found = compare(FIRST, SECOND, TEXT, **options)
     alone = fill(FIRST, TEXT, **options), fill(SECOND, TEXT, **options)
-    assert (found.first, found.second) == alone
+    assert (found.reference, found.candidate) == alone
     for number, mask in enumerate(found.masks):
         own, other = (whole(model)[number] for model in (FIRST, SECOND))
         first, second = (side.masks[number] for side in alone)
-        assert (mask.position, mask.other_position) == (first.position, second.position)
-        assert (mask.entropy_nats, mask.other_entropy_nats) == (
+        assert (mask.reference_position, mask.candidate_position) == (
+            first.position,
+            second.position,
+        )
+        assert (mask.reference_entropy_nats, mask.candidate_entropy_nats) == (
             first.entropy_nats,
             second.entropy_nats,
         )
         for row in mask.candidates:
             if row.word == "walking":
                 a, b = first.scored[1], second.scored[1]
-                assert row.token_id is None and None in (row.rank, row.other_rank)
+                assert row.reference_token_id is None
+                assert None in (row.reference_rank, row.candidate_rank)
             else:
-                a, b = own[row.token_id], other[row.token_id]
-                assert (row.listed, row.other_listed) == (a.rank <= 4, b.rank <= 4)
-                assert (row.rank, row.other_rank) == (a.rank, b.rank)
-            assert (said(row), said(row, "other_")) == (said(a), said(b))
+                a, b = own[row.reference_token_id], other[row.reference_token_id]
+                listed = row.reference_listed, row.candidate_listed
+                assert listed == (a.rank <= 4, b.rank <= 4)
+                assert (row.reference_rank, row.candidate_rank) == (a.rank, b.rank)
+            assert numbers(row, "reference_") == numbers(a)
+            assert numbers(row, "candidate_") == numbers(b)
             assert row.difference == b.probability - a.probability
             assert row.log_ratio_nats == b.nll_nats - a.nll_nats
         best = [max(row.probabilities) for row in mask.candidates]
         assert best == sorted(best, reverse=True)
         listed = {i for side in (own, other) for i, c in side.items() if c.rank <= 4}
-        kept = {row.token_id for row in mask.candidates if not row.asked}
+        kept = {row.reference_token_id for row in mask.candidates if not row.asked}
         assert listed - {FIRST.vocabulary.ids["mat"]} <= kept <= listed
         assert {row.word for row in mask.candidates if row.asked} == {"mat", "walking"}
 
@@ -100,11 +106,11 @@ def test_impossible_for_one_is_infinite_and_for_both_equal():
     assert found.masks[0].kl_nats == math.inf
     assert json.loads(found.to_json())["masks"][0]["kl_nats"] is None
     same = compare(Impossible(7, 9), Impossible(9, 7), TEXT, candidates=["walking"])
-    assert same.first.masks == same.second.masks
+    assert same.reference.masks == same.candidate.masks
     for mask in same.masks:
         assert (mask.kl_nats, mask.js_nats, mask.flipped) == (0, 0, False)
-        assert all(row.difference == 0 and row.rank == row.other_rank for row in mask.candidates)
-    assert all(own.nll_nats == own.other_nll_nats for own in same.joint)
+        assert all(row.difference == 0 for row in mask.candidates)
+    assert all(own.reference_nll_nats == own.candidate_nll_nats for own in same.joint)
 
 
 def test_joint_fillings_of_either_under_both():
@@ -113,14 +119,14 @@ def test_joint_fillings_of_either_under_both():
         {own.text: own.nll_nats for own in fill(model, TEXT, joint=100, beam_width=2000).joint}
         for model in (FIRST, SECOND)
     ]
-    for side, listed in ((found.first, "listed"), (found.second, "other_listed")):
-        texts = {own.text for own in found.joint if getattr(own, listed)}
-        assert texts == {own.text for own in side.joint}
-    assert any(not own.listed for own in found.joint)
+    for role in ("reference", "candidate"):
+        texts = {own.text for own in found.joint if getattr(own, f"{role}_listed")}
+        assert texts == {own.text for own in getattr(found, role).joint}
+    assert any(not own.reference_listed for own in found.joint)
     for own in found.joint:
-        assert own.nll_nats == alone[0].get(own.text, own.nll_nats)
-        assert own.other_nll_nats == alone[1].get(own.text, own.other_nll_nats)
-    assert any(own.text in alone[1] for own in found.joint if not own.other_listed)
+        assert own.reference_nll_nats == alone[0].get(own.text, own.reference_nll_nats)
+        assert own.candidate_nll_nats == alone[1].get(own.text, own.candidate_nll_nats)
+    assert any(own.text in alone[1] for own in found.joint if not own.candidate_listed)
 
 
 def test_two_tokenizers_are_compared_by_word():
@@ -130,21 +136,27 @@ def test_two_tokenizers_are_compared_by_word():
         assert mask.kl_nats is None and mask.js_nats is None
         own = whole(FIRST)[number]
         for row in mask.candidates:
-            if row.listed:
-                assert said(row) == said(own[row.token_id])
-            if row.other_probability is None:  # an ending is no word
-                assert row.token.startswith("##") or row.token_id in FIRST.vocabulary.special_ids
+            token_id = row.reference_token_id
+            if row.reference_listed:
+                assert numbers(row, "reference_") == numbers(own[token_id])
+            if row.candidate_probability is None:  # an ending is no word
+                special = token_id in FIRST.vocabulary.special_ids
+                assert row.reference_token.startswith("##") or special
                 assert row.difference is None
-            elif row.probability is not None:
+            elif row.reference_probability is not None:
                 scored = score_candidates(OTHER, TEXT, [row.word])[number][0]
-                assert said(row, "other_") == said(scored)
+                assert numbers(row, "candidate_") == numbers(scored)
             if row.asked:
-                assert row.rank and row.other_rank is None and row.other_token_id is None
-        assert any(row.other_listed and row.probability is None for row in mask.candidates)
-        words = [side.masks[number].candidates[0].word for side in (found.first, found.second)]
+                assert row.reference_rank and row.candidate_rank is None
+                assert row.candidate_token_id is None
+        only_candidate = [row for row in mask.candidates if row.reference_probability is None]
+        assert any(row.candidate_listed for row in only_candidate)
+        fillings = found.reference, found.candidate
+        words = [filling.masks[number].candidates[0].word for filling in fillings]
         assert mask.flipped == (words[0] != words[1])
-    assert {own.listed for own in found.joint} == {True, False}
-    assert all(own.nll_nats is not None for own in found.joint if own.listed)
+    assert {own.reference_listed for own in found.joint} == {True, False}
+    listed = [own for own in found.joint if own.reference_listed]
+    assert all(own.reference_nll_nats is not None for own in listed)
 
 
 def test_two_sentences_have_the_words_of_either():
@@ -153,19 +165,20 @@ def test_two_sentences_have_the_words_of_either():
     sides = [distribution(whole(FIRST, text)[0]) for text in texts]  # each [V]
     wanted = {int(i) for side in sides for i in np.argsort(-side, kind="stable")[:3]}
     wanted.add(FIRST.vocabulary.ids["ran"])
-    assert {own.token_id for own in pair.candidates if own.token_id is not None} == wanted
+    token_ids = {own.reference_token_id for own in pair.candidates}
+    assert token_ids - {None} == wanted
     assert pair.kl_nats == pytest.approx(entropy(*sides))
     for own in pair.candidates:
-        if own.token_id is not None:
-            expected = [side[own.token_id] for side in sides]
+        if own.reference_token_id is not None:
+            expected = [side[own.reference_token_id] for side in sides]
             np.testing.assert_allclose(own.probabilities, expected, rtol=1e-9)
             assert own.log_ratio_nats == pytest.approx(math.log(expected[0] / expected[1]))
     sizes = [abs(own.difference) for own in pair.candidates]
     assert sizes == sorted(sizes, reverse=True)
     assert {own.word for own in pair.candidates if own.asked} == {"walking", "ran"}
     (walking,) = [own for own in pair.candidates if own.word == "walking"]
-    for text, side in zip(texts, ("", "other_"), strict=True):
-        assert said(walking, side) == said(score_candidates(FIRST, text, ["walking"])[0][0])
+    for text, role in zip(texts, ("reference_", "candidate_"), strict=True):
+        assert numbers(walking, role) == numbers(score_candidates(FIRST, text, ["walking"])[0][0])
 
 
 A, B = TableModel(seed=3), TableModel(seed=3, noise=0.5)
@@ -177,9 +190,9 @@ SENTENCE = "the cat was walking, and it warmed the stone."
 def check_sides(found, models, text):
     """Each side is what that model alone says, to the last digit."""
     first, second = (surprisal(model, text) for model in models)
-    assert (found.first, found.second) == (first, second)
-    assert [part for own in found.words for part in own.first] == [*first.words]
-    assert [part for own in found.words for part in own.second] == [*second.words]
+    assert (found.reference, found.candidate) == (first, second)
+    assert [part for own in found.words for part in own.reference] == [*first.words]
+    assert [part for own in found.words for part in own.candidate] == [*second.words]
 
 
 @pytest.mark.parametrize("other", [A, B, LETTERS])
@@ -187,8 +200,8 @@ def test_each_side_is_what_that_model_alone_says(other):
     found = compare_sentence(A, other, SENTENCE)
     check_sides(found, (A, other), SENTENCE)
     for own in found.words:
-        assert own.difference_nats == own.other_nll_nats - own.nll_nats
-    some = compared_words(found.alignment, found.first.words[:5], found.second.words[:3])
+        assert own.difference_nats == own.candidate_nll_nats - own.reference_nll_nats
+    some = compared_words(found.alignment, found.reference.words[:5], found.candidate.words[:3])
     assert some == found.words[:3]
     assert summarize_comparison(some).words == 3
 
@@ -200,11 +213,12 @@ def test_the_summary_against_sums_by_hand():
     differences = [own.difference_nats for own in words]
     assert summary.mean_difference_nats == pytest.approx(np.mean(differences))
     assert summary.largest == words[int(np.argmax(np.abs(differences)))]
-    assert summary.mean_word_nll_nats == pytest.approx(np.mean([own.nll_nats for own in words]))
-    best = [(own.first[0].wanted[0].token, own.second[0].wanted[0].token) for own in words]
+    mean = np.mean([own.reference_nll_nats for own in words])
+    assert summary.reference_mean_word_nll_nats == pytest.approx(mean)
+    best = [(own.reference[0].wanted[0].token, own.candidate[0].wanted[0].token) for own in words]
     assert [own.flipped for own in words] == [a != b for a, b in best]
     assert summary.flipped == sum(a != b for a, b in best) > 0
-    assert summary.second == surprisal(B, SENTENCE).summary
+    assert summary.candidate == surprisal(B, SENTENCE).summary
     assert found.alignment.alike and found.note == ""
 
 
@@ -217,8 +231,9 @@ def test_words_that_the_tokenizers_cut_differently_are_joined():
     first = [word("ab", 0, 0), word("c", 2, 1), word("d", 4, 2), word("e", 6, 3)]
     second = [word("a", 0, 0), word("bc", 1, 1), word("e", 6, 2)]
     chain, last = align_words(first, second)
-    assert (chain.start, chain.end, chain.first, chain.second) == (0, 3, range(2), range(2))
-    assert (last.start, last.first, last.second) == (6, range(3, 4), range(2, 3))
+    assert (chain.start, chain.end) == (0, 3)
+    assert (chain.reference, chain.candidate) == (range(2), range(2))
+    assert (last.start, last.reference, last.candidate) == (6, range(3, 4), range(2, 3))
 
 
 def test_impossible_words_are_null_in_json_and_unknown_ones_not_summed():
@@ -227,8 +242,8 @@ def test_impossible_words_are_null_in_json_and_unknown_ones_not_summed():
     assert compare_sentence(A, B, "☃").summary is None
     spelled = compare_sentence(A, B, "the ☃ ran")
     assert [own.unknown for own in spelled.words] == [False, True, False]
-    total = spelled.words[0].nll_nats + spelled.words[2].nll_nats
-    assert spelled.summary.total_nll_nats == pytest.approx(total)
+    total = spelled.words[0].reference_nll_nats + spelled.words[2].reference_nll_nats
+    assert spelled.summary.reference_total_nll_nats == pytest.approx(total)
     cat = compare_sentence(model, model, "the cat ran").words[1]
     assert math.isnan(cat.difference_nats)
     assert cat.to_dict()["difference_nats"] is None

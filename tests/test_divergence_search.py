@@ -36,10 +36,13 @@ def check_sides(pair, found):
     own, other = (
         fill(model, found.masked, top_k=1, candidates=asked).masks[found.mask] for model in pair
     )
-    assert (found.first, found.other_first) == (own.candidates[0], other.candidates[0])
+    assert (found.reference_first, found.candidate_first) == (
+        own.candidates[0],
+        other.candidates[0],
+    )
     if asked:
         losses = own.scored[0].nll_nats, other.scored[0].nll_nats
-        assert (found.nll_nats, found.other_nll_nats) == losses
+        assert (found.reference_nll_nats, found.candidate_nll_nats) == losses
 
 
 def test_plain_strings_are_numbered_as_examples():
@@ -64,7 +67,7 @@ def test_every_number_is_that_of_either_model_alone():
         assert text[start:end] == found.word
         assert found.masked == f"{text[:start]}[MASK]{text[end:]}"
         check_sides(pair, found)
-        assert found.flipped == (found.first.token_id != found.other_first.token_id)
+        assert found.flipped == (found.reference_first.token_id != found.candidate_first.token_id)
         p, q = distributions(pair, found.masked)
         assert found.kl_nats == pytest.approx(entropy(p, q), rel=1e-6)
         assert found.js_nats == pytest.approx(jensenshannon(p, q) ** 2, rel=1e-6)
@@ -82,16 +85,16 @@ def test_a_sentence_stands_for_the_word_that_changes_most(second):
     looked = look(FIRST, second, Sentence(0, 0, text), words=50)
     few = [look(FIRST, SECOND, Sentence(0, 0, text), words=3, seed=seed) for seed in range(8)]
     assert few[3] == look(FIRST, SECOND, Sentence(0, 0, text), words=3, seed=3)
-    assert len({own.found.start for own in few}) > 1
+    assert len({own.largest.start for own in few}) > 1
     assert len(looked.hidden) == len(words)
-    assert (looked.found.flipped, looked.found.word) == (max(orders)[0], max(orders)[2])
-    assert looked.found.kl_nats == pytest.approx(max(orders)[1])
+    assert (looked.largest.flipped, looked.largest.word) == (max(orders)[0], max(orders)[2])
+    assert looked.largest.kl_nats == pytest.approx(max(orders)[1])
 
 
 def test_the_most_changed_come_first_and_the_best_so_far_after_each_sentence():
     searches = [*divergent_sentences(FIRST, SECOND, TEXTS, most=6)]
     for number, search in enumerate(searches, start=1):
-        so_far = [own.latest.found for own in searches[:number] if own.latest.found]
+        so_far = [own.latest.largest for own in searches[:number] if own.latest.largest]
         wanted = sorted(so_far, key=lambda own: (not own.flipped, -own.kl_nats))
         assert list(search.best) == wanted[:6]
         assert search.looked + search.left_out == number
@@ -108,17 +111,19 @@ def test_of_different_tokenizers_whole_words_are_compared():
     for found in best:
         assert found.kl_nats is None and found.js_nats is None
         check_sides((FIRST, OTHER), found)
-        assert found.flipped == (found.first.word != found.other_first.word)
-    orders = [(own.flipped, abs(own.nll_nats - own.other_nll_nats)) for own in best]
+        assert found.flipped == (found.reference_first.word != found.candidate_first.word)
+    orders = [(own.flipped, abs(own.reference_nll_nats - own.candidate_nll_nats)) for own in best]
     assert orders == sorted(orders, reverse=True)
     # A word that is one token of one vocabulary and several of the other is among them.
     assert any(len(FIRST.vocabulary.encode_word(own.word)) == 1 for own in best)
 
 
 def test_a_sentence_with_masks_of_its_own_is_compared_there():
-    found = look(FIRST, SECOND, Sentence(0, 0, "the ___ and the <mask> ran .")).found
+    found = look(FIRST, SECOND, Sentence(0, 0, "the ___ and the <mask> ran .")).largest
     assert found.masked == found.sentence.text == "the [MASK] and the [MASK] ran ."
-    assert found.word is None and found.nll_nats is None and found.other_nll_nats is None
+    assert (
+        found.word is None and found.reference_nll_nats is None and found.candidate_nll_nats is None
+    )
     assert found.masked[found.start : found.end] == "[MASK]"
     pairs = [[*distributions((FIRST, SECOND), found.masked, mask)] for mask in range(2)]
     orders = [(p.argmax() != q.argmax(), entropy(p, q)) for p, q in pairs]

@@ -86,7 +86,7 @@ def print_comparison(found: Comparison, unit: str, models: Sequence[MaskedLM]) -
         *(Column(head, right=True) for head in ("difference, points", "rank", "change")),
         "",
     )
-    print_line(found.first.encoding.text, "bold")
+    print_line(found.reference.encoding.text, "bold")
     print_line(f"Reference: {first.signature.name}, candidate: {second.signature.name}")
     for note in found.notes:
         print_line(f"{note[:1].upper()}{note[1:]}.")
@@ -94,22 +94,34 @@ def print_comparison(found: Comparison, unit: str, models: Sequence[MaskedLM]) -
         own, other = map(name, first_words(mask))
         story = f"first word flipped: {own} → {other}" if mask.flipped else f"both say {own}"
         print_line(f"\n{_mask_name(number, found.masks)}: {story}", "bold")
-        said = f"entropy {loss(mask.entropy_nats)} → {loss(mask.other_entropy_nats)} {unit}"
+        entropies = loss(mask.reference_entropy_nats), loss(mask.candidate_entropy_nats)
+        said = f"entropy {' → '.join(entropies)} {unit}"
         if mask.kl_nats is not None and mask.js_nats is not None:
             kl, js = loss(mask.kl_nats), loss(mask.js_nats)
             said = f"KL(reference || candidate) {kl}, Jensen-Shannon {js}, {said}"
         print_line(said)
         rows = (
             (
-                *(name(row), row.probability, row.other_probability, points(row) or "-"),
-                " → ".join(f"{rank:,}" if rank else "-" for rank in (row.rank, row.other_rank)),
+                *(
+                    name(row),
+                    row.reference_probability,
+                    row.candidate_probability,
+                    points(row) or "-",
+                ),
+                " → ".join(
+                    f"{rank:,}" if rank else "-"
+                    for rank in (row.reference_rank, row.candidate_rank)
+                ),
                 *(rank_change(row), mark(row)),
             )
             for row in mask.candidates
         )
         print_table(Table.of(columns, rows))
     if found.joint:
-        together = ((own.text, own.nll_nats, own.other_nll_nats, mark(own)) for own in found.joint)
+        together = (
+            (joint.text, joint.reference_nll_nats, joint.candidate_nll_nats, mark(joint))
+            for joint in found.joint
+        )
         print_line("")
         print_table(Table.of(("text", *_losses(unit), ""), together, "All masks together"))
     print_line("\nnew: only the candidate lists it; gone: only the reference lists it", "dim")
@@ -190,8 +202,16 @@ def print_compared_losses(found: SentenceComparison, unit: str) -> None:
     columns += [*wanted, "best word"]
     rows = (
         (
-            *(_word(own.text, own), own.nll_nats, own.other_nll_nats, own.difference_nats),
-            *(" | ".join(_said(one.wanted[0]) for one in side) for side in (own.first, own.second)),
+            *(
+                _word(own.text, own),
+                own.reference_nll_nats,
+                own.candidate_nll_nats,
+                own.difference_nats,
+            ),
+            *(
+                " | ".join(_said(one.wanted[0]) for one in side)
+                for side in (own.reference, own.candidate)
+            ),
             "flipped" if own.flipped else "",
         )
         for own in found.words
@@ -199,12 +219,17 @@ def print_compared_losses(found: SentenceComparison, unit: str) -> None:
     print_line(found.alignment.text, "bold")
     print_table(Table.of(columns, rows))
     if summary := found.summary:
-        first, second, largest = summary.first, summary.second, summary.largest
-        means = [("word", summary.mean_word_nll_nats, summary.other_mean_word_nll_nats)]
+        first, second, largest = summary.reference, summary.candidate, summary.largest
+        means = [
+            ("word", summary.reference_mean_word_nll_nats, summary.candidate_mean_word_nll_nats)
+        ]
         if alike and first.tokens > first.words:
             means.append(("token", first.mean_token_nll_nats, second.mean_token_nll_nats))
         elif not alike:
-            own, other = summary.mean_character_nll_nats, summary.other_mean_character_nll_nats
+            own, other = (
+                summary.reference_mean_character_nll_nats,
+                summary.candidate_mean_character_nll_nats,
+            )
             means.append(("character", own, other))
         for name, own, other in means:
             print_line(f"Mean loss a {name}: reference {loss(own)}, candidate {loss(other)} {unit}")
@@ -218,7 +243,7 @@ def print_compared_losses(found: SentenceComparison, unit: str) -> None:
     if found.note:
         print_line(found.note)
     print_line("")
-    _sign((found.first, found.second))
+    _sign((found.reference, found.candidate))
     print_line("")
 
 
@@ -247,6 +272,10 @@ def _cells(own: Divergence) -> tuple[Any, ...]:
     text = own.sentence.text
     hidden = text[own.start : own.end] if own.word is None else f"[{own.word}]"
     return (
-        *(text[: own.start] + hidden + text[own.end :], _said(own.first), _said(own.other_first)),
-        *(own.kl_nats, own.nll_nats, own.other_nll_nats),
+        *(
+            text[: own.start] + hidden + text[own.end :],
+            _said(own.reference_first),
+            _said(own.candidate_first),
+        ),
+        *(own.kl_nats, own.reference_nll_nats, own.candidate_nll_nats),
     )

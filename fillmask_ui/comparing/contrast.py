@@ -1,7 +1,7 @@
 """Two distributions at one mask, side by side: of two models, two sentences, a class and a model.
 
-Definition. The words that either side, reference or candidate, lists, and those asked about, stand
-in one list with both probabilities and ranks, normalised over the whole vocabulary. Differences are
+Definition. The words that the reference or the candidate lists, and those asked about, stand in one
+list with both probabilities and ranks, normalised over the whole vocabulary. Differences are
 candidate less reference.
 
 - With one tokenizer a word is a token, and the distributions are compared over the V tokens of
@@ -39,7 +39,7 @@ from fillmask_ui.filling.candidates import (
 from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.filling.words import TokenizedWord, tokens_of, tokens_read
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, Displayed, Filling, MaskFilling, by_role
+from fillmask_ui.records import Candidate, Displayed, Filling, MaskFilling
 from fillmask_ui.tokenizers import same_tokenizer
 
 BY_WORD = (
@@ -47,14 +47,14 @@ BY_WORD = (
     "distributions have no KL or Jensen-Shannon divergence"
 )
 
-Ids = tuple[int, ...]
+TokenIds = tuple[int, ...]
 # A word as tokens of reference and of candidate; None if it cannot be spelled.
-Pair = tuple[Ids | None, Ids | None]
+WordIds = tuple[TokenIds | None, TokenIds | None]
 
 
 @dataclass(frozen=True)
-class Said:
-    """What one side says of a word; None if it cannot spell it there."""
+class WordScore:
+    """A word in one distribution; None if it cannot be spelled there."""
 
     token: str | None = None  # vocabulary string of a word of one token
     token_id: int | None = None  # of the same
@@ -64,105 +64,115 @@ class Said:
     listed: bool = False  # whether it is in the top k
 
     @classmethod
-    def of(cls, own: Distribution, ids: Ids | None) -> "Said":
-        width = own.values.shifted.shape[-1]
-        if ids is None or any(token_id >= width for token_id in ids):  # the other may be padded
+    def of(cls, distribution: Distribution, ids: TokenIds | None) -> "WordScore":
+        width = distribution.values.shifted.shape[-1]
+        # The other model's vocabulary may be padded to a larger width.
+        if ids is None or any(token_id >= width for token_id in ids):
             return cls()
-        found = own.score(ids)
+        score = distribution.score(ids)
         token_id = ids[0] if len(ids) == 1 else None
-        token = None if token_id is None else own.model.vocabulary.token(token_id)
-        listed = isinstance(found, Candidate)
-        return cls(token, token_id, found.probability, found.nll_nats, found.rank, listed)
+        token = None if token_id is None else distribution.model.vocabulary.token(token_id)
+        listed = isinstance(score, Candidate)
+        return cls(token, token_id, score.probability, score.nll_nats, score.rank, listed)
 
 
 @dataclass(frozen=True)
 class ContrastedWord:
-    """One word on both sides, as `Said` has it; `other_` is the candidate's."""
+    """One word in two distributions; fields as of `WordScore`."""
 
     word: str  # without the tokenizer's prefix, or as asked
-    token: str | None
-    token_id: int | None
-    other_token: str | None
-    other_token_id: int | None
-    probability: float | None
-    other_probability: float | None
-    nll_nats: float | None
-    other_nll_nats: float | None
-    rank: int | None
-    other_rank: int | None
-    listed: bool
-    other_listed: bool
+    reference_token: str | None
+    reference_token_id: int | None
+    candidate_token: str | None
+    candidate_token_id: int | None
+    reference_probability: float | None
+    candidate_probability: float | None
+    reference_nll_nats: float | None
+    candidate_nll_nats: float | None
+    reference_rank: int | None
+    candidate_rank: int | None
+    reference_listed: bool
+    candidate_listed: bool
     asked: bool = False  # whether the user asked about it
 
     @classmethod
-    def of(cls, word: str, one: Said, two: Said, *, asked: bool = False) -> "ContrastedWord":
-        others = {f"other_{name}": value for name, value in vars(two).items()}
-        return cls(word=word, asked=asked, **vars(one), **others)
+    def of(
+        cls, word: str, reference: WordScore, candidate: WordScore, *, asked: bool = False
+    ) -> "ContrastedWord":
+        scores = {f"reference_{name}": score for name, score in vars(reference).items()}
+        scores |= {f"candidate_{name}": score for name, score in vars(candidate).items()}
+        return cls(word=word, asked=asked, **scores)
 
     @property
     def probabilities(self) -> tuple[float | None, float | None]:
-        return self.probability, self.other_probability
+        return self.reference_probability, self.candidate_probability
 
     @property
     def difference(self) -> float | None:
-        if self.probability is None or self.other_probability is None:
+        if self.reference_probability is None or self.candidate_probability is None:
             return None
-        return self.other_probability - self.probability
+        return self.candidate_probability - self.reference_probability
 
     @property
     def log_ratio_nats(self) -> float | None:
         """ln(P(reference) / P(candidate)); NaN if both are 0."""
-        if self.nll_nats is None or self.other_nll_nats is None:
+        if self.reference_nll_nats is None or self.candidate_nll_nats is None:
             return None
-        return self.other_nll_nats - self.nll_nats
+        return self.candidate_nll_nats - self.reference_nll_nats
 
 
 @dataclass(frozen=True)
 class Contrast(Displayed):
-    """Two distributions at one mask; `other_` is the candidate's."""
+    """Two distributions at one mask."""
 
-    position: int  # of the mask among the reference's tokens
-    other_position: int  # of the mask among the candidate's tokens
-    entropy_nats: float
-    other_entropy_nats: float
+    reference_position: int  # of the mask among the reference's tokens
+    candidate_position: int  # of the mask among the candidate's tokens
+    reference_entropy_nats: float
+    candidate_entropy_nats: float
     kl_nats: float | None  # KL(reference || candidate); None if the tokenizers differ
     js_nats: float | None  # Jensen-Shannon divergence; the same
     flipped: bool  # whether the first words differ
     candidates: tuple[ContrastedWord, ...]
 
 
-def _larger(own: ContrastedWord) -> float:
-    return max(p or 0.0 for p in own.probabilities)
+def _larger_probability(word: ContrastedWord) -> float:
+    return max(probability or 0.0 for probability in word.probabilities)
+
+
+def _absolute_difference(word: ContrastedWord) -> float:
+    return abs(word.difference or 0.0)
 
 
 def contrast(
-    one: Distribution,
-    two: Distribution,
-    words: Mapping[Pair, str],
-    asked: Collection[Pair] = (),
+    reference: Distribution,
+    candidate: Distribution,
+    words: Mapping[WordIds, str],
+    asked: Collection[WordIds] = (),
     *,
     alike: bool = True,
-    size: Callable[[ContrastedWord], float] = _larger,
+    size: Callable[[ContrastedWord], float] = _larger_probability,
 ) -> Contrast:
     """Two distributions at some words, the largest `size` first; `alike` if of one tokenizer."""
-    rows = [
-        ContrastedWord.of(name, Said.of(one, pair[0]), Said.of(two, pair[1]), asked=pair in asked)
-        for pair, name in words.items()
-    ]
-    rows.sort(key=size, reverse=True)
-    kl_nats, js_nats = (
-        scoring.divergences(one.values.shifted, two.values.shifted) if alike else (None, None)
-    )
-    best, other_best = one.mask.candidates[0], two.mask.candidates[0]
+    rows = []
+    for ids, word in words.items():
+        scores = WordScore.of(reference, ids[0]), WordScore.of(candidate, ids[1])
+        rows.append(ContrastedWord.of(word, *scores, asked=ids in asked))
+    kl_nats = js_nats = None
+    first, candidate_first = reference.mask.candidates[0], candidate.mask.candidates[0]
+    flipped = first.word != candidate_first.word
+    if alike:
+        logits = reference.values.shifted, candidate.values.shifted
+        kl_nats, js_nats = scoring.divergences(*logits)
+        flipped = first.token_id != candidate_first.token_id
     return Contrast(
-        position=one.mask.position,
-        other_position=two.mask.position,
-        entropy_nats=one.mask.entropy_nats,
-        other_entropy_nats=two.mask.entropy_nats,
+        reference_position=reference.mask.position,
+        candidate_position=candidate.mask.position,
+        reference_entropy_nats=reference.mask.entropy_nats,
+        candidate_entropy_nats=candidate.mask.entropy_nats,
         kl_nats=kl_nats,
         js_nats=js_nats,
-        flipped=best.token_id != other_best.token_id if alike else best.word != other_best.word,
-        candidates=tuple(rows),
+        flipped=flipped,
+        candidates=tuple(sorted(rows, key=size, reverse=True)),
     )
 
 
@@ -183,24 +193,24 @@ def pair_masks(
     `fill`.
 
     >>> from fillmask_ui import load_model
-    >>> said = "The {} said that [MASK] was tired.".format
-    >>> pair = pair_masks(load_model("embedded"), said("king"), said("queen"), words=["she"])
-    >>> pair.candidates[0].difference < 0, [own.word for own in pair.candidates if own.asked]
+    >>> sentence = "The {} said that [MASK] was tired.".format
+    >>> pair = pair_masks(
+    ...     load_model("embedded"), sentence("king"), sentence("queen"), words=["she"])
+    >>> pair.candidates[0].difference < 0, [row.word for row in pair.candidates if row.asked]
     (True, ['she'])
     """
     check_choices(top_k, words)
-    one, two = (
+    reference, candidate = (
         distribution_at(model, text, mask, words, top_k=top_k, most_work=most_work)
         for text, mask in zip((first, second), masks, strict=True)
     )
-    best: dict[Pair, str] = {
-        ((own.token_id,), (own.token_id,)): own.word
-        for own in (*one.mask.candidates, *two.mask.candidates)
+    asked = _asked(reference, candidate)
+    listed: dict[WordIds, str] = {
+        ((best.token_id,), (best.token_id,)): best.word
+        for best in (*reference.mask.candidates, *candidate.mask.candidates)
     }
-    asked = _asked(one, two)
-    return contrast(
-        one, two, asked | best | asked, asked, size=lambda own: abs(own.difference or 0.0)
-    )
+    words_by_ids = asked | listed | asked
+    return contrast(reference, candidate, words_by_ids, asked, size=_absolute_difference)
 
 
 @dataclass(frozen=True)
@@ -208,19 +218,19 @@ class ComparedJoint:
     """All masks of a text filled together, under both models."""
 
     text: str
-    token_ids: tuple[int, ...] | None  # of the reference, if it has these tokens
-    nll_nats: float | None  # -ln of the joint probability; None without these tokens
-    other_nll_nats: float | None
-    listed: bool  # by the reference
-    other_listed: bool  # by the candidate
+    token_ids: TokenIds | None  # of the reference, if it has these tokens
+    reference_nll_nats: float | None  # -ln of the joint probability; None without these tokens
+    candidate_nll_nats: float | None
+    reference_listed: bool
+    candidate_listed: bool
 
 
 @dataclass(frozen=True)
 class Comparison(Displayed):
     """Two models at the masks of one text."""
 
-    first: Filling  # what the reference says, as `fill` gives it
-    second: Filling  # what the candidate says
+    reference: Filling  # as `fill` gives it
+    candidate: Filling
     masks: tuple[Contrast, ...]  # from left to right
     joint: tuple[ComparedJoint, ...]  # joint fillings that either lists, the most probable first
     by_word: bool  # whether the tokenizers differ, so that words are compared, not tokens
@@ -229,12 +239,12 @@ class Comparison(Displayed):
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values: both fillings, then what is compared."""
         return {
-            "reference": self.first.to_dict(),
-            "candidate": self.second.to_dict(),
+            "reference": self.reference.to_dict(),
+            "candidate": self.candidate.to_dict(),
             "by_word": self.by_word,
             "notes": list(self.notes),
             "masks": [mask.to_dict() for mask in self.masks],
-            "joint": [by_role(asdict(joint)) for joint in self.joint],
+            "joint": [asdict(joint) for joint in self.joint],
         }
 
 
@@ -272,26 +282,32 @@ def compare(
             f"give a top-k from 1 to {MAX_TOP_K}"
         )
     masks: list[Contrast] = []
-    found: list[tuple[MaskFilling, MaskFilling]] = []
+    mask_fillings: tuple[list[MaskFilling], list[MaskFilling]] = [], []
     work = 0  # tokens read for listed words that are several tokens of the other model
-    pairs = zip(*(_distributions(prompt, top_k) for prompt in prompts), strict=True)
-    for number, (one, two) in enumerate(pairs):
-        asked = _asked(one, two)
-        words = _listed((one, two), prompts, number, alike) | asked
-        for side, own in enumerate((one, two)):
-            new = [TokenizedWord("", pair[side] or ()) for pair in words if pair not in asked]
-            work += tokens_read(own.ids, new)
+    reference_masks, candidate_masks = (_distributions(prompt, top_k) for prompt in prompts)
+    for number, pair in enumerate(zip(reference_masks, candidate_masks, strict=True)):
+        asked = _asked(*pair)
+        words = _listed(pair, prompts, number, alike) | asked
+        for model, distribution in enumerate(pair):
+            listed = [TokenizedWord("", ids[model] or ()) for ids in words if ids not in asked]
+            work += tokens_read(distribution.ids, listed)
+            mask_fillings[model].append(distribution.mask)
         check_work(work, most_work)
-        found.append((one.mask, two.mask))
-        masks.append(contrast(one, two, words, asked, alike=alike))
+        masks.append(contrast(*pair, words, asked, alike=alike))
     fillings = []
-    for prompt, own_masks in zip(prompts, zip(*found, strict=True), strict=True):
+    for prompt, filled_masks in zip(prompts, mask_fillings, strict=True):
         with _named(prompt.model):
             best = best_joint(prompt, joint, beam_width)
-        fillings.append(Filling(prompt.encoding, prompt.model.signature, own_masks, best))
-    together = _compared_joint(prompts, fillings, alike)
-    notes = () if alike else (BY_WORD,)
-    return Comparison(fillings[0], fillings[1], tuple(masks), together, not alike, notes)
+        signature = prompt.model.signature
+        fillings.append(Filling(prompt.encoding, signature, tuple(filled_masks), best))
+    return Comparison(
+        reference=fillings[0],
+        candidate=fillings[1],
+        masks=tuple(masks),
+        joint=_compared_joint(prompts, fillings, alike),
+        by_word=not alike,
+        notes=() if alike else (BY_WORD,),
+    )
 
 
 @contextmanager
@@ -307,13 +323,14 @@ def _prompts(
     models: tuple[MaskedLM, MaskedLM], text: str, candidates: Sequence[str], most_work: int | None
 ) -> list[Prompt]:
     """The text as each model reads it; a mask as either spells it is one for both."""
-    own, other = (model.vocabulary.mask_token for model in models)
-    text = normalise_masks(normalise_masks(text, other).replace(other, own), own)
+    mask_token, candidate_mask_token = (model.vocabulary.mask_token for model in models)
+    text = normalise_masks(text, candidate_mask_token).replace(candidate_mask_token, mask_token)
+    text = normalise_masks(text, mask_token)
     prompts = []
     for model in models:
         with _named(model):
-            shown = text.replace(own, model.vocabulary.mask_token)
-            prompts.append(read_prompt(model, shown, candidates, most_work))
+            model_text = text.replace(mask_token, model.vocabulary.mask_token)
+            prompts.append(read_prompt(model, model_text, candidates, most_work))
     return prompts
 
 
@@ -322,66 +339,87 @@ def _distributions(prompt: Prompt, top_k: int | None) -> Iterator[Distribution]:
         yield from distributions(prompt.model, prompt.spots, top_k)
 
 
-def _asked(one: Distribution, two: Distribution) -> dict[Pair, str]:
-    scored = zip(one.mask.scored, two.mask.scored, strict=True)
-    return {(own.ids, other.ids): own.word for own, other in scored}
+def _asked(reference: Distribution, candidate: Distribution) -> dict[WordIds, str]:
+    pairs = zip(reference.mask.scored, candidate.mask.scored, strict=True)
+    return {(word.ids, candidate_word.ids): word.word for word, candidate_word in pairs}
 
 
 def _listed(
-    both: tuple[Distribution, Distribution], prompts: Sequence[Prompt], mask: int, alike: bool
-) -> dict[Pair, str]:
-    words: dict[Pair, str] = {}
-    for side, distribution in enumerate(both):
-        for own in distribution.mask.candidates:
-            ids: Ids = (own.token_id,)
-            other = _under(prompts, side, mask, own.token_id, alike)
-            words.setdefault((other, ids) if side else (ids, other), own.word)
+    pair: tuple[Distribution, Distribution], prompts: Sequence[Prompt], mask: int, alike: bool
+) -> dict[WordIds, str]:
+    words: dict[WordIds, str] = {}
+    for model, distribution in enumerate(pair):
+        for best in distribution.mask.candidates:
+            translated = _translated(prompts, model, mask, best.token_id, alike)
+            words.setdefault(_word_ids(model, (best.token_id,), translated), best.word)
     return words
 
 
-def _under(
-    prompts: Sequence[Prompt], side: int, mask: int, token_id: int, alike: bool
-) -> Ids | None:
-    """The other model's tokens for a token of one `side`; None if it is not a word by itself."""
+def _word_ids(model: int, ids: TokenIds, translated: TokenIds | None) -> WordIds:
+    """Tokens of `model`, 0 for the reference, and their translation for the other, in order."""
+    return (ids, translated) if model == 0 else (translated, ids)
+
+
+def _translated(
+    prompts: Sequence[Prompt], model: int, mask: int, token_id: int, alike: bool
+) -> TokenIds | None:
+    """The other model's tokens for a token of one `model`; None if it is not a word by itself."""
     if alike:
         return (token_id,)
-    vocabulary = prompts[side].model.vocabulary
-    own, other = (
-        tokens_of(prompt.model, prompt.encoding, prompt.positions[mask], vocabulary.word(token_id))
-        for prompt in (prompts[side], prompts[1 - side])
+    vocabulary = prompts[model].model.vocabulary
+    word = vocabulary.word(token_id)
+    alone, translated = (
+        tokens_of(prompt.model, prompt.encoding, prompt.positions[mask], word)
+        for prompt in (prompts[model], prompts[1 - model])
     )
-    alone = own == (token_id,) and token_id not in vocabulary.special_ids
-    return other or None if alone else None
+    if alone != (token_id,) or token_id in vocabulary.special_ids:
+        return None
+    return translated or None
 
 
 def _compared_joint(
     prompts: Sequence[Prompt], fillings: Sequence[Filling], alike: bool
 ) -> tuple[ComparedJoint, ...]:
     """Joint fillings that either lists, under both if their words are single tokens of both."""
-    texts: dict[Pair, str] = {}
-    known: tuple[dict[Ids | None, float], dict[Ids | None, float]] = {}, {}
-    for side, filling in enumerate(fillings):
+    texts: dict[WordIds, str] = {}
+    listed_nlls: tuple[dict[TokenIds, float], dict[TokenIds, float]] = {}, {}
+    for model, filling in enumerate(fillings):
         for joint in filling.joint:
-            ids = tuple(part.token_id for part in joint.parts)
-            known[side][ids] = joint.nll_nats
-            words = [_under(prompts, side, mask, own, alike) for mask, own in enumerate(ids)]
+            joint_ids = tuple(part.token_id for part in joint.parts)
+            listed_nlls[model][joint_ids] = joint.nll_nats
+            words = [
+                _translated(prompts, model, mask, token_id, alike)
+                for mask, token_id in enumerate(joint_ids)
+            ]
             single = tuple(word[0] for word in words if word and len(word) == 1)
-            other = single if len(single) == len(words) else None
-            texts.setdefault((other, ids) if side else (ids, other), joint.text)
-
-    def nll_nats(side: int, ids: Ids | None) -> float | None:
-        if ids is None or ids in known[side]:
-            return known[side].get(ids)
-        with _named(prompts[side].model):
-            return joint_nll_nats(prompts[side], ids)
-
-    def best(joint: ComparedJoint) -> float:
-        return min(nll for nll in (joint.nll_nats, joint.other_nll_nats) if nll is not None)
-
-    together = [
-        ComparedJoint(
-            text, own, nll_nats(0, own), nll_nats(1, other), own in known[0], other in known[1]
+            translated = single if len(single) == len(words) else None
+            texts.setdefault(_word_ids(model, joint_ids, translated), joint.text)
+    compared = []
+    for (ids, candidate_ids), text in texts.items():
+        compared.append(
+            ComparedJoint(
+                text,
+                ids,
+                reference_nll_nats=_joint_nll_nats(prompts[0], ids, listed_nlls[0]),
+                candidate_nll_nats=_joint_nll_nats(prompts[1], candidate_ids, listed_nlls[1]),
+                reference_listed=ids in listed_nlls[0],
+                candidate_listed=candidate_ids in listed_nlls[1],
+            )
         )
-        for (own, other), text in texts.items()
-    ]
-    return tuple(sorted(together, key=best))
+    return tuple(sorted(compared, key=_best_nll_nats))
+
+
+def _joint_nll_nats(
+    prompt: Prompt, ids: TokenIds | None, listed: Mapping[TokenIds, float]
+) -> float | None:
+    if ids is None:
+        return None
+    if ids in listed:
+        return listed[ids]
+    with _named(prompt.model):
+        return joint_nll_nats(prompt, ids)
+
+
+def _best_nll_nats(joint: ComparedJoint) -> float:
+    nlls = joint.reference_nll_nats, joint.candidate_nll_nats
+    return min(nll for nll in nlls if nll is not None)

@@ -32,7 +32,7 @@ import fillmask_ui.filling.prompt as prompts
 from fillmask_ui.comparing.contrast import compare
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, Example, by_role, finite
+from fillmask_ui.records import Candidate, Example, finite
 from fillmask_ui.text_words import text_words
 
 WORDS = 6  # hidden in a sentence
@@ -58,23 +58,25 @@ def sentences(example: Example) -> Iterator[Sentence]:
     They end at `.`, `!`, `?` or `…` before blanks and anything but a small letter; at `。`, `！`,
     `？`; and at the end of a line.
 
-    >>> [own.text for own in sentences(Example(0, 'Mr. Ray said "No." It was 3 p.m. then! Why?'))]
+    >>> example = Example(0, 'Mr. Ray said "No." It was 3 p.m. then! Why?')
+    >>> [sentence.text for sentence in sentences(example)]
     ['Mr. Ray said "No."', 'It was 3 p.m. then!', 'Why?']
     """
     start, cut, text = 0, [], example.text
     prompts.check_text(text)
-    for end in _END.finditer(text):
-        goes_on = text[end.end() : end.end() + 1].islower() or _NO_END.search(text[: end.end()])
-        if "\n" in end.group() or not goes_on:
-            cut.append(text[start : end.end()])
-            start = end.end()
-    pieces = (piece.strip() for piece in (*cut, text[start:]))
-    for number, piece in enumerate(filter(None, pieces)):
-        yield Sentence(example.id, number, piece)
+    for match in _END.finditer(text):
+        stop = match.end()
+        continues = text[stop : stop + 1].islower() or _NO_END.search(text[:stop])
+        if "\n" in match.group() or not continues:
+            cut.append(text[start:stop])
+            start = stop
+    stripped = (sentence.strip() for sentence in (*cut, text[start:]))
+    for number, sentence in enumerate(filter(None, stripped)):
+        yield Sentence(example.id, number, sentence)
 
 
 @dataclass(frozen=True)
-class Place:
+class HiddenWord:
     """A word of a sentence, or a mask of its own, that can be hidden from both models."""
 
     word: str | None  # that was hidden; None for a mask of the sentence's own
@@ -85,28 +87,28 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Divergence(Place):
-    """The word of one sentence on which the models differ most; `other_` is the candidate's."""
+class Divergence(HiddenWord):
+    """How far two models differ at one hidden word."""
 
     sentence: Sentence
     kl_nats: float | None  # KL(reference || candidate); None for different tokenizers
     js_nats: float | None  # Jensen-Shannon divergence; the same
     flipped: bool  # whether the first words differ
-    first: Candidate  # the most probable token under the reference
-    other_first: Candidate  # and under the candidate
-    nll_nats: float | None  # -ln P(word) under the reference, if known
-    other_nll_nats: float | None  # under the candidate
-    rank: int | None  # of the word under the reference, if it is one token
-    other_rank: int | None  # under the candidate
+    reference_first: Candidate  # the most probable token
+    candidate_first: Candidate
+    reference_nll_nats: float | None  # -ln P(word), if known
+    candidate_nll_nats: float | None
+    reference_rank: int | None  # of the word, if it is one token
+    candidate_rank: int | None
 
     @property
     def change_nats(self) -> float:
         """The KL divergence, or without one the difference of the losses of the word."""
         if self.kl_nats is not None:
             return self.kl_nats
-        if self.nll_nats == self.other_nll_nats:  # unknown, or both infinite
+        if self.reference_nll_nats == self.candidate_nll_nats:  # unknown, or both infinite
             return 0.0
-        return abs((self.nll_nats or 0.0) - (self.other_nll_nats or 0.0))
+        return abs((self.candidate_nll_nats or 0.0) - (self.reference_nll_nats or 0.0))
 
     @property
     def order(self) -> tuple[bool, float]:
@@ -116,12 +118,12 @@ class Divergence(Place):
     def to_dict(self) -> dict[str, Any]:
         values = asdict(self)
         sentence = values.pop("sentence")
-        del values["rank"], values["other_rank"]
-        return finite({**sentence, **by_role(values)})
+        del values["reference_rank"], values["candidate_rank"]
+        return finite({**sentence, **values})
 
 
 @dataclass(frozen=True)
-class Looked:
+class SearchedSentence:
     """One sentence under both models."""
 
     sentence: Sentence
@@ -129,17 +131,21 @@ class Looked:
     left_out: str = ""  # why nothing was hidden
 
     @property
-    def found(self) -> Divergence | None:
+    def largest(self) -> Divergence | None:
         """Where the two differ most; None if they do not differ."""
-        most = max(self.hidden, key=lambda own: own.order, default=None)
-        return most if most and most.order > (False, 0.0) else None
+        largest = max(self.hidden, key=_order, default=None)
+        return largest if largest and largest.order > (False, 0.0) else None
+
+
+def _order(divergence: Divergence) -> tuple[bool, float]:
+    return divergence.order
 
 
 @dataclass(frozen=True)
 class Search:
     """What is known after some sentences."""
 
-    latest: Looked
+    latest: SearchedSentence
     looked: int  # sentences, without those left out
     left_out: int  # sentences
     words: int  # hidden so far
@@ -152,7 +158,7 @@ class Search:
         counts = ("looked", "left_out", "words", "parted", "flipped")
         return {
             **{name: getattr(self, name) for name in counts},
-            "best": [found.to_dict() for found in self.best],
+            "best": [divergence.to_dict() for divergence in self.best],
         }
 
 
@@ -185,21 +191,24 @@ def divergent_sentences(
     if isinstance(texts, str | bytes | Example):
         raise OptionError("the texts were one text: give a list of them, as in [text]")
     best: list[Divergence] = []
-    done = left_out = hidden = parted = flipped = 0
+    looked = left_out = hidden = parted = flipped = 0
     examples = (
         text if isinstance(text, Example) else Example(number, text)
         for number, text in enumerate(texts)
     )
     for sentence in chain.from_iterable(map(sentences, examples)):
         latest = look(reference, candidate, sentence, words=words, seed=seed)
-        if latest.found is not None:
+        if latest.largest is not None:
             # The sort is stable: of equals the one found first stays first.
-            best = sorted([*best, latest.found], key=lambda own: own.order, reverse=True)[:most]
+            best = sorted([*best, latest.largest], key=_order, reverse=True)[:most]
             parted += 1
-            flipped += latest.found.flipped
-        done, left_out = done + (not latest.left_out), left_out + bool(latest.left_out)
+            flipped += latest.largest.flipped
+        if latest.left_out:
+            left_out += 1
+        else:
+            looked += 1
         hidden += len(latest.hidden)
-        yield Search(latest, done, left_out, hidden, parted, flipped, tuple(best))
+        yield Search(latest, looked, left_out, hidden, parted, flipped, tuple(best))
 
 
 def look(
@@ -209,7 +218,7 @@ def look(
     *,
     words: int = WORDS,
     seed: int = 0,
-) -> Looked:
+) -> SearchedSentence:
     """One sentence under both models; arguments as of `divergent_sentences`."""
     text = sentence.text
     for model in (reference, candidate):
@@ -218,20 +227,25 @@ def look(
     rng = np.random.default_rng([seed, sentence.example, sentence.number])
     hidden = []
     try:
-        for place in _places(reference, sentence.text, words, rng):
+        for word in _words_to_hide(reference, sentence.text, words, rng):
             with suppress(OptionError):  # a vocabulary cannot spell the word, so it has no loss
-                hidden.append(_divergence(reference, candidate, sentence, place))
+                hidden.append(_divergence(reference, candidate, sentence, word))
     except TextError as error:  # too long
-        return Looked(sentence, left_out=str(error))
-    why = "" if hidden else f"fewer than {LEAST_WORDS} words that both can spell"
-    return Looked(sentence, tuple(hidden), why)
+        return SearchedSentence(sentence, left_out=str(error))
+    reason = "" if hidden else f"fewer than {LEAST_WORDS} words that both can spell"
+    return SearchedSentence(sentence, tuple(hidden), reason)
 
 
-def _places(model: MaskedLM, text: str, most: int, rng: np.random.Generator) -> list[Place]:
-    """At most so many places of a sentence, whose words are those of the model."""
-    own = [match.span() for match in re.finditer(re.escape(MASK), text)]
-    if own:
-        return [Place(None, *span, text, mask) for mask, span in enumerate(own[:most])]
+def _words_to_hide(
+    model: MaskedLM, text: str, most: int, rng: np.random.Generator
+) -> list[HiddenWord]:
+    """At most so many words of a sentence as the model cuts it, or the sentence's own masks."""
+    masks = [match.span() for match in re.finditer(re.escape(MASK), text)]
+    if masks:
+        return [
+            HiddenWord(None, start, end, text, mask)
+            for mask, (start, end) in enumerate(masks[:most])
+        ]
     words = [
         word
         for word in text_words(prompts.encode_unmasked(model, text))
@@ -239,31 +253,32 @@ def _places(model: MaskedLM, text: str, most: int, rng: np.random.Generator) -> 
     ]
     if len(words) < LEAST_WORDS:
         return []
-    drawn = (words[index] for index in sorted(rng.permutation(len(words))[:most].tolist()))
+    drawn = [words[index] for index in sorted(rng.permutation(len(words))[:most].tolist())]
     return [
-        Place(own.text, own.start, own.end, text[: own.start] + MASK + text[own.end :], 0)
-        for own in drawn
+        HiddenWord(word.text, word.start, word.end, text[: word.start] + MASK + text[word.end :], 0)
+        for word in drawn
     ]
 
 
 def _divergence(
-    reference: MaskedLM, candidate: MaskedLM, sentence: Sentence, place: Place
+    reference: MaskedLM, candidate: MaskedLM, sentence: Sentence, hidden: HiddenWord
 ) -> Divergence:
-    words = [] if place.word is None else [place.word]
-    compared = compare(reference, candidate, place.masked, top_k=1, candidates=words, joint=0)
-    mask = compared.masks[place.mask]
-    first, second = (side.masks[place.mask] for side in (compared.first, compared.second))
-    own = next((row for row in mask.candidates if row.asked), None)
+    words = [] if hidden.word is None else [hidden.word]
+    comparison = compare(reference, candidate, hidden.masked, top_k=1, candidates=words, joint=0)
+    mask = comparison.masks[hidden.mask]
+    filling = comparison.reference.masks[hidden.mask]
+    candidate_filling = comparison.candidate.masks[hidden.mask]
+    row = next((row for row in mask.candidates if row.asked), None)
     return Divergence(
-        **vars(place),
+        **vars(hidden),
         sentence=sentence,
         kl_nats=mask.kl_nats,
         js_nats=mask.js_nats,
         flipped=mask.flipped,
-        first=first.candidates[0],
-        other_first=second.candidates[0],
-        nll_nats=first.scored[0].nll_nats if words else None,
-        other_nll_nats=second.scored[0].nll_nats if words else None,
-        rank=own.rank if own else None,
-        other_rank=own.other_rank if own else None,
+        reference_first=filling.candidates[0],
+        candidate_first=candidate_filling.candidates[0],
+        reference_nll_nats=filling.scored[0].nll_nats if words else None,
+        candidate_nll_nats=candidate_filling.scored[0].nll_nats if words else None,
+        reference_rank=row.reference_rank if row else None,
+        candidate_rank=row.candidate_rank if row else None,
     )

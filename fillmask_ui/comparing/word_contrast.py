@@ -33,7 +33,7 @@ from fillmask_ui.filling.word_surprisal import (
     surprisal,
 )
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Displayed, by_role, finite
+from fillmask_ui.records import Displayed, finite
 from fillmask_ui.text_words import TextWord, text_words
 
 DIFFERENT_CUTS = (
@@ -48,8 +48,8 @@ class SharedStretch:
 
     start: int  # its first character
     end: int  # one past its last
-    first: range  # numbers of the words of the reference
-    second: range  # numbers of the words of the candidate
+    reference: range  # numbers of the words of the reference
+    candidate: range  # numbers of the words of the candidate
 
 
 @dataclass(frozen=True)
@@ -63,77 +63,87 @@ class Alignment:
 
 def align_text(reference: MaskedLM, candidate: MaskedLM, text: str) -> Alignment:
     """The words of a text under two models' tokenizers; errors as of `compare_sentence`."""
-    first = encode_unmasked(reference, text)
+    encoding = encode_unmasked(reference, text)
     try:
-        second = encode_unmasked(candidate, text)
+        candidate_encoding = encode_unmasked(candidate, text)
     except TextError as error:
         raise TextError(f"{candidate.signature.name}: {error}") from error
     alike = all(
-        getattr(first, name) == getattr(second, name) for name in ("ids", "tokens", "spans")
+        getattr(encoding, name) == getattr(candidate_encoding, name)
+        for name in ("ids", "tokens", "spans")
     )
-    stretches = align_words(text_words(first), text_words(second))
-    return Alignment(first.text, alike, stretches)
+    stretches = align_words(text_words(encoding), text_words(candidate_encoding))
+    return Alignment(encoding.text, alike, stretches)
 
 
-def align_words(first: Sequence[TextWord], second: Sequence[TextWord]) -> tuple[SharedStretch, ...]:
+def align_words(
+    reference: Sequence[TextWord], candidate: Sequence[TextWord]
+) -> tuple[SharedStretch, ...]:
     """The shortest stretches that both cut at their ends, without words that one lacks.
 
     >>> don, mark, t = (TextWord("don't"[a:b], a, b, (n,)) for n, (a, b) in
     ...     enumerate([(0, 3), (3, 4), (4, 5)]))
     >>> align_words([don, mark, t], [don, TextWord("'t", 3, 5, (1,))])[1]
-    SharedStretch(start=3, end=5, first=range(1, 3), second=range(1, 2))
+    SharedStretch(start=3, end=5, reference=range(1, 3), candidate=range(1, 2))
     """
-    ends = [0]  # of stretches of words that overlap
-    for word in sorted((*first, *second), key=lambda own: own.start):
-        if word.start < ends[-1]:
-            ends[-1] = max(ends[-1], word.end)
+    borders = [0]  # ends of stretches of words that overlap
+    for word in sorted((*reference, *candidate), key=_start):
+        if word.start < borders[-1]:
+            borders[-1] = max(borders[-1], word.end)
         else:
-            ends.append(word.end)
+            borders.append(word.end)
     stretches = []
-    for before, end in itertools.pairwise(ends):
-        here, there = (
-            range(*(bisect_left(words, edge, key=lambda own: own.start) for edge in (before, end)))
-            for words in (first, second)
-        )
-        if here and there:
-            start = min(first[here[0]].start, second[there[0]].start)
-            stretches.append(SharedStretch(start, end, here, there))
+    for before, end in itertools.pairwise(borders):
+        numbers = _numbers_between(reference, before, end)
+        candidate_numbers = _numbers_between(candidate, before, end)
+        if numbers and candidate_numbers:
+            start = min(reference[numbers[0]].start, candidate[candidate_numbers[0]].start)
+            stretches.append(SharedStretch(start, end, numbers, candidate_numbers))
     return tuple(stretches)
+
+
+def _start(word: TextWord) -> int:
+    return word.start
+
+
+def _numbers_between(words: Sequence[TextWord], start: int, end: int) -> range:
+    """Numbers of the words that begin at characters from `start` to before `end`."""
+    return range(bisect_left(words, start, key=_start), bisect_left(words, end, key=_start))
 
 
 @dataclass(frozen=True)
 class ComparedWord:
-    """One word under both models; `other_` is the candidate's."""
+    """One word under both models."""
 
     text: str
     start: int  # its first character in the text
     end: int  # one past its last
-    first: tuple[WordSurprisal, ...]  # by the reference; several where only it cuts the word
-    second: tuple[WordSurprisal, ...]  # by the candidate
-    flipped: bool | None  # whether the best tokens differ; None if a side has several words
+    reference: tuple[WordSurprisal, ...]  # several where only the reference cuts the word
+    candidate: tuple[WordSurprisal, ...]  # several where only the candidate cuts the word
+    flipped: bool | None  # whether the best tokens differ; None if a model has several words
 
     @property
-    def nll_nats(self) -> float:
-        return math.fsum(own.nll_nats for own in self.first)
+    def reference_nll_nats(self) -> float:
+        return math.fsum(part.nll_nats for part in self.reference)
 
     @property
-    def other_nll_nats(self) -> float:
-        return math.fsum(own.nll_nats for own in self.second)
+    def candidate_nll_nats(self) -> float:
+        return math.fsum(part.nll_nats for part in self.candidate)
 
     @property
     def difference_nats(self) -> float:
         """Candidate less reference; NaN if both find the word impossible."""
-        return self.other_nll_nats - self.nll_nats
+        return self.candidate_nll_nats - self.reference_nll_nats
 
     @property
     def unknown(self) -> bool:
         """Whether a vocabulary cannot spell it; sums leave it out."""
-        return any(own.unknown for own in (*self.first, *self.second))
+        return any(part.unknown for part in (*self.reference, *self.candidate))
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("nll_nats", "other_nll_nats", "difference_nats", "flipped", "unknown")
-        values = {name: finite(getattr(self, name)) for name in ("start", "end", *names)}
-        return {"word": self.text} | by_role(values)
+        losses = ("reference_nll_nats", "candidate_nll_nats", "difference_nats")
+        names = ("start", "end", *losses, "flipped", "unknown")
+        return {"word": self.text, **{name: finite(getattr(self, name)) for name in names}}
 
 
 @dataclass(frozen=True)
@@ -142,17 +152,33 @@ class ComparisonSummary:
 
     words: int
     characters: int  # of these words
-    total_nll_nats: float  # under the reference
-    other_total_nll_nats: float  # under the candidate
-    mean_word_nll_nats: float
-    other_mean_word_nll_nats: float
-    mean_difference_nats: float  # candidate less reference, per word
-    mean_character_nll_nats: float
-    other_mean_character_nll_nats: float
+    reference_total_nll_nats: float
+    candidate_total_nll_nats: float
     largest: ComparedWord  # with the largest difference either way, the first of a tie
     flipped: int  # words whose best token differs
-    first: SurprisalSummary  # of the reference alone
-    second: SurprisalSummary  # of the candidate alone
+    reference: SurprisalSummary  # of the reference alone
+    candidate: SurprisalSummary  # of the candidate alone
+
+    @property
+    def reference_mean_word_nll_nats(self) -> float:
+        return self.reference_total_nll_nats / self.words
+
+    @property
+    def candidate_mean_word_nll_nats(self) -> float:
+        return self.candidate_total_nll_nats / self.words
+
+    @property
+    def mean_difference_nats(self) -> float:
+        """Candidate less reference, per word."""
+        return self.candidate_mean_word_nll_nats - self.reference_mean_word_nll_nats
+
+    @property
+    def reference_mean_character_nll_nats(self) -> float:
+        return self.reference_total_nll_nats / self.characters
+
+    @property
+    def candidate_mean_character_nll_nats(self) -> float:
+        return self.candidate_total_nll_nats / self.characters
 
 
 @dataclass(frozen=True)
@@ -160,8 +186,8 @@ class SentenceComparison(Displayed):
     """Every word of one text under two models."""
 
     alignment: Alignment
-    first: SentenceSurprisal  # the reference alone
-    second: SentenceSurprisal  # the candidate alone
+    reference: SentenceSurprisal  # the reference alone
+    candidate: SentenceSurprisal  # the candidate alone
     words: tuple[ComparedWord, ...]  # from left to right
 
     @property
@@ -175,17 +201,17 @@ class SentenceComparison(Displayed):
     def to_dict(self) -> dict[str, Any]:
         """What `fillmask-ui surprise --baseline --json` prints."""
         summary = self.summary
-        names = ("words", "characters", "total_nll_nats", "other_total_nll_nats", "flipped")
-        means = ("mean_word_nll_nats", "other_mean_word_nll_nats", "mean_difference_nats")
-        both = summary and {name: finite(getattr(summary, name)) for name in (*names, *means)}
+        totals = ("reference_total_nll_nats", "candidate_total_nll_nats")
+        means = ("reference_mean_word_nll_nats", "candidate_mean_word_nll_nats")
+        names = ("words", "characters", *totals, "flipped", *means, "mean_difference_nats")
         return {
-            "reference": self.first.to_dict(),
-            "candidate": self.second.to_dict(),
+            "reference": self.reference.to_dict(),
+            "candidate": self.candidate.to_dict(),
             "by_word": not self.alignment.alike,
             "notes": [self.note] if self.note else [],
-            "both": both and by_role(both),
+            "both": summary and {name: finite(getattr(summary, name)) for name in names},
             "largest": summary and summary.largest.to_dict(),
-            "words": [own.to_dict() for own in self.words],
+            "words": [word.to_dict() for word in self.words],
         }
 
 
@@ -193,63 +219,58 @@ def compare_sentence(reference: MaskedLM, candidate: MaskedLM, text: str) -> Sen
     """The loss of every word of a text under two models; errors as of `surprisal`.
 
     >>> from fillmask_ui import load_model
-    >>> found = compare_sentence(load_model(), load_model("embedded:int8"), "The cat sat.")
-    >>> [own.text for own in found.words], found.alignment.alike
+    >>> compared = compare_sentence(load_model(), load_model("embedded:int8"), "The cat sat.")
+    >>> [word.text for word in compared.words], compared.alignment.alike
     (['The', 'cat', 'sat', '.'], True)
     """
     alignment = align_text(reference, candidate, text)
-    first, second = surprisal(reference, text), surprisal(candidate, text)
-    words = compared_words(alignment, first.words, second.words)
-    return SentenceComparison(alignment, first, second, words)
+    losses, candidate_losses = surprisal(reference, text), surprisal(candidate, text)
+    words = compared_words(alignment, losses.words, candidate_losses.words)
+    return SentenceComparison(alignment, losses, candidate_losses, words)
 
 
 def compared_words(
-    alignment: Alignment, first: Sequence[WordSurprisal], second: Sequence[WordSurprisal]
+    alignment: Alignment, reference: Sequence[WordSurprisal], candidate: Sequence[WordSurprisal]
 ) -> tuple[ComparedWord, ...]:
     """The words of both models side by side, as far as both are known."""
-    found = []
+    words = []
     for stretch in alignment.stretches:
-        if stretch.first.stop > len(first) or stretch.second.stop > len(second):
+        if stretch.reference.stop > len(reference) or stretch.candidate.stop > len(candidate):
             break
-        one = tuple(first[number] for number in stretch.first)
-        two = tuple(second[number] for number in stretch.second)
+        parts = tuple(reference[number] for number in stretch.reference)
+        candidate_parts = tuple(candidate[number] for number in stretch.candidate)
         flipped = None
-        if len(one) == len(two) == 1:
-            best, other = one[0].wanted[0], two[0].wanted[0]
-            # The strings of two vocabularies differ in their prefixes alone: `Ġcat`, `cat`.
-            alike = best.word.strip() == other.word.strip()
-            flipped = best.token != other.token if alignment.alike else not alike
+        if len(parts) == len(candidate_parts) == 1:
+            best, candidate_best = parts[0].wanted[0], candidate_parts[0].wanted[0]
+            if alignment.alike:
+                flipped = best.token != candidate_best.token
+            else:  # the strings of two vocabularies differ in their prefixes alone: `Ġcat`, `cat`
+                flipped = best.word.strip() != candidate_best.word.strip()
         text = alignment.text[stretch.start : stretch.end]
-        found.append(ComparedWord(text, stretch.start, stretch.end, one, two, flipped))
-    return tuple(found)
+        words.append(
+            ComparedWord(text, stretch.start, stretch.end, parts, candidate_parts, flipped)
+        )
+    return tuple(words)
 
 
 def summarize_comparison(words: Sequence[ComparedWord]) -> ComparisonSummary | None:
     """Of the words compared so far; None if none is known to both."""
-    known = [own for own in words if not own.unknown]
-    first = summarize_surprisal([part for own in words for part in own.first])
-    second = summarize_surprisal([part for own in words for part in own.second])
-    if not known or first is None or second is None:
+    spelled = [word for word in words if not word.unknown]
+    reference = summarize_surprisal([part for word in words for part in word.reference])
+    candidate = summarize_surprisal([part for word in words for part in word.candidate])
+    if not spelled or reference is None or candidate is None:
         return None
-
-    def size(own: ComparedWord) -> float:
-        return 0.0 if math.isnan(own.difference_nats) else abs(own.difference_nats)
-
-    total = math.fsum(part.nll_nats for own in known for part in own.first)
-    other = math.fsum(part.nll_nats for own in known for part in own.second)
-    characters = sum(own.end - own.start for own in known)
     return ComparisonSummary(
-        words=len(known),
-        characters=characters,
-        total_nll_nats=total,
-        other_total_nll_nats=other,
-        mean_word_nll_nats=total / len(known),
-        other_mean_word_nll_nats=other / len(known),
-        mean_difference_nats=other / len(known) - total / len(known),
-        mean_character_nll_nats=total / characters,
-        other_mean_character_nll_nats=other / characters,
-        largest=max(known, key=size),
-        flipped=sum(bool(own.flipped) for own in known),
-        first=first,
-        second=second,
+        words=len(spelled),
+        characters=sum(word.end - word.start for word in spelled),
+        reference_total_nll_nats=math.fsum(word.reference_nll_nats for word in spelled),
+        candidate_total_nll_nats=math.fsum(word.candidate_nll_nats for word in spelled),
+        largest=max(spelled, key=_change_nats),
+        flipped=sum(bool(word.flipped) for word in spelled),
+        reference=reference,
+        candidate=candidate,
     )
+
+
+def _change_nats(word: ComparedWord) -> float:
+    return 0.0 if math.isnan(word.difference_nats) else abs(word.difference_nats)

@@ -77,7 +77,9 @@ def contrast_html(
         Row(
             name(own),
             *_drawn_word(own, axis, change=change),
-            key="" if own.token_id is None or not key else f"{key}:{own.token_id}",
+            key=""
+            if own.reference_token_id is None or not key
+            else f"{key}:{own.reference_token_id}",
             title=f"click to write {own.word} there",
             truth=own.asked and own.word == hidden,
             notes=("asked",) if own.asked and own.word != hidden else (),
@@ -122,9 +124,12 @@ def _drawn_word(
 
 def _ranks(own: ContrastedWord) -> Cell:
     """From the reference to the candidate; a rank that stays says little."""
-    if own.rank is None or own.other_rank is None:
+    if own.reference_rank is None or own.candidate_rank is None:
         return Cell("–", quiet=True)
-    return Cell(f"{own.rank:,} → {own.other_rank:,}", quiet=own.rank == own.other_rank)
+    return Cell(
+        f"{own.reference_rank:,} → {own.candidate_rank:,}",
+        quiet=own.reference_rank == own.candidate_rank,
+    )
 
 
 @dataclass(frozen=True)
@@ -198,10 +203,12 @@ def compared_column(own: ComparedWord, tint: str, unit: str) -> Column:
     """A word by the difference of its losses, or by one of them; an unknown one has no number."""
     if own.unknown:
         return Column(own.text, 0.0, "unknown", "")
-    one, two = (in_unit(nats, unit) for nats in (own.nll_nats, own.other_nll_nats))
+    one, two = (in_unit(nats, unit) for nats in (own.reference_nll_nats, own.candidate_nll_nats))
     both = f"{short(one)} → {short(two)}"
     if tint != "difference":
-        value, nats = (one, own.nll_nats) if tint == "a" else (two, own.other_nll_nats)
+        value, nats = (
+            (one, own.reference_nll_nats) if tint == "a" else (two, own.candidate_nll_nats)
+        )
         return Column(own.text, value, f"{value:.2f}", both, LOSSES.of(nats))
     value = two - one
     if math.isnan(value) or is_zero(value, 2):

@@ -54,10 +54,17 @@ def filling_rows(found: Filling) -> Iterator[Row]:
 
 
 def comparison_rows(found: Comparison) -> Iterator[Row]:
-    """The words of each mask; `other_` is the candidate's."""
-    names = {"model": found.first.signature.name, "other_model": found.second.signature.name}
+    """The words of each mask."""
+    names = {
+        "reference_model": found.reference.signature.name,
+        "candidate_model": found.candidate.signature.name,
+    }
     for number, mask in enumerate(found.masks, start=1):
-        place = {"mask": number, "position": mask.position, "other_position": mask.other_position}
+        place = {
+            "mask": number,
+            "reference_position": mask.reference_position,
+            "candidate_position": mask.candidate_position,
+        }
         yield from ({**place, **vars(own), **names} for own in mask.candidates)
 
 
@@ -110,8 +117,8 @@ def _filling_html(found: Filling) -> Iterator[str]:
 
 
 def _comparison_html(found: Comparison) -> Iterator[str]:
-    names = found.first.signature.name, found.second.signature.name
-    both = ([m.candidates for m in own.masks] for own in (found.first, found.second))
+    names = found.reference.signature.name, found.candidate.signature.name
+    both = ([m.candidates for m in own.masks] for own in (found.reference, found.candidate))
     known = [listed(*itertools.chain(*candidates)) for candidates in both]
     notes = [answers.sentence(note) for note in found.notes]
     for number, mask in enumerate(found.masks):
@@ -123,7 +130,10 @@ def _comparison_html(found: Comparison) -> Iterator[str]:
 def _contrast_html(mask: Contrast) -> Iterator[str]:
     known = [
         ListedTokens({row[name]: row[token] for row in map(vars, mask.candidates) if row[token]})
-        for name, token in (("token_id", "token"), ("other_token_id", "other_token"))
+        for name, token in (
+            ("reference_token_id", "reference_token"),
+            ("candidate_token_id", "candidate_token"),
+        )
     ]
     yield _mask_html(mask, known, titles=ROLES, number=None)
 
@@ -144,7 +154,10 @@ def _layers_html(found: LogitLens) -> Iterator[str]:
 
 def _words_html(found: SentenceComparison) -> Iterator[str]:
     values = answers.compared_values(found.words, found.alignment.alike, "difference", "nats")
-    names, count = [own.signature.name for own in (found.first, found.second)], len(found.words)
+    names, count = (
+        [own.signature.name for own in (found.reference, found.candidate)],
+        len(found.words),
+    )
     yield still("page/apart.html", **values, models=names, known=count, total=count)
 
 
@@ -181,13 +194,13 @@ DISPLAYS: dict[type, Display] = {
     Comparison: Display(
         comparison_rows,
         _comparison_html,
-        Bars(("mask", "word"), ("probability", "other_probability"), _CHANCE, ".3~p"),
-        lambda own: own.first.encoding.text,
+        Bars(("mask", "word"), ("reference_probability", "candidate_probability"), _CHANCE, ".3~p"),
+        lambda own: own.reference.encoding.text,
     ),
     Contrast: Display(
         lambda own: map(vars, own.candidates),
         _contrast_html,
-        Bars(("word",), ("probability", "other_probability"), _CHANCE, ".3~p"),
+        Bars(("word",), ("reference_probability", "candidate_probability"), _CHANCE, ".3~p"),
     ),
     SentenceSurprisal: Display(
         _surprisal_rows, _surprisal_html, Bars(("word",), ("nll_nats",), _LOSS, across=False)

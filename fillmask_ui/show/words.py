@@ -82,8 +82,8 @@ def factors(parts: Sequence[ScoredPart], unit: str) -> str:
 def compared_name(row: ContrastedWord, first: Spelling, second: Spelling) -> str:
     """The name of a word, given the vocabularies of reference and candidate."""
     for token, token_id, vocabulary in (
-        (row.token, row.token_id, first),
-        (row.other_token, row.other_token_id, second),
+        (row.reference_token, row.reference_token_id, first),
+        (row.candidate_token, row.candidate_token_id, second),
     ):
         if token is not None and token_id is not None:
             return token_name(token, row.word, vocabulary.is_continuation(token_id))
@@ -92,9 +92,9 @@ def compared_name(row: ContrastedWord, first: Spelling, second: Spelling) -> str
 
 def mark(row: ContrastedWord | ComparedJoint) -> str:
     """`new` if only the candidate lists the word, `gone` if only the reference, else `asked`."""
-    if row.listed != row.other_listed:
-        return "gone" if row.listed else "new"
-    return "" if row.listed else "asked"
+    if row.reference_listed != row.candidate_listed:
+        return "gone" if row.reference_listed else "new"
+    return "" if row.reference_listed else "asked"
 
 
 def points(row: ContrastedWord) -> str:
@@ -111,17 +111,21 @@ def rank_change(row: ContrastedWord) -> str:
     """How many places higher the candidate ranks a word; blank without two ranks.
 
     >>> from types import SimpleNamespace as Row
-    >>> rank_change(Row(rank=4, other_rank=2)), rank_change(Row(rank=1, other_rank=1))
-    ('▲2', '=')
+    >>> rank_change(Row(reference_rank=4, candidate_rank=2))
+    '▲2'
     """
-    if row.rank is None or row.other_rank is None:
+    if row.reference_rank is None or row.candidate_rank is None:
         return ""
-    change = row.rank - row.other_rank
+    change = row.reference_rank - row.candidate_rank
     return f"{'▲' if change > 0 else '▼'}{abs(change):,}" if change else "="
 
 
 def first_words(mask: Contrast) -> tuple[ContrastedWord, ContrastedWord]:
     """The most probable word of the reference and that of the candidate."""
-    own = next(row for row in mask.candidates if row.listed and row.rank == 1)
-    other = next(row for row in mask.candidates if row.other_listed and row.other_rank == 1)
-    return own, other
+    reference = next(
+        row for row in mask.candidates if row.reference_listed and row.reference_rank == 1
+    )
+    candidate = next(
+        row for row in mask.candidates if row.candidate_listed and row.candidate_rank == 1
+    )
+    return reference, candidate

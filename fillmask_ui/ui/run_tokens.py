@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fillmask_ui import scoring
 from fillmask_ui.comparing import Contrast
-from fillmask_ui.comparing.contrast import Pair, contrast
+from fillmask_ui.comparing.contrast import WordIds, contrast
 from fillmask_ui.errors import FillmaskError, ModelError
 from fillmask_ui.evaluation.metrics.metric import Reading, replay
 from fillmask_ui.filling import fill_at
@@ -160,7 +160,7 @@ def compared_readings(session: Session, first: Replayed, second: Replayed) -> Co
     """Both models at one token of a run, marked as asked about."""
     one, two = _distribution(session, first), _distribution(session, second)
     alike = same_tokenizer(first.model.vocabulary, second.model.vocabulary)
-    words: dict[Pair, str]
+    words: dict[WordIds, str]
     if alike:
         name = first.model.vocabulary.word
         both = (*_ids(one), *_ids(two))

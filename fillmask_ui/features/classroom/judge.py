@@ -39,7 +39,10 @@ async def reveal(session: Session, room: Room) -> None:
     found = await run_in_threadpool(compare, *asked)
     *words, others = (
         WordShare(
-            own.word, pooled.share(own.word), own.other_probability, found.parts.get(own.word, 1)
+            own.word,
+            pooled.share(own.word),
+            own.candidate_probability,
+            found.parts.get(own.word, 1),
         )
         for own in found.words
     )

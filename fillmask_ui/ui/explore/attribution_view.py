@@ -145,7 +145,7 @@ def contrast_words(session: Session, question: Question) -> Json:
     if total:
         wanted = alignment.stretches[min(asked.question.start, total - 1)]
         sides = []
-        for model, numbers in zip(models, (wanted.first, wanted.second), strict=True):
+        for model, numbers in zip(models, (wanted.reference, wanted.candidate), strict=True):
             # Reuses what was measured for either model alone.
             found = measured_words(session, model, asked.text, numbers.stop - 1)
             while len(found) < numbers.stop:
@@ -157,7 +157,7 @@ def contrast_words(session: Session, question: Question) -> Json:
     for word in words:
         column = compared_column(word, tint, unit)
         look = {"level": column.level, "sign": column.side, "label": column.text}
-        tinted.append(_Word(word, look, tuple(part.word.tokens[0] for part in word.first)))
+        tinted.append(_Word(word, look, tuple(part.word.tokens[0] for part in word.reference)))
     values = compared_values(words, alignment.alike, tint, unit)
     values["vocabularies"] = [model.vocabulary for model in models]
     values["models"] = [model_name(model) for model in models]

@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from fillmask_ui.comparing.divergence_search import (
     WORDS,
     Divergence,
-    Looked,
+    SearchedSentence,
     Sentence,
     look,
     sentences,
@@ -43,7 +43,7 @@ BORDERS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 class Searched:
     """The sentences looked at so far."""
 
-    words: tuple[Looked, ...]  # as `Session.further` counts them
+    words: tuple[SearchedSentence, ...]  # as `Session.further` counts them
 
 
 def divergent(session: Session, question: Question) -> Json:
@@ -155,16 +155,20 @@ def _bars(
 
 def _size(own: Divergence, order: str) -> float:
     """By what the list is sorted; a word without that number comes last."""
-    if order == "probability" and own.nll_nats is not None and own.other_nll_nats is not None:
-        return abs(math.exp(-own.other_nll_nats) - math.exp(-own.nll_nats))
-    if order == "rank" and own.rank is not None and own.other_rank is not None:
-        return abs(own.other_rank - own.rank)
+    if (
+        order == "probability"
+        and own.reference_nll_nats is not None
+        and own.candidate_nll_nats is not None
+    ):
+        return abs(math.exp(-own.candidate_nll_nats) - math.exp(-own.reference_nll_nats))
+    if order == "rank" and own.reference_rank is not None and own.candidate_rank is not None:
+        return abs(own.candidate_rank - own.reference_rank)
     return own.change_nats if order == "kl" else -1.0
 
 
 def _listed(own: Divergence, models: tuple[MaskedLM, MaskedLM]) -> Json:
     """A hidden word with what both models say there, and the state that a click on it sets."""
-    firsts = zip(models, (own.first, own.other_first), strict=True)
+    firsts = zip(models, (own.reference_first, own.candidate_first), strict=True)
     hidden = [own.word] if own.word else []
     state = {"text": own.masked, "base": own.masked, "hidden": hidden, "selected": own.mask}
     return {

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from fillmask_ui.comparing import ContrastedWord
-from fillmask_ui.comparing.contrast import Said
+from fillmask_ui.comparing.contrast import WordScore
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling import MAX_TOP_K, fill, score_candidates, unscorable
 from fillmask_ui.filling.guesses import Guesses, key, parse_guesses
@@ -107,9 +107,11 @@ def compare(
     rows = []
     for same, word in words.items():
         own = scored.get(word)
-        model_says = Said(probability=own.probability, nll_nats=own.nll_nats) if own else Said()
+        model_says = (
+            WordScore(probability=own.probability, nll_nats=own.nll_nats) if own else WordScore()
+        )
         share, is_true = said.share(word), bool(truth) and same == key(truth)
-        class_says = Said(probability=share, nll_nats=said.nll_nats(word), listed=bool(share))
+        class_says = WordScore(probability=share, nll_nats=said.nll_nats(word), listed=bool(share))
         rows.append(ContrastedWord.of(word, class_says, model_says, asked=is_true))
     # Two spellings of one token count once.
     known = {
@@ -117,10 +119,12 @@ def compare(
     }
     others = [c for c in candidates if c.token_id not in known][:model_words]
     for c in others:
-        model_says = Said(c.token, c.token_id, c.probability, c.nll_nats, c.rank, listed=True)
-        rows.append(ContrastedWord.of(c.word.strip() or c.token, Said(probability=0.0), model_says))
+        model_says = WordScore(c.token, c.token_id, c.probability, c.nll_nats, c.rank, listed=True)
+        rows.append(
+            ContrastedWord.of(c.word.strip() or c.token, WordScore(probability=0.0), model_says)
+        )
     rest = 1.0 - math.fsum([*known.values(), *(c.probability for c in others)])
-    left_over = Said(probability=said.no_guess), Said(probability=max(0.0, rest))
+    left_over = WordScore(probability=said.no_guess), WordScore(probability=max(0.0, rest))
     rows.append(ContrastedWord.of("", *left_over))
     parts = {word: len(own.parts) for word, own in scored.items()}
     losses = None
@@ -181,7 +185,9 @@ def comparison_html(found: Comparison, unit: str, *, curve: bool = False) -> str
 def _row(own: ContrastedWord, parts: Mapping[str, int], axis: Axis) -> Row:
     marks = axis.pair(own.probabilities, ("candidate", "reference"))
     if not own.word:
-        return Row("no guess, all other words" if own.probability else "all other words", marks)
+        return Row(
+            "no guess, all other words" if own.reference_probability else "all other words", marks
+        )
     count = parts.get(own.word, 1)
     cells = (Cell(str(count), quiet=count == 1),) if max(parts.values(), default=1) > 1 else ()
     return Row(own.word, marks, cells, truth=own.asked)

@@ -39,8 +39,8 @@ _CSV_COLUMNS = (
     *("probability", "nll_nats", "nll_bits", "cumulative_probability"),
 )
 _COLUMNS_OF_TWO = (
-    *("mask", "position", "other_position", *ContrastedWord.__dataclass_fields__),
-    *("model", "other_model"),
+    *("mask", "reference_position", "candidate_position", *ContrastedWord.__dataclass_fields__),
+    *("reference_model", "candidate_model"),
 )
 
 
@@ -229,7 +229,7 @@ def mask_html(
 
 
 def masks_csv(found: Filling | Comparison) -> str:
-    """All words of all masks, one per line, unrounded; columns with `other` are the candidate's."""
+    """All words of all masks, one per line, unrounded."""
     out = io.StringIO()
     if isinstance(found, Comparison):
         columns, rows = _COLUMNS_OF_TWO, [*comparison_rows(found)]
