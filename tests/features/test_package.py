@@ -67,17 +67,6 @@ def test_requirements_are_those_of_the_package():
     assert (ROOT / "requirements.txt").read_text().split("\n")[:-1] == PROJECT["dependencies"]
 
 
-def test_ruff():
-    for arguments in (["check"], ["format", "--check"]):
-        result = run(sys.executable, "-m", "ruff", *arguments, "--no-cache", ".")
-        assert result.returncode == 0, result.stdout + result.stderr
-
-
-def test_mypy():
-    result = run(sys.executable, "-m", "mypy")
-    assert result.returncode == 0, result.stdout + result.stderr
-
-
 def new_environment(home, *requirements, offline=True):
     """Python of a new virtual environment with these requirements installed.
 
