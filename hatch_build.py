@@ -1,5 +1,5 @@
-"""What built packages have beside the files of a clone: links that lead to the repository, and what
-a browser needs to run a model.
+"""What a built package has beside the files of a checkout: links that lead to the repository, and
+what a browser needs to run a model.
 """
 
 import re
@@ -14,16 +14,18 @@ README = "README.md"
 
 
 class Readme(MetadataHookInterface):
-    """Links are relative in a clone; PyPI shows the same text beside no files.
+    """Relative links become links to the repository, since PyPI shows the text beside no files.
 
-    The address that they begin with is declared in `[project.urls]` alone.
+    Its address is `Repository` of `[project.urls]`; without one the text stays as it is.
     """
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Fill in the field that pyproject.toml calls dynamic."""
         text = (Path(self.root) / README).read_text(encoding="utf-8")
-        home = metadata["urls"]["Repository"]
-        metadata["readme"] = {"content-type": "text/markdown", "text": absolute(text, home)}
+        home = metadata.get("urls", {}).get("Repository")
+        if home:
+            text = absolute(text, home)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 class Scripts(BuildHookInterface):

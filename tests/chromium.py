@@ -1,4 +1,4 @@
-"""The browser of the tests: the first Chromium on the path, or the one that Playwright installed."""
+"""The browser of the tests: a Chromium on the path, else the one that Playwright installed."""
 
 import shutil
 from collections.abc import Iterator

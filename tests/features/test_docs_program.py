@@ -69,10 +69,6 @@ LABELS = [tab.label for tab in tabs(public=False)]
 LISTS = {
     "tabs of the README": (re.findall(r"^- \*\*(\w+)\*\*", read("README.md"), re.M), LABELS),
     "tabs": (re.findall(r"[A-Z]\w+", between("docs/page.md", " tabs: ", ". ")), LABELS),
-    "commands": (
-        re.findall(r"^\| \[`fillmask-ui ([\w-]+)", read("docs/command-line.md"), re.M),
-        PROGRAM.list_commands(None),
-    ),
     "commands of the README": (
         re.findall(
             r"(?:fillmask-ui |(?<=[ (])`)([a-z]+)(?=[ `])",

@@ -1,5 +1,6 @@
 """The package as a user gets it: import cost, requirements, wheel, Space, style."""
 
+import importlib
 import json
 import os
 import re
@@ -94,6 +95,17 @@ def test_an_editable_installation_has_no_copy_of_the_model(tmp_path, monkeypatch
     assert (tmp_path / build_editable(str(tmp_path))).stat().st_size < 100_000
 
 
+def test_links_of_a_published_readme_lead_to_the_repository(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    readme = importlib.import_module("hatch_build").Readme(str(ROOT), {})
+    metadata = {"urls": {"Repository": "https://example.org/it"}}
+    readme.update(metadata)
+    text = metadata["readme"]["text"]
+    assert "](https://example.org/it/raw/main/assets/explore-light.png)" in text
+    assert "](https://example.org/it/blob/main/docs/page.md)" in text
+    assert not re.search(r"\]\((?!https?:|#)", text)
+
+
 def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path, packed):
     built = run(
         sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), "."
@@ -102,12 +114,6 @@ def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path, packed):
     (wheel,) = tmp_path.glob("*.whl")
     files = zipfile.ZipFile(wheel)
     assert "fillmask_ui/py.typed" in files.namelist()
-    # What PyPI shows leads somewhere from there; the address stands in one place.
-    home = PROJECT["urls"]["Repository"]
-    shown = files.read(next(own for own in files.namelist() if own.endswith("METADATA"))).decode()
-    assert f"]({home}/raw/main/assets/explore-light.png)" in shown
-    assert not re.search(r"\]\((?!https?:|#)", shown)
-    assert {*re.findall(r"(?:clone [-\w ]*|git\+)(https://[^\s`]+)", shown)} == {home}
     venv = tmp_path / "venv"
     python = new_environment(venv, "--no-deps", str(wheel))
     code = "import fillmask_ui; print(fillmask_ui.__file__)"
