@@ -41,7 +41,7 @@ def reference() -> str:
             if title := SECTIONS.get(parameter.help):
                 shared[title][parameter.help] = row(parameter)
                 links[title] += f", `{parameter.opts[0]}`"
-            else:
+            elif "completion" not in parameter.help:
                 rows += row(parameter)
         sections += f"## `{name}`\n\n{about}\n\n{table([rows])}"
         for title, names in links.items():

@@ -2,7 +2,7 @@
 
     python tests/simulate_coverage.py [REPETITIONS]
 
-prints the tables of docs/evaluate.md in some minutes; test_coverage.py runs a part of it.
+prints its tables in some minutes (docs/evaluate.md has some rows); test_coverage.py runs a part.
 
 Texts of a `Law` have n hidden tokens each (lengths as of the embedded texts, lognormal, or of a
 Pareto law, whose variance is infinite up to alpha = 2) and a gamma-distributed loss whose mean is

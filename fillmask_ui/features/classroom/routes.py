@@ -16,13 +16,12 @@ from typing import Any, Literal
 
 import gradio as gr
 import segno
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.features.classroom.class_rounds import (
@@ -103,21 +102,19 @@ class Classroom:
         self._phones, self._walls = Throttle(*PHONE_RATE), Throttle(*WALL_RATE)
         self._addresses, self._openings = Throttle(*ADDRESS_RATE), Throttle(*OPEN_RATE)
 
-    def app(self) -> Starlette:
-        """The routes, to be mounted at `/class`."""
+    def routes(self, prefix: str = "") -> list[Route]:
+        """The routes below a path. Not a `Mount`: that fails behind a proxy that strips a path."""
         answered = self._answered
-        return Starlette(
-            routes=[
-                Route("/", answered(self._page)),
-                Route("/{code}", answered(self._page)),
-                Route("/", answered(self._open), methods=["POST"]),
-                Route("/{code}/phone", answered(self._phone), methods=["GET", "POST"]),
-                Route("/{code}/answer", answered(self._answer), methods=["POST"]),
-                Route("/{code}/wall", answered(self._wall)),
-                Route("/{code}/lead", answered(self._lead), methods=["POST"]),
-                Route("/{code}/rounds.csv", answered(self._csv)),
-            ]
-        )
+        return [
+            Route(f"{prefix}/", answered(self._page)),
+            Route(f"{prefix}/{{code}}", answered(self._page)),
+            Route(f"{prefix}/", answered(self._open), methods=["POST"]),
+            Route(f"{prefix}/{{code}}/phone", answered(self._phone), methods=["GET", "POST"]),
+            Route(f"{prefix}/{{code}}/answer", answered(self._answer), methods=["POST"]),
+            Route(f"{prefix}/{{code}}/wall", answered(self._wall)),
+            Route(f"{prefix}/{{code}}/lead", answered(self._lead), methods=["POST"]),
+            Route(f"{prefix}/{{code}}/rounds.csv", answered(self._csv)),
+        ]
 
     # ---- What all requests share
 
@@ -331,7 +328,7 @@ def mount(demo: Any, classroom: Classroom) -> Callable[[], Coroutine[Any, Any, N
         classroom.listens = lambda: str(demo.server_name)
         demo.app.router.routes[:0] = [
             Route("/class", lambda _: RedirectResponse("class/")),
-            Mount("/class", classroom.app()),
+            *classroom.routes("/class"),
         ]
 
     return start

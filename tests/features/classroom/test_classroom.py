@@ -7,6 +7,7 @@ import time
 import httpx
 import pytest
 from explore_page import session_of
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 from table_model import TableModel
@@ -48,7 +49,8 @@ class Hall:
             listens=lambda: listens,
             clock=self.clock,
         )
-        self.http = TestClient(self.classroom.app(), raise_server_exceptions=True)
+        self.app = Starlette(routes=self.classroom.routes())
+        self.http = TestClient(self.app, raise_server_exceptions=True)
         asked = {"base": "http://127.0.0.1:7860/class/", "model": "", **(before or {})}
         self.opened = self.http.post("/", json=asked).json()
         self.code, self.secret = self.opened["code"], self.opened["secret"]
@@ -110,6 +112,13 @@ def test_a_round_from_the_question_to_the_losses(hall):
     assert hall.phone(phones[2]).json()["own"] is None
     model = score_candidate_at(TableModel(), TEXT, "cat", 0)
     assert wall["losses"]["model"] == pytest.approx(model.nll_nats)
+
+
+def test_a_proxy_may_strip_a_path(hall):
+    app = Starlette(routes=hall.classroom.routes("/class"))
+    http = TestClient(app, root_path="/tools/fill", follow_redirects=False)
+    opened = http.post("/class/", json={"base": "http://127.0.0.1/tools/fill/class/"}).json()
+    assert http.get(f"/class/{opened['code']}").status_code == 200
 
 
 def test_only_the_browser_that_opened_a_room_leads_it(hall):
