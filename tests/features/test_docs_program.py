@@ -71,7 +71,7 @@ LISTS = {
     "tabs": (re.findall(r"[A-Z]\w+", between("docs/page.md", " tabs: ", ". ")), LABELS),
     "commands of the README": (
         re.findall(
-            r"(?:fillmask-ui |(?<=[ (])`)([a-z]+)(?=[ `])",
+            r"(?:fillmask-ui |(?<=[\s(])`)([a-z]+)(?=[ `])",
             section(read("README.md"), "The command line"),
         ),
         PROGRAM.list_commands(None),
