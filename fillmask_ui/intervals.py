@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -59,47 +59,68 @@ class Interval:
         return self.map(lambda value: max(value, least))
 
 
-@dataclass
-class RatioMoments:
-    """Six sums over texts, enough for a ratio and its linearised interval."""
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its 95 % interval over texts; None where there is none."""
 
-    texts: int = 0  # number of texts with anything to count
-    x: float = 0.0  # sum of the numerators (NLL of a text's tokens)
-    n: float = 0.0  # sum of the denominators (number of a text's tokens)
-    xx: float = 0.0  # sums of their products
-    nn: float = 0.0
-    xn: float = 0.0
+    value: float
+    interval: Interval | None
 
-    @property
-    def ratio(self) -> float:
-        """X / N; a ZeroDivisionError before anything was counted."""
-        return self.x / self.n
+    def map(self, function: Callable[[float], float]) -> Estimate:
+        """The estimate of an increasing function of the figure."""
+        return Estimate(function(self.value), self.interval and self.interval.map(function))
 
-    def interval(self, *, positive: bool = False) -> Interval | None:
-        """Of the ratio, linearised (Cochran 1977, section 6.4); None below two texts.
+    def negative(self) -> Estimate:
+        """The estimate of the figure with its sign turned."""
+        return Estimate(-self.value, self.interval and self.interval.negative())
 
-        For a `positive` quantity it is the interval of its logarithm, carried back.
-        """
-        if self.texts < 2 or self.n <= 0 or not math.isfinite(self.xx + self.nn):
-            return None
-        ratio = self.ratio
-        residual = self.xx - 2 * ratio * self.xn + ratio * ratio * self.nn
-        # Rounding can leave a tiny negative sum where all texts agree.
-        spread = max(residual, 0.0) / (self.texts - 1) / self.texts
-        half = student_t_quantile(self.texts - 1) * math.sqrt(spread) * self.texts / self.n
-        if positive and ratio > 0 and half < 100 * ratio:
-            factor = math.exp(half / ratio)
-            return Interval(ratio / factor, ratio * factor, "linearised-t")
-        return Interval(ratio - half, ratio + half, "linearised-t")
+
+def estimate_ratio(
+    x: np.ndarray,
+    n: np.ndarray,
+    quick: bool,
+    least: float = -math.inf,
+    weights: np.ndarray | None = None,
+) -> Estimate:
+    """sum(x) / sum(n) over texts; NaN unless the latter is positive and finite.
+
+    The interval is that of `ratio_interval`, cut at `least`.
+    """
+    with np.errstate(invalid="ignore"):  # infinities of either sign may cancel
+        numerator, denominator = float(np.sum(x)), float(np.sum(n))
+    value = numerator / denominator if 0 < denominator < math.inf else math.nan
+    interval = ratio_interval(x, n, weights, quick=quick)
+    return Estimate(value, interval and interval.not_below(least))
+
+
+def interval_of_positive_ratio(
+    texts: int, x: float, n: float, products: Sequence[float]
+) -> Interval | None:
+    """Interval of X / N by sums over texts, linearised (Cochran 1977, section 6.4).
+
+    It is the interval of the logarithm, carried back; None below two texts or if infinite.
+    `products` are the sums over texts of x^2, n^2 and x n.
+    """
+    if texts < 2 or n <= 0 or not math.isfinite(sum(products)):
+        return None
+    ratio, (xx, nn, xn) = x / n, products
+    # Rounding can leave a tiny negative sum where all texts agree.
+    squares = max(xx - 2 * ratio * xn + ratio * ratio * nn, 0.0)
+    half = student_t_quantile(texts - 1) * float(_standard_error(squares, n, texts))
+    if ratio > 0 and half < 100 * ratio:
+        factor = math.exp(half / ratio)
+        return Interval(ratio / factor, ratio * factor, "linearised-t")
+    return Interval(ratio - half, ratio + half, "linearised-t")
 
 
 def ratio_interval(
-    x: np.ndarray, n: np.ndarray, weights: np.ndarray | None = None
+    x: np.ndarray, n: np.ndarray, weights: np.ndarray | None = None, *, quick: bool = False
 ) -> Interval | None:
     """Interval of sum(x) / sum(n), each float64 [N] over texts; None below two, or if infinite.
 
-    The studentised bootstrap of Efron and Tibshirani 1993, section 12.5. `weights`, float64 [N], by
-    default n, decide how far it is corrected for few texts, as `interval_of_scores` says.
+    The studentised bootstrap of Efron and Tibshirani 1993, section 12.5; linearised if `quick`.
+    `weights`, float64 [N], by default n, decide how far it is corrected for few texts, as
+    `interval_of_scores` says.
     """
     x, n = np.asarray(x, np.float64), np.asarray(n, np.float64)
     weights = n if weights is None else np.asarray(weights, np.float64)
@@ -108,7 +129,8 @@ def ratio_interval(
         return None
     ratio = x.sum() / total
     error = _standard_error(((x - ratio * n) ** 2).sum(), total, count)
-    if error == 0 or not FEWEST_TEXTS_TO_RESAMPLE <= count <= MOST_TEXTS_TO_RESAMPLE:
+    resampled = FEWEST_TEXTS_TO_RESAMPLE <= count <= MOST_TEXTS_TO_RESAMPLE
+    if quick or error == 0 or not resampled:
         return interval_of_scores(x, n, None, weights)
     rng = np.random.default_rng(_SEED)
     products = np.stack([x, n, x * x, n * n, x * n])  # [5, N]
@@ -116,11 +138,11 @@ def ratio_interval(
     for start in range(0, _RESAMPLES, at_once):
         drawn = rng.integers(0, count, size=(min(at_once, _RESAMPLES - start), count))
         sums = np.stack([product[drawn].sum(axis=1) for product in products])  # [5, R]
-        own = sums[0] / sums[1]
-        squares = np.maximum(sums[2] - 2 * own * sums[4] + own * own * sums[3], 0.0)
+        ratios = sums[0] / sums[1]
+        squares = np.maximum(sums[2] - 2 * ratios * sums[4] + ratios * ratios * sums[3], 0.0)
         errors = _standard_error(squares, sums[1], count)
         usable = errors > 1e-9 * error
-        scores.append((own[usable] - ratio) / errors[usable])
+        scores.append((ratios[usable] - ratio) / errors[usable])
     all_scores = np.concatenate(scores)  # empty if the texts differ by rounding alone
     tails = [(1 - LEVEL) / 2, 1 - (1 - LEVEL) / 2]
     quantiles = np.quantile(all_scores, tails) if len(all_scores) else None
@@ -176,7 +198,8 @@ def share_interval(count: float, total: float) -> Interval:
     """
     share, weight = count / total, _Z * _Z / total
     half = _Z * math.sqrt((share * (1 - share) + weight / 4) / total)
-    low, high = ((share + weight / 2 + side) / (1 + weight) for side in (-half, half))
+    centre = share + weight / 2
+    low, high = (centre - half) / (1 + weight), (centre + half) / (1 + weight)
     # Rounding may miss an exact 0 or 1 by 1e-17.
     low, high = max(low, 0.0) if count else 0.0, min(high, 1.0) if count < total else 1.0
     return Interval(low, high, "wilson")
@@ -200,14 +223,15 @@ def paired_ratio_interval(won: int, lost: int, right: int) -> Interval | None:
     """Interval of (won - lost) / right: the change of a share, by that of the baseline.
 
     `right` counts the texts that the baseline has right, `lost` of which the model does not. By the
-    variance (won + lost) / (own * right) of the logarithm of two paired shares (delta method), each
-    count raised by a half; simulated for 20 to 1,000 texts it holds the truth 95 times in 100 or
-    more. None without a right one.
+    variance of the logarithm of two paired shares (delta method), (won + lost) / (texts right under
+    the one * under the other), each count raised by a half; simulated for 20 to 1,000 texts it
+    holds the truth 95 times in 100 or more. None without a right one.
     """
     if not right:
         return None
-    own, base = right + won - lost + 0.5, right + 0.5
-    half, ratio = _Z * math.sqrt((won + lost + 1) / (own * base)), own / base
+    model_right, baseline_right = right + won - lost + 0.5, right + 0.5
+    half = _Z * math.sqrt((won + lost + 1) / (model_right * baseline_right))
+    ratio = model_right / baseline_right
     return Interval(ratio * math.exp(-half) - 1, ratio * math.exp(half) - 1, "delta")
 
 
@@ -373,9 +397,8 @@ def _settled_probability(change: float, interval: Interval, growth: float, limit
     """
     error = (interval.high - interval.low) / 2 / _Z
     later = NormalDist(change, error * math.sqrt(1 - 1 / growth))
-    above, below = (
-        side / math.sqrt(growth) for side in (interval.high - change, change - interval.low)
-    )
+    above = (interval.high - change) / math.sqrt(growth)
+    below = (change - interval.low) / math.sqrt(growth)
     borders = (-math.inf, limits.pass_below, limits.risk_below, math.inf)
     bands = ((low + below, high - above) for low, high in itertools.pairwise(borders))
     return sum(later.cdf(high) - later.cdf(low) for low, high in bands if low < high)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fillmask_ui.evaluation.running_summary import few_texts_note
+from fillmask_ui.evaluation.alarms import few_texts_alarm
 from fillmask_ui.intervals import (
     Interval,
     effective_number,
@@ -180,7 +180,7 @@ def coverage(law: Law, count: int, repetitions: int, seed: int = 1) -> Coverage:
     texts = law.draw(np.random.default_rng(seed), repetitions, count)
     noted = np.array(
         [
-            bool(few_texts_note(count, effective_number(n), largest_share(x, n)))
+            bool(few_texts_alarm(count, effective_number(n), largest_share(x, n)))
             for x, n in zip(texts.baseline, texts.tokens, strict=True)
         ]
     )

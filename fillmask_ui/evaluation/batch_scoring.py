@@ -26,17 +26,17 @@ LOGIT_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class TextView:
     """One row of a batch: a text, and which of its views the models see."""
 
-    item: tuple[Prepared, ...]  # the example in each lane of `evaluate`
+    example: tuple[Prepared, ...]  # in each lane of `evaluate`
     lane: int
     number: int  # of the views of its text
     done: bool  # whether a stopped run already has the example
 
     @property
     def text(self) -> Prepared:
-        return self.item[self.lane]
+        return self.example[self.lane]
 
     @cached_property
     def entries(self) -> np.ndarray:
@@ -48,7 +48,7 @@ class View:
 class Batch:
     """Views that go through the models at once."""
 
-    views: Sequence[View]
+    views: Sequence[TextView]
     through: float  # share of the window's tokens that went through the models after it
 
 
@@ -67,7 +67,7 @@ class Scorer:
         # that batches are the same whatever the number of threads.
         self._fair = max(1, self._most // MOST_CALLS)
 
-    def batches(self, views: Sequence[View], number: int) -> Iterator[Batch]:
+    def batches(self, views: Sequence[TextView], number: int) -> Iterator[Batch]:
         """The batches of window `number`, without those of texts that are all done."""
         lengths = [len(view.text.hidden.ids) for view in views]
         planned = plan_batches(
@@ -78,9 +78,9 @@ class Scorer:
         )
         total, through = sum(lengths), 0
         # In another order than from short to long, what is done at any moment is a fair sample.
-        for place in np.random.default_rng(number).permutation(len(planned)):
-            through += sum(lengths[unit] for unit in planned[place])
-            batch = [views[unit] for unit in planned[place]]
+        for index in np.random.default_rng(number).permutation(len(planned)):
+            through += sum(lengths[view] for view in planned[index])
+            batch = [views[view] for view in planned[index]]
             if not all(view.done for view in batch):
                 yield Batch(batch, through / total)
 
@@ -94,69 +94,73 @@ class Scorer:
         targets = np.concatenate([view.text.row.true_ids[view.entries] for view in views])  # [M]
         chunks: list[Scores] = []
         for start in range(0, len(rows), self._most):
-            asked = slice(start, start + self._most)
-            at = padded, rows[asked], cols[asked]
-            with self._room_for(len(rows[asked])):
-                logits = [logits_of_batch(model, *at) for model in self.models]
-                chunks += _score_logits(logits, targets[asked])
+            call = slice(start, start + self._most)
+            with self._room_for(len(rows[call])):
+                logits = [
+                    logits_of_batch(model, padded, rows[call], cols[call]) for model in self.models
+                ]
+                chunks += _score_logits(logits, targets[call])
                 del logits  # before their room is given to another call
-        whole = joined(chunks)
-        for place in range(len(self.models)):
-            top_tokens = tuple(map(vocabulary.token, whole[place].top_ids.tolist()))
-            whole[place] = replace(whole[place], top_tokens=top_tokens)
-        ends = itertools.accumulate(sizes)
-        parts = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
-        return [
-            [
-                type(own)(**{name: values[part] for name, values in vars(own).items()})
-                for own in whole
-            ]
-            for part in parts
-        ]
+        scores = join_scores(chunks)
+        for index in range(len(self.models)):
+            top_tokens = tuple(map(vocabulary.token, scores[index].top_ids.tolist()))
+            scores[index] = replace(scores[index], top_tokens=top_tokens)
+        stops = itertools.accumulate(sizes)
+        parts = [slice(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
+        return [[_part_of(record, part) for record in scores] for part in parts]
 
     def _room_for(self, positions: int) -> AbstractContextManager[None]:
         """The part of the budget that the logits at some positions take, at most all."""
         return self.budget.part(min(positions * self._position_bytes, self.budget.total))
 
 
-def joined(parts: Sequence[Scores]) -> Scores:
+def _part_of(record: Any, part: slice) -> Any:
+    """Some positions of a record of arrays [M]."""
+    return type(record)(**{name: column[part] for name, column in vars(record).items()})
+
+
+def join_scores(parts: Sequence[Scores]) -> Scores:
     """Scores of positions one after another, of those of some at a time."""
     if len(parts) == 1:
         return parts[0]
-    found = []
+    scores = []
     for records in zip(*parts, strict=True):
         columns: dict[str, Any] = {}
-        for name in vars(records[0]):
-            values = [getattr(own, name) for own in records]
-            tuples = isinstance(values[0], tuple)
-            columns[name] = (*itertools.chain(*values),) if tuples else np.concatenate(values)
-        found.append(type(records[0])(**columns))
-    return found
+        for name, first in vars(records[0]).items():
+            values = [getattr(record, name) for record in records]
+            if isinstance(first, tuple):
+                columns[name] = tuple(itertools.chain.from_iterable(values))
+            else:
+                columns[name] = np.concatenate(values)
+        scores.append(type(records[0])(**columns))
+    return scores
 
 
 def _score_logits(logits: Sequence[np.ndarray], targets: np.ndarray) -> Iterator[Scores]:
-    """Scores of a few positions at a time, which stay in the cache; logits are [m, V]."""
-    rooms = [scoring.scratch(own) for own in logits]
-    for part in scoring.chunks(max(logits, key=lambda own: own.shape[1])):
-        here = [own[part] for own in logits]  # each [m, V]
-        values = [scoring.exponentials(own, room) for own, room in zip(here, rooms, strict=True)]
-        scores: Scores = [
-            TokenScores(**vars(scoring.score_targets(each, own, targets[part])))
-            for each, own in zip(values, here, strict=True)
-        ]
-        if len(here) == 2:
-            scores.append(_difference(here, values))
-        yield scores
+    """Scores of a few positions at a time, which stay in the cache; logits are [M, V] a model."""
+    memory = [scoring.scratch(model_logits) for model_logits in logits]
+    widest = max(logits, key=lambda model_logits: model_logits.shape[1])
+    for chunk in scoring.chunks(widest):
+        chunk_logits = [model_logits[chunk] for model_logits in logits]  # each [m, V]
+        exponentials, scores = [], []
+        for model_logits, out in zip(chunk_logits, memory, strict=True):
+            values = scoring.exponentials(model_logits, out)
+            target_scores = scoring.score_targets(values, model_logits, targets[chunk])
+            exponentials.append(values)
+            scores.append(TokenScores(**vars(target_scores)))
+        if len(logits) == 2:
+            yield [*scores, _difference(chunk_logits, exponentials)]
+        else:
+            yield [*scores]
 
 
 def _difference(logits: list[np.ndarray], values: list[Exponentials]) -> LogitDifference:
-    width = min(own.shape[1] for own in logits)
-    if any(own.shape[1] != width for own in logits):
-        # One model pads its vocabulary.
-        logits = [own[:, :width] for own in logits]
-        values = [scoring.exponentials(own) for own in logits]
-    first, second = (own.log_probabilities for own in values)  # float64 [m, width]
-    ratio = scoring.log_ratio(first, second)
+    widths = [model_logits.shape[1] for model_logits in logits]
+    if widths[0] != widths[1]:  # one model pads its vocabulary
+        logits = [model_logits[:, : min(widths)] for model_logits in logits]
+        values = [scoring.exponentials(model_logits) for model_logits in logits]
+    # Each float64 [m, V].
+    ratio = scoring.log_ratio(values[0].log_probabilities, values[1].log_probabilities)
     distance = np.abs(scoring.log_ratio(*logits))
     return LogitDifference(
         kl_nats=scoring.expectation(values[0], ratio),

@@ -24,7 +24,7 @@ class Figure:
     attribute: str = ""  # of the record; the key if blank
     interval_in_json: bool = True
     share: bool = False  # whether tables write it as a percentage
-    said: str = ""  # behind its value, where the page says it beside the metric's own; else blank
+    note: str = ""  # behind its value, where the page shows it beside the metric's own; else blank
 
     @property
     def interval_key(self) -> str:
@@ -41,17 +41,31 @@ class Figure:
         return getattr(record, self.interval) if self.interval else None
 
 
-def figure(name: str, unit: str = "", interval: str = "", *, key: str = "", **more: Any) -> Any:
-    """A dataclass field that is a `Figure`; `key` is by default the field's own name."""
-    kept = {own: more.pop(own) for own in ("interval_in_json", "share", "said") if own in more}
-    own = Figure(key, name, unit, interval, **kept)
-    return field(metadata={"figure": own}, **more)
+def figure(
+    name: str,
+    unit: str = "",
+    interval: str = "",
+    *,
+    key: str = "",
+    interval_in_json: bool = True,
+    share: bool = False,
+    note: str = "",
+    **options: Any,
+) -> Any:
+    """A dataclass field that is a `Figure`; `options` are those of `dataclasses.field`."""
+    row = Figure(
+        key, name, unit, interval, interval_in_json=interval_in_json, share=share, note=note
+    )
+    return field(metadata={"figure": row}, **options)
 
 
 def figures_of(kind: Any) -> tuple[Figure, ...]:
-    """The figures of a record's class, in order."""
-    found = ((entry.name, entry.metadata.get("figure")) for entry in fields(kind))
-    return tuple(replace(own, key=own.key or name, attribute=name) for name, own in found if own)
+    """The figures of a record's class, in order; the key is by default the field's name."""
+    return tuple(
+        replace(row, key=row.key or column.name, attribute=column.name)
+        for column in fields(kind)
+        if (row := column.metadata.get("figure"))
+    )
 
 
 # Groups that a model's figures are split into: attribute and JSON key, and what they go by.
@@ -71,10 +85,10 @@ def figures_dict(record: Any) -> dict[str, Any]:
     8.0
     """
     values: dict[str, Any] = {}
-    for own in figures_of(type(record)):
-        values[own.key] = own.value(record)
-        if own.interval_key:
-            values[own.interval_key] = interval_list(own.interval_of(record))
+    for row in figures_of(type(record)):
+        values[row.key] = row.value(record)
+        if row.interval_key:
+            values[row.interval_key] = interval_list(row.interval_of(record))
     return values
 
 

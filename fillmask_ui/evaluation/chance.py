@@ -13,7 +13,7 @@ Source:
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 NEAR_CHANCE = 0.9  # share of the loss of a model that reads nothing
@@ -36,7 +36,7 @@ class Chance:
         2.407
         """
         total = sum(occurrences.values()) - 1 + vocabulary_size
-        losses = (-count * math.log(occurrences[own] / total) for own, count in hidden.items())
+        losses = (-count * math.log(occurrences[token] / total) for token, count in hidden.items())
         unigram = math.fsum(losses) / sum(hidden.values())
         if unigram < math.log(vocabulary_size):
             return cls(unigram, "guessing by how often each token occurs in the texts")
@@ -45,11 +45,12 @@ class Chance:
     def is_near(self, mean_nll_nats: float) -> bool:
         return mean_nll_nats >= NEAR_CHANCE * self.nll_nats
 
-    def alarms(self, name: str, mean_nll_nats: float) -> Iterable[str]:
-        """What to tell a reader of the model called `name`, if it is near chance."""
-        if self.is_near(mean_nll_nats):
-            yield (
-                f"{name} is near chance: its mean NLL is {mean_nll_nats:.2f} nats and "
-                f"{self.guess} has {self.nll_nats:.2f}; its weights, its quantization or its "
-                "tokenizer may be broken"
-            )
+    def alarm(self, name: str, mean_nll_nats: float) -> str:
+        """What to tell a reader of the model called `name` if it is near chance; else blank."""
+        if not self.is_near(mean_nll_nats):
+            return ""
+        return (
+            f"{name} is near chance: its mean NLL is {mean_nll_nats:.2f} nats and "
+            f"{self.guess} has {self.nll_nats:.2f}; its weights, its quantization or its "
+            "tokenizer may be broken"
+        )

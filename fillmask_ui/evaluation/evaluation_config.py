@@ -49,11 +49,14 @@ class EvaluationConfig:
         seed: int = 42,
         max_tokens: int | None = None,
         batch_tokens: int | None = None,
-        **own: Any,
+        **metric_options: Any,
     ) -> None:
-        values = {"seed": seed, "max_tokens": max_tokens, "batch_tokens": batch_tokens}
-        made = make_metric(metric, own) if isinstance(metric, str) else replace(metric, **own)
-        vars(self).update(metric=made, **values)
+        if isinstance(metric, str):
+            metric = make_metric(metric, metric_options)
+        else:
+            metric = replace(metric, **metric_options)
+        shared = {"seed": seed, "max_tokens": max_tokens, "batch_tokens": batch_tokens}
+        vars(self).update(metric=metric, **shared)
         check_options(self)
         check_seed(seed)
 
@@ -97,10 +100,11 @@ class EvaluationConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EvaluationConfig:
-        defaults = dict(own for kind in METRICS.values() for own in vars(kind()).items())
-        nested = {
-            name: type(defaults[name])(**value)
+        defaults: dict[str, Any] = {}
+        for metric in METRICS.values():
+            defaults |= vars(metric())
+        arguments = {
+            name: type(defaults[name])(**value) if isinstance(value, Mapping) else value
             for name, value in values.items()
-            if isinstance(value, Mapping)
         }
-        return cls(**{**values, **nested})
+        return cls(**arguments)

@@ -17,38 +17,38 @@ PAIR_LAYOUTS = (
 
 
 def texts_of(
-    given: Iterable[Any],
+    texts: Iterable[Any],
     column: str | Sequence[str] | None = None,
     pairs: tuple[str | None, ...] | None = None,
 ) -> Iterator[Any]:
     """Texts or examples in their order, unchecked; with `pairs`, as of `Metric.columns`, tuples.
 
-    `given` are texts, mappings such as the rows of a `datasets.IterableDataset`, or a table whose
+    `texts` are strings, mappings such as the rows of a `datasets.IterableDataset`, or a table whose
     columns have names, as a `datasets.Dataset` and a data frame of pandas have: then `column` is
     that of the texts, by default `text` or the only one; of pairs those of `pair_columns`.
 
     >>> [*texts_of([{"id": 5, "text": "a"}, {"id": 6, "text": "b"}])]
     ['a', 'b']
     """
-    if isinstance(given, str | bytes | Example):
+    if isinstance(texts, str | bytes | Example):
         raise OptionError("the examples were one text: give a list of texts, as in [text]")
-    if isinstance(given, Mapping) or not isinstance(given, Iterable):
-        parts = ", ".join(map(str, given)) if isinstance(given, Mapping) else ""
+    if isinstance(texts, Mapping) or not isinstance(texts, Iterable):
+        parts = ", ".join(map(str, texts)) if isinstance(texts, Mapping) else ""
         raise DataError(
-            f"texts were wanted, or a data set of them; the type was {type(given).__name__}"
+            f"texts were wanted, or a data set of them; the type was {type(texts).__name__}"
             + (f" with the parts {parts}: give one of them" if parts else "")
         )
-    names: Any = getattr(given, "column_names", getattr(given, "columns", None))
+    names: Any = getattr(texts, "column_names", getattr(texts, "columns", None))
     if names is not None:
-        chosen = _columns([*names], column, pairs)
-        cells: Iterator[Any] = zip(*(given[name] for name in chosen), strict=True)  # type: ignore[index]
+        chosen_columns = _columns([*names], column, pairs)
+        cells: Iterator[Any] = zip(*(texts[name] for name in chosen_columns), strict=True)  # type: ignore[index]
         yield from (text for (text,) in cells) if pairs is None else cells
         return
-    rows = iter(given)
+    rows = iter(texts)
     first = [*islice(rows, 1)]
     if first and isinstance(first[0], Mapping):
-        chosen = _columns(first[0], column, pairs)
-        cells = (tuple(row.get(name) for name in chosen) for row in chain(first, rows))
+        chosen_columns = _columns(first[0], column, pairs)
+        cells = (tuple(row.get(name) for name in chosen_columns) for row in chain(first, rows))
         yield from (text for (text,) in cells) if pairs is None else cells
     elif first and column is not None:
         raise OptionError(f"the examples have no columns such as {column!r}: leave out column=")
@@ -60,11 +60,14 @@ def _columns(
     names: Collection[str], column: str | Sequence[str] | None, pairs: tuple[str | None, ...] | None
 ) -> tuple[str, ...]:
     if pairs is not None:
-        asked = pairs if column is None else tuple(column)
-        if isinstance(column, str) or len(asked) not in (2, 3):
-            by = 'column=("BETTER", "WORSE") or with "GROUP"'
-            raise OptionError(f"a pair has two columns ({by}); it was {column!r}")
-        return pair_columns(names, (*asked, None)[:3], "the data", "better_column=, worse_column=")
+        requested = pairs if column is None else tuple(column)
+        if isinstance(column, str) or len(requested) not in (2, 3):
+            raise OptionError(
+                'a pair has two columns (column=("BETTER", "WORSE") or with "GROUP"); '
+                f"it was {column!r}"
+            )
+        requested = (*requested, None)[:3]
+        return pair_columns(names, requested, "the data", "better_column=, worse_column=")
     if not isinstance(column, str | None):
         raise OptionError(f"a text has one column (column=NAME); they were {column!r}")
     return (choose_column(names, column, "the data", "column=NAME"),)
@@ -72,30 +75,32 @@ def _columns(
 
 def pair_columns(
     columns: Collection[str],
-    asked: tuple[str | None, ...],
-    place: str,
+    requested: tuple[str | None, ...],
+    source: str,
     by: str = "--better-column NAME --worse-column NAME, --group-column NAME",
 ) -> tuple[str, ...]:
     """The columns of the better and the worse sentence and, if there is one, of the group.
 
-    Those `asked` for, three names or None, else those of a known layout.
+    Those `requested`, three names or None, else those of a known layout.
 
     >>> pair_columns(["UID", "sentence_good", "sentence_bad"], (None, None, "UID"), "example")
     ('sentence_good', 'sentence_bad', 'UID')
     """
-    known = next((own for own in PAIR_LAYOUTS if {*own[:2]} <= {*columns}), None)
-    if asked[0] is None and known is None:
-        raise DataError(
-            f"{place}: it has {', '.join(map(repr, columns)) or 'no columns'}, which is no known "
-            f"layout of pairs; name both sentences ({by})"
-        )
-    wanted = asked[:2] if asked[0] is not None or known is None else known[:2]
-    found = [choose_column(columns, name, place, by) for name in wanted]
-    if asked[2] is not None:
-        found.append(choose_column(columns, asked[2], place, by))
-    elif known and known[2] in columns and found == [*known[:2]]:
-        found.append(known[2])
-    return tuple(found)
+    better, worse, group = requested
+    layouts = [layout for layout in PAIR_LAYOUTS if {*layout[:2]} <= {*columns}]
+    if better is None:
+        if not layouts:
+            raise DataError(
+                f"{source}: it has {', '.join(map(repr, columns)) or 'no columns'}, which is no "
+                f"known layout of pairs; name both sentences ({by})"
+            )
+        better, worse = layouts[0][:2]
+    chosen = [choose_column(columns, name, source, by) for name in (better, worse)]
+    if group is not None:
+        chosen.append(choose_column(columns, group, source, by))
+    elif layouts and chosen == [*layouts[0][:2]] and layouts[0][2] in columns:
+        chosen.append(layouts[0][2])
+    return tuple(chosen)
 
 
 def nested_names(record: Mapping[str, Any]) -> list[str]:
@@ -130,7 +135,10 @@ def cell_of(record: Mapping[str, Any], name: str) -> Any:
 
 
 def choose_column(
-    columns: Collection[str], asked: str | None, place: str, by: str = "--column input_column=NAME"
+    columns: Collection[str],
+    requested: str | None,
+    source: str,
+    by: str = "--column input_column=NAME",
 ) -> str:
     """The column that holds the texts: the one named, else `text`, else the only one.
 
@@ -140,13 +148,15 @@ def choose_column(
     >>> choose_column(["label", " Text"], None, "example")
     ' Text'
     """
-    wanted = asked or "text"
-    alike = [name for name in columns if name.strip().casefold() == wanted.strip().casefold()]
-    found = [name for name in columns if name == wanted] or alike
-    if not found and asked is None and len(columns) == 1:
-        found = [*columns]
-    if len(found) == 1:
-        return found[0]
-    what = f"no column {wanted!r}" if not found else f"{len(found)} columns are called {wanted!r}"
-    known = ", ".join(map(repr, columns)) or "no columns"
-    raise DataError(f"{place}: {what}; it has {known}; choose one ({by})")
+    target = requested or "text"
+    alike = [name for name in columns if name.strip().casefold() == target.strip().casefold()]
+    matches = [name for name in columns if name == target] or alike
+    if not matches and requested is None and len(columns) == 1:
+        matches = [*columns]
+    if len(matches) == 1:
+        return matches[0]
+    problem = f"no column {target!r}"
+    if matches:
+        problem = f"{len(matches)} columns are called {target!r}"
+    listed = ", ".join(map(repr, columns)) or "no columns"
+    raise DataError(f"{source}: {problem}; it has {listed}; choose one ({by})")

@@ -31,7 +31,7 @@ def pseudo_log_likelihoods(
         float64 [N], in nats; higher is more likely. Special and unknown tokens do not count.
 
     Raises:
-        DataError: for a text that is blank or longer than the model takes, with its place; before
+        DataError: for a text that is blank or longer than the model takes, with its number; before
             the model is asked about any.
     """
     config = EvaluationConfig("pseudo-perplexity", within_word=within_word)
@@ -40,11 +40,11 @@ def pseudo_log_likelihoods(
     for example in examples:  # all of them before the model is asked about any
         if reason := _unfit(example, model, config):
             raise DataError(f"text {example.id} has no likelihood: {reason}; leave it out")
-    found = np.full(len(examples), np.nan)
+    likelihoods = np.full(len(examples), np.nan)
     for row in evaluate(model, examples, config):
         if isinstance(row, EvaluatedText):
-            found[row.id] = -row.scores.nll_nats.sum()
-    return found
+            likelihoods[row.id] = -row.scores.nll_nats.sum()
+    return likelihoods
 
 
 def _unfit(example: Example, model: MaskedLM, config: EvaluationConfig) -> str:

@@ -16,7 +16,14 @@ import numpy as np
 
 from fillmask_ui.batching import Budget, in_order, windows
 from fillmask_ui.errors import DataError, OptionError, TextError
-from fillmask_ui.evaluation.batch_scoring import LOGIT_BYTES, Batch, Scorer, Scores, View, joined
+from fillmask_ui.evaluation.batch_scoring import (
+    LOGIT_BYTES,
+    Batch,
+    Scorer,
+    Scores,
+    TextView,
+    join_scores,
+)
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.given_texts import texts_of
 from fillmask_ui.evaluation.metrics import Metric
@@ -100,38 +107,40 @@ def evaluate(
             "the mask stream 'collator' runs in transformers: give "
             "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
-    lanes, known = _lanes(model, baseline, config, masks), frozenset(done)
-    workers = min(
-        getattr(own, "concurrent_calls", 1) for lane in lanes for own in lane.scorer.models
-    )
+    lanes = _lanes(model, baseline, config, masks)
+    models = [measured for lane in lanes for measured in lane.scorer.models]
+    workers = min(getattr(measured, "concurrent_calls", 1) for measured in models)
     scored: dict[int, dict[tuple[int, int], Scores]] = defaultdict(dict)  # by id; lane and view
     tokens = 0
-    steps = _steps(_windows(lanes, texts, config), lanes, known)
+    steps = _steps(_windows(lanes, texts, config), lanes, frozenset(done))
     with closing(in_order(_Step.perform, steps, workers)) as performed:
         for step, scores in performed:
-            if isinstance(step.what, SkippedText):
-                yield step.what
+            if isinstance(step.work, SkippedText):
+                yield step.work
                 continue
-            for view, own in zip(step.what.views, scores, strict=True):
+            for view, view_scores in zip(step.work.views, scores, strict=True):
                 if view.done:
                     continue
-                tokens += 0 if view.lane else len(view.entries)
-                parts = scored[view.text.row.id]
-                parts[view.lane, view.number] = own
-                if len(parts) == sum(text.hidden.view_count for text in view.item):
-                    yield _evaluated(view.item, scored.pop(view.text.row.id), config.metric)
+                if view.lane == 0:
+                    tokens += len(view.entries)
+                example_scores = scored[view.text.row.id]
+                example_scores[view.lane, view.number] = view_scores
+                if len(example_scores) == sum(text.hidden.view_count for text in view.example):
+                    del scored[view.text.row.id]
+                    yield _evaluated(view.example, example_scores, config.metric)
             if heartbeat:
                 yield Heartbeat(step.texts, tokens)
 
 
 def _evaluated(
-    item: Sequence[Prepared], scored: Mapping[tuple[int, int], Scores], metric: Metric
+    example: Sequence[Prepared], scored: Mapping[tuple[int, int], Scores], metric: Metric
 ) -> EvaluatedText:
     """The row of an example, of its scores by lane and view."""
     rows = []
-    for lane, text in enumerate(item):
+    for lane, text in enumerate(example):
         views = [scored[lane, number] for number in range(text.hidden.view_count)]
-        named = zip(("scores", "baseline", "difference"), joined(views), strict=False)
+        # Of one model the scores alone.
+        named = zip(("scores", "baseline", "difference"), join_scores(views), strict=False)
         rows.append(EvaluatedText(**vars(text.row), **dict(named)))
     if metric.columns is not None:
         pairs = zip(rows[::2], rows[1::2], strict=True)
@@ -148,14 +157,20 @@ def _numbered(
     examples: Iterable[Example | str | Sequence[str]], metric: Metric
 ) -> Iterator[Example]:
     parts = len(_parts_of(metric))
-    for index, own in enumerate(examples):
-        cells = own if isinstance(own, list | tuple) and parts > 1 else [own]
-        example = own if isinstance(own, Example) else Example(index, *cells[:3])
-        if len(example.texts) != parts or not all(isinstance(text, str) for text in example.texts):
-            wanted = "a text" if parts == 1 else 'a pair ("better", "worse"), perhaps with a group'
-            shown = repr(own.texts if isinstance(own, Example) else own)[:100]
-            raise DataError(f"text {index} is {shown}, not {wanted}: leave it out")
-        if not 0 <= example.id < 2**63:  # as rows hold them, and as the generator of masks wants
+    for index, text in enumerate(examples):
+        if isinstance(text, Example):
+            example = text
+        elif isinstance(text, list | tuple) and parts > 1:
+            example = Example(index, *text[:3])
+        else:
+            example = Example(index, text)  # type: ignore[arg-type]  # checked below
+        if len(example.texts) != parts or not all(isinstance(part, str) for part in example.texts):
+            expected = (
+                "a text" if parts == 1 else 'a pair ("better", "worse"), perhaps with a group'
+            )
+            found = repr(example.texts if isinstance(text, Example) else text)[:100]
+            raise DataError(f"text {index} is {found}, not {expected}: leave it out")
+        if not 0 <= example.id < 2**63:  # as rows and the generator of masks can hold it
             raise DataError(f"the id of a text must lie from 0 to 2^63; it was {example.id}")
         yield example
 
@@ -190,91 +205,99 @@ class _Lane:
     masks: Masks | None  # by the seed if none are given
 
     def prepare(self, example: Example, config: EvaluationConfig) -> Prepared | SkippedText:
-        own = replace(example, text=getattr(example, self.part), worse=None)
-        return prepare(own, self.scorer.models[0].vocabulary, config, self.masks)
+        text = replace(example, text=getattr(example, self.part), worse=None)
+        return prepare(text, self.scorer.models[0].vocabulary, config, self.masks)
 
 
 def _lanes(
     model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig, masks: Masks | None
 ) -> list[_Lane]:
     """For each part one for both models if they have the same tokenizer, else one each."""
-    metric, budget = config.metric, Budget(LOGIT_BYTES)
-    batch_tokens = config.batch_tokens or DEFAULT_BATCH_TOKENS
-
-    def lanes(*models: MaskedLM, masks: Masks | None = None) -> list[_Lane]:
-        scorer = metric.scorer(models, batch_tokens, budget, config.seed)
-        return [_Lane(scorer, part, masks) for part in _parts_of(metric)]
-
     if baseline is None:
-        return lanes(model, masks=masks)
-    if same_tokenizer(model.vocabulary, baseline.vocabulary):
-        return lanes(model, baseline, masks=masks)
-    return lanes(model, masks=masks) + lanes(baseline)  # the masks fit the first tokenizer alone
+        groups: list[tuple[MaskedLM, ...]] = [(model,)]
+    elif same_tokenizer(model.vocabulary, baseline.vocabulary):
+        groups = [(model, baseline)]
+    else:
+        groups = [(model,), (baseline,)]
+    metric, budget = config.metric, Budget(LOGIT_BYTES)
+    lanes = []
+    for models in groups:
+        batch_tokens = config.batch_tokens or DEFAULT_BATCH_TOKENS
+        scorer = metric.scorer(models, batch_tokens, budget, config.seed)
+        # The masks fit the first tokenizer alone.
+        group_masks = masks if models[0] is model else None
+        lanes += [_Lane(scorer, part, group_masks) for part in _parts_of(metric)]
+    return lanes
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    what: Batch | SkippedText
+    work: Batch | SkippedText
     scorer: Scorer
     texts: float = 0.0  # as of `Heartbeat`, after it
 
     def perform(self) -> tuple["_Step", list[Scores]]:
-        return self, [] if isinstance(self.what, SkippedText) else self.scorer.score(self.what)
+        return self, [] if isinstance(self.work, SkippedText) else self.scorer.score(self.work)
 
 
-_Item = tuple[Prepared, ...] | SkippedText
+_PreparedExample = tuple[Prepared, ...]  # in each lane
 
 
 def _windows(
     lanes: Sequence[_Lane], texts: Iterable[Any], config: EvaluationConfig
-) -> Iterator[list[_Item]]:
-    """An item is read when its window is being made."""
-    items = (_item(lanes, example, config) for example in _numbered(texts, config.metric))
+) -> Iterator[list[_PreparedExample | SkippedText]]:
+    """An example is read when its window is being made."""
+    examples = (_prepared(lanes, example, config) for example in _numbered(texts, config.metric))
+    return windows(examples, _tokens_read, max_size=_WINDOW_TOKENS, max_items=_WINDOW_TEXTS)
 
-    def tokens_read(item: _Item) -> int:
-        if isinstance(item, SkippedText):
-            return 0
-        return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
 
-    return windows(items, tokens_read, max_size=_WINDOW_TOKENS, max_items=_WINDOW_TEXTS)
+def _tokens_read(example: _PreparedExample | SkippedText) -> int:
+    if isinstance(example, SkippedText):
+        return 0
+    return sum(text.hidden.view_count * len(text.hidden.ids) for text in example)
 
 
 def _steps(
-    cut: Iterable[list[_Item]], lanes: Sequence[_Lane], done: frozenset[int]
+    windows_of_examples: Iterable[list[_PreparedExample | SkippedText]],
+    lanes: Sequence[_Lane],
+    done: frozenset[int],
 ) -> Iterator[_Step]:
     """Of each window: texts left out, then the batches, those of the last lane first."""
     before = 0
-    for number, window in enumerate(cut):
-        ready = [item for item in window if not isinstance(item, SkippedText)]
-        for item in window:
-            if isinstance(item, SkippedText) and item.id not in done:
-                yield _Step(item, lanes[0].scorer)
-        for turn, place in enumerate(reversed(range(len(lanes)))):
+    for number, window in enumerate(windows_of_examples):
+        examples = [example for example in window if not isinstance(example, SkippedText)]
+        for example in window:
+            if isinstance(example, SkippedText) and example.id not in done:
+                yield _Step(example, lanes[0].scorer)
+        for lanes_through, lane in enumerate(reversed(range(len(lanes)))):
             views = [
-                View(item, place, view, item[0].row.id in done)
-                for item in ready
-                for view in range(item[place].hidden.view_count)
+                TextView(example, lane, view, example[0].row.id in done)
+                for example in examples
+                for view in range(example[lane].hidden.view_count)
             ]
-            scorer = lanes[place].scorer
+            scorer = lanes[lane].scorer
             for batch in scorer.batches(views, number):
-                share = (turn + batch.through) / len(lanes)
+                share = (lanes_through + batch.through) / len(lanes)
                 yield _Step(batch, scorer, before + share * len(window))
         before += len(window)
 
 
-def _item(lanes: Sequence[_Lane], example: Example, config: EvaluationConfig) -> _Item:
+def _prepared(
+    lanes: Sequence[_Lane], example: Example, config: EvaluationConfig
+) -> _PreparedExample | SkippedText:
     """The example in each lane, or why it is left out."""
-    ready, metric = [], config.metric
+    texts = []
     for lane in lanes:
-        made = lane.prepare(example, config)
-        if isinstance(made, SkippedText):
-            return made
-        ready.append(made)
-    rows, parts = [prepared.row for prepared in ready], len(_parts_of(metric))
+        text = lane.prepare(example, config)
+        if isinstance(text, SkippedText):
+            return text
+        texts.append(text)
+    rows, parts = [text.row for text in texts], len(_parts_of(config.metric))
     reason = _unfit_pair(rows) if parts > 1 else ""
-    if not reason and not all(map(metric.covers_same, rows[:parts], rows[parts:])):
-        reason = NOT_COMPARABLE
-    return SkippedText(example.id, reason) if reason else tuple(ready)
+    for row, baseline_row in zip(rows[:parts], rows[parts:], strict=False):  # none of one lane
+        if not reason and not config.metric.covers_same(row, baseline_row):
+            reason = NOT_COMPARABLE
+    return SkippedText(example.id, reason) if reason else tuple(texts)
 
 
 def _unfit_pair(rows: Sequence[MaskedText]) -> str:
@@ -288,8 +311,10 @@ def prepared(
     vocabulary: Vocabulary, texts: Iterable[Example | str], config: EvaluationConfig
 ) -> Iterator[Prepared]:
     """Texts with the hidden tokens that `evaluate` chooses, without those that it skips."""
-    made = (prepare(own, vocabulary, config) for own in _numbered(texts, config.metric))
-    return (own for own in made if isinstance(own, Prepared))
+    for example in _numbered(texts, config.metric):
+        text = prepare(example, vocabulary, config)
+        if isinstance(text, Prepared):
+            yield text
 
 
 def prepare(
@@ -356,23 +381,27 @@ def _encode_beginning(vocabulary: Vocabulary, text: str, max_tokens: int) -> Enc
 def _cut(encoding: Encoding, max_tokens: int) -> Encoding:
     """As many tokens as fit, with the special tokens at the end."""
     closing = sum(1 for _ in itertools.takewhile(bool, reversed(encoding.special)))
-    kept = max_tokens - closing
-    end = max((span.end for span in encoding.spans[:kept]), default=0)
-    values = {
-        name: own[:kept] + own[len(encoding) - closing :] for name, own in vars(encoding).items()
+    before, after = slice(max_tokens - closing), slice(len(encoding) - closing, None)
+    end = max((span.end for span in encoding.spans[before]), default=0)
+    columns = {
+        name: column[before] + column[after]
+        for name, column in vars(encoding).items()
+        if name != "text"
     }
-    spans = tuple(Span(min(span.start, end), min(span.end, end)) for span in values["spans"])
-    return Encoding(**{**values, "text": encoding.text[:end], "spans": spans})
+    columns["spans"] = tuple(
+        Span(min(span.start, end), min(span.end, end)) for span in columns["spans"]
+    )
+    return Encoding(encoding.text[:end], **columns)
 
 
 def _spelled(encoding: Encoding, can_hide: np.ndarray) -> int:
     """Characters of a text without those of written tokens that are not scored."""
     text = encoding.text
-    kept = np.ones(len(text), bool)
+    counts = np.ones(len(text), bool)
     for span, special, scored in zip(encoding.spans, encoding.special, can_hide, strict=True):
         if not special and not scored:
-            kept[span.start : span.end] = False
-    return int(kept[len(text) - len(text.lstrip()) : len(text.rstrip())].sum())
+            counts[span.start : span.end] = False
+    return int(counts[len(text) - len(text.lstrip()) : len(text.rstrip())].sum())
 
 
 def _parts(encoding: Encoding, cols: np.ndarray) -> np.ndarray:
@@ -380,7 +409,7 @@ def _parts(encoding: Encoding, cols: np.ndarray) -> np.ndarray:
     parts = np.full(len(cols), WHOLE, np.uint8)
     words = (None, *encoding.word_ids, None)
     for index, col in enumerate(cols):
-        before, own, after = words[col : col + 3]
-        if own is not None and own in (before, after):
-            parts[index] = LATER if own == before else FIRST
+        before, word, after = words[col : col + 3]
+        if word is not None and word in (before, after):
+            parts[index] = LATER if word == before else FIRST
     return parts

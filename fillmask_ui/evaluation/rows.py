@@ -102,8 +102,8 @@ class Prepared:
 
 def covered(text: str, spans: Iterable[tuple[int, int]]) -> frozenset[int]:
     """Characters of a text, except blanks, in some spans."""
-    places = (place for start, end in spans for place in range(start, end))
-    return frozenset(place for place in places if not text[place].isspace())
+    indices = (index for start, end in spans for index in range(start, end))
+    return frozenset(index for index in indices if not text[index].isspace())
 
 
 @dataclass(frozen=True)
@@ -144,13 +144,8 @@ class EvaluatedText(MaskedText):
 
     def example(self, entry: int) -> TokenExample:
         """The hidden token at `cols[entry]`."""
-
-        def said(scores: TokenScores) -> dict[str, Any]:
-            nll, rank = float(scores.nll_nats[entry]), int(scores.ranks[entry])
-            return {"nll_nats": nll, "rank": rank, "top_token": scores.top_tokens[entry]}
-
         start, end = self.spans[entry].tolist()
-        base = said(self.baseline) if self.baseline is not None else {}
+        scores, baseline = self.scores, self.baseline
         return TokenExample(
             id=self.id,
             position=int(self.cols[entry]),
@@ -159,17 +154,21 @@ class EvaluatedText(MaskedText):
             end=end,
             token=self.tokens[entry],
             kind=KINDS[self.kinds[entry]],
-            **said(self.scores),
-            top_probability=float(self.scores.top_probabilities[entry]),
-            **{f"baseline_{name}": value for name, value in base.items()},
+            nll_nats=float(scores.nll_nats[entry]),
+            rank=int(scores.ranks[entry]),
+            top_token=scores.top_tokens[entry],
+            top_probability=float(scores.top_probabilities[entry]),
+            baseline_nll_nats=None if baseline is None else float(baseline.nll_nats[entry]),
+            baseline_rank=None if baseline is None else int(baseline.ranks[entry]),
+            baseline_top_token=None if baseline is None else baseline.top_tokens[entry],
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; floats keep every digit."""
-        own = {name: getattr(self, name) for name in MaskedText.__dataclass_fields__}
+        fields = {name: getattr(self, name) for name in MaskedText.__dataclass_fields__}
         if not self.group:
-            del own["group"]
-        row = _plain(own | vars(self.scores))
+            del fields["group"]
+        row = _plain(fields | vars(self.scores))
         row["kinds"] = [KINDS[kind] for kind in self.kinds]
         for name, record in (("baseline", self.baseline), ("difference", self.difference)):
             if record is not None:
@@ -197,13 +196,19 @@ def row_values(row: EvaluatedText | SkippedText) -> dict[str, Any]:
 
 def nested(values: dict[str, Any]) -> dict[str, Any]:
     """The values of `EvaluatedText.to_dict` by the fields of the records."""
-    own = {**values, "cols": values.get("positions"), "scores": values}
-    return own | {name: nested(values[name]) for name in ("other", "worse") if values.get(name)}
+    fields = {**values, "cols": values.get("positions"), "scores": values}
+    for name in ("other", "worse"):
+        if values.get(name):
+            fields[name] = nested(values[name])
+    return fields
 
 
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    found = {}
-    for name, value in values.items():
-        own = value.tolist() if isinstance(value, np.ndarray) else value
-        found["positions" if name == "cols" else name] = [*own] if type(own) is tuple else own
-    return found
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    values = {}
+    for name, field_value in fields.items():
+        key = "positions" if name == "cols" else name
+        if isinstance(field_value, np.ndarray):
+            values[key] = field_value.tolist()
+        else:
+            values[key] = [*field_value] if type(field_value) is tuple else field_value
+    return values

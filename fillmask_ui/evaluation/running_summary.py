@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 import fillmask_ui.intervals as intervals
 from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation.alarms import UNCHANGED_ALARM, few_texts_alarm, unspaced_alarm
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.metrics import METRICS, CrossEntropy, Metric
 from fillmask_ui.evaluation.rows import EvaluatedText
-from fillmask_ui.evaluation.running_sums import (
-    Estimate,
-    Largest,
-    TextSums,
-    loss_difference,
-    ratio_of,
-)
-from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, Comparison, ModelFigures, Summary
+from fillmask_ui.evaluation.running_sums import Largest, TextSums, loss_difference
+from fillmask_ui.evaluation.summary import ModelComparison, ModelFigures, Summary
 from fillmask_ui.evaluation.tallies import ModelTally, PairTally
 from fillmask_ui.records import SkippedText
 from fillmask_ui.text_words import is_unspaced
 
-# Where texts count as less than this share of them, a reader is told, from so many texts on.
-LEAST_EFFECTIVE_SHARE = 0.5
-FEWEST_TEXTS_TO_TELL = 10
-# Told too where 5 % of the texts carry more than this share of the variance of the mean.
-MOST_VARIANCE_OF_A_FEW = 2 / 3
 MOST_MEANS = MOST_TOKENS = 200
 MOST_POINTS = 3000
 
@@ -41,30 +30,7 @@ class MeanSoFar:
     """The mean loss after some of the texts: of the model, or of reference and candidate."""
 
     texts: int  # measured so far
-    means: tuple[Estimate, ...]  # mean NLL in nats; without an interval below two texts
-
-
-def few_texts_note(texts: int, effective_texts: float, variance_share: float) -> str:
-    """What to tell a reader where a few texts decide: by their length, or their loss; else blank.
-
-    `variance_share` is `ModelFigures.top_texts_variance_share`.
-    """
-    if texts < FEWEST_TEXTS_TO_TELL:
-        return ""
-    if effective_texts < LEAST_EFFECTIVE_SHARE * texts:
-        reason = f"long texts carry most tokens: {texts:,} texts count as {effective_texts:,.0f}"
-    elif variance_share > MOST_VARIANCE_OF_A_FEW:
-        few = math.ceil(intervals.LARGEST * texts)
-        reason = (
-            f"texts have far larger or smaller losses than the others: {few:,} of {texts:,} carry "
-            f"{variance_share:.0%} of the variance"
-        )
-    else:
-        return ""
-    return (
-        f"a few {reason}; what many more texts would show can lie outside the intervals more often "
-        "than 5 times in 100"
-    )
+    means: tuple[intervals.Estimate, ...]  # mean NLL in nats; no interval below two texts
 
 
 def summarize(
@@ -96,7 +62,7 @@ class RunningSummary:
     def __post_init__(self) -> None:
         # Without a config the figure is the cross-entropy, beside what the rows' metric adds.
         self._metric: Metric = self.config.metric if self.config else CrossEntropy()
-        self._name = self._metric.name if self.config else ""  # of the metric of the rows
+        self._metric_name = self._metric.name if self.config else ""  # of the rows
         self.skipped: Counter[str] = Counter()  # reason to number of texts
         self._unspaced = 0  # texts in a script without blanks between words
         self._ids: list[int] = []
@@ -125,15 +91,15 @@ class RunningSummary:
         if isinstance(row, SkippedText):
             self.skipped[row.reason] += 1
             return
-        self._name = self._name or row.metric
-        if row.metric not in ("", self._name):
+        self._metric_name = self._metric_name or row.metric
+        if row.metric not in ("", self._metric_name):
             raise DataError(
                 f"text {row.id} was measured by {row.metric}, and the figures asked for are of "
-                f"{self._name}: give the config that it was measured by"
+                f"{self._metric_name}: give the config that it was measured by"
             )
         if not self._ids:
             for tally in (self._model, self._baseline):
-                tally.metric_sums = METRICS.get(self._name, CrossEntropy)().own_sums()
+                tally.extra_sums = METRICS.get(self._metric_name, CrossEntropy)().extra_sums()
         self._ids.append(row.id)
         self._unspaced += self._metric.reads_words and is_unspaced(row.text)
         self._model.add(row, row.scores)
@@ -146,19 +112,21 @@ class RunningSummary:
             self._baseline.add(row, row.baseline)
             self._pair.add(row, row.baseline)
             self._most_different.add(row, np.abs(loss_difference(*losses)), row.example)
-        chance = np.random.default_rng([row.id]).random(len(row.cols))
-        self._points.add(row, -chance, lambda entry: tuple(float(nll[entry]) for nll in losses))
+        order = np.random.default_rng([row.id]).random(len(row.cols))
+        self._points.add(row, -order, lambda entry: tuple(float(nll[entry]) for nll in losses))
 
     def history(self) -> tuple[MeanSoFar, ...]:
         """The mean after ever more texts as they came, at even distances, and after all of them."""
-        texts, every = self.texts, 1
-        while texts // every >= MOST_MEANS:
-            every *= 2
+        if not self._ids:
+            return ()
+        step = 1
+        while self.texts // step >= MOST_MEANS:
+            step *= 2
         tallies = [tally for tally in (self._baseline, self._model) if tally.texts]
         history = []
-        for count in [*range(every, texts, every), texts] if texts else []:
-            first = [tally.text_sums(np.arange(count)) for tally in tallies]
-            history.append(MeanSoFar(count, tuple(texts.mean_nll_nats for texts in first)))
+        for count in (*range(step, self.texts, step), self.texts):
+            sums = [tally.text_sums(np.arange(count)) for tally in tallies]
+            history.append(MeanSoFar(count, tuple(texts.mean_nll_nats for texts in sums)))
         return tuple(history)
 
     def summary(self, *, quick: bool = False) -> Summary:
@@ -167,23 +135,9 @@ class RunningSummary:
         A `DataError` if no text was measured (the message counts the reasons), or one twice of one
         config, or if some rows have a baseline and others have none.
         """
-        if not self._ids:
-            reasons = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())
-            raise DataError(
-                f"no text could be measured: {reasons or 'there was none'}; give texts of several "
-                "words, hide more of them (--mask-probability), or check how they are read "
-                "(--column, --by, --encoding)"
-            )
-        ids = np.array(self._ids, np.int64)
-        order = np.argsort(ids, kind="stable")
-        # Without a config the rows may be those of several seeds.
-        if self.config and (twice := np.flatnonzero(np.diff(ids[order]) == 0)).size:
-            raise DataError(
-                f"text {ids[order][twice[0]]} was counted twice: give each row once, and each text "
-                "an id of its own"
-            )
-        model_texts = self._model.text_sums(order, quick=quick)
-        model = self._model.figures(model_texts)
+        order = self._order()
+        texts = self._model.text_sums(order, quick=quick)
+        model = self._model.figures(texts)
         baseline = comparison = None
         if self._baseline.texts:
             counts_differ = len(self._baseline.texts) != len(self._model.texts)
@@ -194,7 +148,7 @@ class RunningSummary:
                 )
             baseline_texts = self._baseline.text_sums(order, quick=quick)
             baseline = self._baseline.figures(baseline_texts)
-            comparison = self._comparison(model_texts, baseline_texts, model)
+            comparison = self._comparison(texts, baseline_texts, model)
         return Summary(
             config=self.config,
             texts=self.texts,
@@ -202,63 +156,87 @@ class RunningSummary:
             model=model,
             baseline=baseline,
             comparison=comparison,
-            alarms=tuple(self._alarms(model, baseline)),
-            worst=self._worst.kept(),
-            most_different=self._most_different.kept(),
-            points=np.array(self._points.kept()).T,
+            alarms=self._alarms(model),
+            worst=self._worst.items(),
+            most_different=self._most_different.items(),
+            points=np.array(self._points.items()).T,
             limits=self.limits or intervals.Limits(),
             provisional=quick,
         )
 
+    def _order(self) -> np.ndarray:
+        """The numbers of the texts in the order of their ids, int64 [N]."""
+        if not self._ids:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())
+            raise DataError(
+                f"no text could be measured: {reasons or 'there was none'}; give texts of several "
+                "words, hide more of them (--mask-probability), or check how they are read "
+                "(--column, --by, --encoding)"
+            )
+        ids = np.array(self._ids, np.int64)
+        order = np.argsort(ids, kind="stable")
+        repeated = np.flatnonzero(np.diff(ids[order]) == 0)
+        # Without a config the rows may be those of several seeds.
+        if self.config and repeated.size:
+            raise DataError(
+                f"text {ids[order][repeated[0]]} was counted twice: give each row once, and each "
+                "text an id of its own"
+            )
+        return order
+
     def _comparison(
         self, candidate: TextSums, reference: TextSums, model: ModelFigures
-    ) -> Comparison:
+    ) -> ModelComparison:
         change = worse = self._metric.change(candidate, reference)
         effective_texts = model.effective_texts
         if self._metric.higher_is_better:
-            worse = Estimate(-change.value, change.interval and change.interval.negative())
+            worse = change.negative()
             effective_texts = self.texts
         differences = loss_difference(candidate.nll_nats, reference.nll_nats)
         by_token = self._pair.tokens > 0
         units = candidate.tokens if by_token else candidate.characters
         # Corrected as the change of a perplexity is, so that both say the same.
-        difference = ratio_of(differences, units, candidate.quick, weights=reference.nll_nats)
-        chance = self._model.chance(self.vocabulary_size) if self.vocabulary_size else None
-        written, other = self._model.metric_sums, self._baseline.metric_sums
-        return Comparison(
+        difference = intervals.estimate_ratio(
+            differences, units, candidate.quick, weights=reference.nll_nats
+        )
+        near_chance = False
+        if self.vocabulary_size:
+            near_chance = self._model.chance(self.vocabulary_size).is_near(self.mean_nll_nats)
+        extra = None
+        if self._model.extra_sums is not None:
+            extra = self._model.extra_sums.against(self._baseline.extra_sums, candidate.order)
+        verdict = intervals.judge(
+            worse.value,
+            worse.interval,
+            self.texts,
+            self.limits,
+            effective_texts=effective_texts,
+            near_chance=near_chance,
+            equal=not differences.any(),
+        )
+        return ModelComparison(
             unit="token" if by_token else "character",
             texts=self.texts,
             relative_change=change.value,
             interval=change.interval,
             difference_nats=difference.value,
             difference_interval=difference.interval,
-            verdict=intervals.judge(
-                worse.value,
-                worse.interval,
-                self.texts,
-                self.limits,
-                effective_texts=effective_texts,
-                near_chance=bool(chance and chance.is_near(model.mean_nll_nats)),
-                equal=not differences.any(),
-            ),
-            written=written and written.against(other, candidate.order),
+            verdict=verdict,
+            further_texts=verdict.further_texts,
+            needed_texts=verdict.needed_texts,
+            extra=extra,
             **(self._pair.figures() if by_token else {}),
         )
 
-    def _alarms(self, model: ModelFigures, baseline: ModelFigures | None) -> Iterator[str]:
-        if self.vocabulary_size:
-            chance = self._model.chance(self.vocabulary_size)
-            yield from chance.alarms("the model", model.mean_nll_nats)
-            if baseline is not None:
-                chance = self._baseline.chance(self.vocabulary_size)
-                yield from chance.alarms("the baseline", baseline.mean_nll_nats)
+    def _alarms(self, model: ModelFigures) -> tuple[str, ...]:
+        alarms = []
+        for name, tally in (("the model", self._model), ("the baseline", self._baseline)):
+            if self.vocabulary_size and tally.texts:
+                chance = tally.chance(self.vocabulary_size)
+                alarms.append(chance.alarm(name, tally.mean_nll_nats))
         if any(group.name == "unchanged" for group in model.by_kind):
-            yield UNCHANGED_ALARM
-        if self._unspaced:
-            yield (
-                f"{self._unspaced:,} of {self.texts:,} texts are in a script without blanks "
-                "between words: each of its tokens counts as a word"
-            )
+            alarms.append(UNCHANGED_ALARM)
+        alarms.append(unspaced_alarm(self._unspaced, self.texts))
         shares = model.effective_texts, model.top_texts_variance_share
-        if note := few_texts_note(self.texts, *shares):
-            yield note
+        alarms.append(few_texts_alarm(self.texts, *shares))
+        return tuple(filter(None, alarms))

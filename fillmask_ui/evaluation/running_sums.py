@@ -1,4 +1,4 @@
-"""Sums over measured texts, and what is largest among them.
+"""Sums over measured texts, and what is largest among their tokens.
 
 Axes: M hidden positions of a text, N texts.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
-from fillmask_ui.intervals import Interval, RatioMoments, ratio_interval
+from fillmask_ui.intervals import Estimate, estimate_ratio
 
 
 def loss_difference(candidate: ArrayLike, reference: ArrayLike) -> np.ndarray:
@@ -25,47 +25,9 @@ def loss_difference(candidate: ArrayLike, reference: ArrayLike) -> np.ndarray:
     return np.subtract(candidate, reference, out=zeros, where=candidate != reference)
 
 
-def total(values: np.ndarray) -> float:
-    """The sum; NaN where infinities cancel."""
-    with np.errstate(invalid="ignore"):
-        return float(np.sum(values))
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure and its 95 % interval over texts; None where there is none."""
-
-    value: float
-    interval: Interval | None
-
-    def map(self, function: Callable[[float], float]) -> Estimate:
-        """The estimate of an increasing function of the figure."""
-        return Estimate(function(self.value), self.interval and self.interval.map(function))
-
-
-def ratio_of(
-    x: np.ndarray,
-    n: np.ndarray,
-    quick: bool,
-    least: float = -math.inf,
-    weights: np.ndarray | None = None,
-) -> Estimate:
-    """sum(x) / sum(n) over texts; NaN unless the latter is positive and finite.
-
-    The interval is cut at `least`, and linearised if `quick`; `weights` as of `ratio_interval`.
-    """
-    whole = total(n)
-    value = total(x) / whole if 0 < whole < math.inf else math.nan
-    if quick:
-        interval = RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval()
-    else:
-        interval = ratio_interval(x, n, weights)
-    return Estimate(value, interval and interval.not_below(least))
-
-
 @dataclass(frozen=True, eq=False)
 class TextSums:
-    """What one model has of each text, in the order of their ids; sums are float64 [N]."""
+    """Sums of one model over each text, float64 [N], in the order of the texts' ids."""
 
     order: np.ndarray  # int64 [N], the number of each text as it came
     quick: bool  # whether intervals are linearised, not resampled
@@ -78,19 +40,19 @@ class TextSums:
     @cached_property
     def mean_nll_nats(self) -> Estimate:
         """Over all tokens."""
-        return ratio_of(self.nll_nats, self.tokens, self.quick, least=0.0)
+        return estimate_ratio(self.nll_nats, self.tokens, self.quick, least=0.0)
 
     @property
     def ratio(self) -> Estimate:
         """All numerators by all denominators."""
-        terms = (self.numerators, self.nll_nats), (self.denominators, self.tokens)
-        if all(np.array_equal(*pair) for pair in terms):  # resampling takes its time
-            return self.mean_nll_nats
-        return ratio_of(self.numerators, self.denominators, self.quick, least=0.0)
+        is_mean = np.array_equal(self.numerators, self.nll_nats)
+        if is_mean and np.array_equal(self.denominators, self.tokens):
+            return self.mean_nll_nats  # resampling takes its time
+        return estimate_ratio(self.numerators, self.denominators, self.quick, least=0.0)
 
 
-class OwnSums(ABC):
-    """Sums that one metric alone has, of one model."""
+class ExtraSums(ABC):
+    """Sums of one model that one metric alone needs."""
 
     @abstractmethod
     def add(self, row: EvaluatedText, scores: TokenScores) -> None: ...
@@ -105,11 +67,11 @@ class OwnSums(ABC):
 
 
 class Largest:
-    """What has the largest values; ties go to the earlier text and position."""
+    """The items with the largest values; ties go to the earlier text and position."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._entries: list[tuple[float, int, int, Any]] = []  # -value, id, position, item
+        self._ranked: list[tuple[tuple[float, int, int], Any]] = []  # (-value, id, position), item
         self._least = -math.inf  # what lies below it is not among them
 
     def add(self, row: EvaluatedText, values: np.ndarray, make: Callable[[int], Any]) -> None:
@@ -121,16 +83,13 @@ class Largest:
             self.put(float(values[entry]), row.id, int(row.cols[entry]), make(entry))
 
     def put(self, value: float, text_id: int, position: int, item: Any) -> None:
-        self._entries.append((-value, text_id, position, item))
-        if len(self._entries) > 1.25 * self.size:
-            self._cut()
+        self._ranked.append(((-value, text_id, position), item))
+        if len(self._ranked) > 2 * self.size:
+            self.items()
 
-    def kept(self) -> tuple[Any, ...]:
+    def items(self) -> tuple[Any, ...]:
         """From the largest on."""
-        self._cut()
-        return tuple(item for *_, item in self._entries)
-
-    def _cut(self) -> None:
-        self._entries = sorted(self._entries, key=lambda entry: entry[:3])[: self.size]
-        if len(self._entries) == self.size:
-            self._least = -self._entries[-1][0]
+        self._ranked = sorted(self._ranked, key=lambda ranked: ranked[0])[: self.size]
+        if len(self._ranked) == self.size:
+            self._least = -self._ranked[-1][0][0]
+        return tuple(item for _, item in self._ranked)

@@ -26,11 +26,6 @@ from fillmask_ui.evaluation.rows import TokenExample
 from fillmask_ui.intervals import Interval, Limits, Verdict
 from fillmask_ui.records import Displayed, finite
 
-UNCHANGED_ALARM = (
-    "The mean includes tokens that the model saw unchanged, which are easier than hidden ones: "
-    "compare models by it, but judge what a model knows by the mask tokens alone."
-)
-
 
 @dataclass(frozen=True)
 class GroupFigures:
@@ -71,12 +66,11 @@ class Histogram:
 
     def quantile(self, share: float) -> float:
         """The value below which a share of the tokens lies, exact to one bin."""
-        below = np.cumsum(self.total)
-        wanted = share * below[-1]
-        place = min(int(np.searchsorted(below, wanted)), len(below) - 1)
-        own = self.total[place]
-        inside = (wanted - (below[place] - own)) / max(own, 1)
-        low, high = self.edges[place], self.edges[place + 1]
+        counts, below = self.total, np.cumsum(self.total)
+        tokens = share * below[-1]
+        index = min(int(np.searchsorted(below, tokens)), len(below) - 1)
+        inside = (tokens - (below[index] - counts[index])) / max(counts[index], 1)
+        low, high = self.edges[index], self.edges[index + 1]
         return float(low + (high - low) * inside)
 
 
@@ -119,33 +113,30 @@ class ModelFigures:
     histogram: Histogram  # of the loss of a token, by kind
     # Record of figures of the metric alone: of texts filled step by step, of pairs. Its `splits`
     # name its groups, as `SPLITS` those of this one.
-    written: Any = None
+    extra: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
-        written = figures_dict(self.written) if self.written else {}
         return {
-            **written,
+            **(figures_dict(self.extra) if self.extra else {}),
             **figures_dict(self),
             **splits_dict(self, SPLITS),
-            **splits_dict(self.written, getattr(self.written, "splits", ())),
+            **splits_dict(self.extra, getattr(self.extra, "splits", ())),
             "interval_95": interval_list(self.metric_interval),
             "mean_nll_interval_95": interval_list(self.interval),
         }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Comparison:
+class ModelComparison:
     """A model beside its baseline, paired by text."""
 
     unit: str = figure("compared by")  # `token`, or `character` where the tokenizers differ
     texts: int = figure("texts in both")
     # Mean loss of the model less that of the baseline, by unit.
     difference_nats: float = figure("difference of the mean NLL", NATS, "difference_interval")
-    further_texts: int | None = figure(
-        "further texts that settle it four times in five", init=False
-    )
-    needed_texts: int | None = figure("texts that a verdict takes", init=False)
+    further_texts: int | None = figure("further texts that settle it four times in five")
+    needed_texts: int | None = figure("texts that a verdict takes")
     # None by character, as all that follow, and where two stored runs are compared those with
     # distributions and logits.
     agreement: float | None = figure("same best guess", share=True, default=None)
@@ -163,20 +154,17 @@ class Comparison:
     interval: Interval | None  # of it, paired
     difference_interval: Interval | None  # paired
     verdict: Verdict  # of the relative change
-    written: Any = None  # record of figures of the metric alone: of pairs
-
-    def __post_init__(self) -> None:
-        for name in ("further_texts", "needed_texts"):
-            object.__setattr__(self, name, getattr(self.verdict, name))
+    extra: Any = None  # record of figures of the metric alone: of pairs
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
-        return (figures_dict(self.written) if self.written else {}) | figures_dict(self)
+        return (figures_dict(self.extra) if self.extra else {}) | figures_dict(self)
 
 
-MODEL_FIGURES, GROUP_FIGURES, COMPARISON_FIGURES, CALIBRATION_FIGURES = map(
-    figures_of, (ModelFigures, GroupFigures, Comparison, CalibrationBin)
-)
+MODEL_FIGURES = figures_of(ModelFigures)
+GROUP_FIGURES = figures_of(GroupFigures)
+COMPARISON_FIGURES = figures_of(ModelComparison)
+CALIBRATION_FIGURES = figures_of(CalibrationBin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +176,7 @@ class Summary(Displayed):
     skipped: Mapping[str, int]  # reason to number of texts
     model: ModelFigures  # figures of the model
     baseline: ModelFigures | None = None  # figures of the second model
-    comparison: Comparison | None = None  # of the two
+    comparison: ModelComparison | None = None  # of the two
     alarms: tuple[str, ...] = ()  # what a reader must know, in words
     worst: tuple[TokenExample, ...] = ()  # tokens with the largest loss
     most_different: tuple[TokenExample, ...] = ()  # with the largest |difference| of losses

@@ -10,7 +10,7 @@ import itertools
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,9 +20,14 @@ from fillmask_ui.evaluation.chance import Chance
 from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.metrics.metric import exp
 from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores
-from fillmask_ui.evaluation.running_sums import OwnSums, TextSums, loss_difference, ratio_of
+from fillmask_ui.evaluation.running_sums import ExtraSums, TextSums, loss_difference
 from fillmask_ui.evaluation.summary import CalibrationBin, GroupFigures, Histogram, ModelFigures
-from fillmask_ui.intervals import RatioMoments, effective_number, largest_share
+from fillmask_ui.intervals import (
+    effective_number,
+    estimate_ratio,
+    interval_of_positive_ratio,
+    largest_share,
+)
 from fillmask_ui.masking import KINDS
 
 # Columns of every sum over tokens: their number, these, and the probability of the best guess.
@@ -59,8 +64,8 @@ class GroupTally:
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
         self.sums = np.zeros((len(names), COLUMNS))
-        # Number of texts with such tokens, and sums over texts of NLL^2, tokens^2, NLL * tokens.
-        self.moments = np.zeros((len(names), 4))
+        self.texts = np.zeros(len(names), np.int64)  # with such tokens
+        self.products = np.zeros((len(names), 3))  # over texts: NLL^2, tokens^2, NLL * tokens
 
     def add(self, groups: np.ndarray, terms: np.ndarray) -> None:
         """The tokens of one text: int64 [M], the group of each, and float64 [M, C]."""
@@ -68,20 +73,22 @@ class GroupTally:
         np.add.at(sums, groups, terms)
         self.sums += sums
         count, nll = sums[:, COUNT], sums[:, NLL]
-        self.moments += np.stack([count > 0, nll * nll, count * count, nll * count], axis=1)
+        self.texts += count > 0
+        self.products += np.stack([nll * nll, count * count, nll * count], axis=1)
 
-    def figures(self) -> Iterator[GroupFigures]:
+    def figures(self) -> tuple[GroupFigures, ...]:
         """Of the groups with tokens."""
-        for name, sums, moments in zip(self.names, self.sums, self.moments.tolist(), strict=True):
-            texts, *products = moments
-            tokens, nll = sums[[COUNT, NLL]].tolist()
-            if not tokens:
-                continue
-            interval = None
-            if texts >= FEWEST_TEXTS_OF_A_GROUP:
-                of_texts = RatioMoments(int(texts), nll, tokens, *products)
-                interval = of_texts.interval(positive=True)
-            yield GroupFigures(name, int(tokens), int(texts), **_means(sums), interval=interval)
+        groups = np.flatnonzero(self.sums[:, COUNT]).tolist()
+        return tuple(self._figures(group) for group in groups)
+
+    def _figures(self, group: int) -> GroupFigures:
+        sums, texts = self.sums[group], int(self.texts[group])
+        interval = None
+        if texts >= FEWEST_TEXTS_OF_A_GROUP:
+            products = self.products[group].tolist()
+            interval = interval_of_positive_ratio(texts, sums[NLL], sums[COUNT], products)
+        name, tokens = self.names[group], int(sums[COUNT])
+        return GroupFigures(name, tokens, texts, **_means(sums), interval=interval)
 
 
 class ModelTally:
@@ -89,7 +96,7 @@ class ModelTally:
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
-        self.metric_sums: OwnSums | None = None  # of the metric alone
+        self.extra_sums: ExtraSums | None = None  # of the metric alone
         self.texts = array("d")  # the last TEXT_COLUMNS fields of `TextSums`, text by text
         self.by_kind = GroupTally(KINDS)
         self.by_part = GroupTally(PARTS)
@@ -105,8 +112,8 @@ class ModelTally:
         stated = scores.top_probabilities
         columns = (np.ones(len(ranks)), losses, ranks == 1, ranks <= 5, ranks, entropies, stated)
         terms = np.stack(columns, axis=1).astype(np.float64)  # [M, C]
-        sums = losses.sum(), len(ranks), row.characters
-        self.texts.extend((*sums, *self.metric.contribution(row, scores)))
+        contribution = self.metric.contribution(row, scores)
+        self.texts.extend((losses.sum(), len(ranks), row.characters, *contribution))
         self.by_kind.add(row.kinds, terms)
         self.by_part.add(row.parts, terms)
         self.by_position.add(np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1, terms)
@@ -115,15 +122,19 @@ class ModelTally:
         for token_id, term in zip(row.true_ids.tolist(), terms, strict=True):
             self.by_token[token_id] = self.by_token.get(token_id, 0) + term
         np.add.at(self.histogram, (row.kinds, _bins(losses / BIN_NATS, LOSS_BINS)), 1)
-        if self.metric_sums is not None:
-            self.metric_sums.add(row, scores)
+        if self.extra_sums is not None:
+            self.extra_sums.add(row, scores)
         self.truncated += row.truncated
         self.left_out += row.left_out
 
     @property
+    def sums(self) -> np.ndarray:
+        """Over all tokens, float64 [C]."""
+        return self.by_kind.sums.sum(axis=0)
+
+    @property
     def mean_nll_nats(self) -> float:
-        sums = self.by_kind.sums.sum(axis=0)
-        return float(sums[NLL] / sums[COUNT])
+        return float(self.sums[NLL] / self.sums[COUNT])
 
     def chance(self, vocabulary_size: int) -> Chance:
         """What a model would lose on these hidden tokens that reads nothing."""
@@ -139,13 +150,44 @@ class ModelTally:
         """Of the `text_sums` of all texts."""
         metric, mean = self.metric.figure(texts), texts.mean_nll_nats
         perplexity = mean.map(exp)
-        per_character = ratio_of(texts.nll_nats, texts.characters, texts.quick, least=0.0)
-        tokens = int(texts.tokens.sum())
-        histogram = Histogram(
-            np.arange(LOSS_BINS + 1) * BIN_NATS,
-            {name: counts.copy() for name, counts in zip(KINDS, self.histogram, strict=True)},
+        per_character = estimate_ratio(texts.nll_nats, texts.characters, texts.quick, least=0.0)
+        counts = {name: row.copy() for name, row in zip(KINDS, self.histogram, strict=True)}
+        histogram = Histogram(np.arange(LOSS_BINS + 1) * BIN_NATS, counts)
+        tokens, calibration = int(texts.tokens.sum()), self._calibration()
+        errors = [span.tokens * abs(span.mean_probability - span.accuracy) for span in calibration]
+        extra = None
+        if self.extra_sums is not None:
+            extra = self.extra_sums.figures(texts.order, texts.quick)
+        return ModelFigures(
+            metric=metric.value,
+            metric_interval=metric.interval,
+            tokens=tokens,
+            effective_texts=effective_number(texts.tokens),
+            top_texts_variance_share=largest_share(texts.nll_nats, texts.tokens),
+            characters=int(texts.characters.sum()),
+            **(_means(self.sums) | {"mean_nll_nats": mean.value}),
+            interval=mean.interval,
+            mean_nll_bits=mean.value / math.log(2),
+            perplexity=perplexity.value,
+            perplexity_interval=perplexity.interval,
+            nll_per_character_nats=per_character.value,
+            nll_per_character_bits=per_character.value / math.log(2),
+            per_character_interval=per_character.interval,
+            median_nll_nats=histogram.quantile(0.5),
+            by_kind=self.by_kind.figures(),
+            by_part=self.by_part.figures(),
+            by_position=self.by_position.figures(),
+            by_frequency=self._by_frequency(),
+            calibration=calibration,
+            calibration_error=sum(errors) / tokens,
+            histogram=histogram,
+            truncated=self.truncated,
+            left_out=self.left_out,
+            extra=extra,
         )
-        calibration = tuple(
+
+    def _calibration(self) -> tuple[CalibrationBin, ...]:
+        return tuple(
             CalibrationBin(
                 low=index / CALIBRATION_BINS,
                 high=(index + 1) / CALIBRATION_BINS,
@@ -156,44 +198,14 @@ class ModelTally:
             for index, sums in enumerate(self.calibration.sums.tolist())
             if sums[COUNT]
         )
-        errors = (span.tokens * abs(span.mean_probability - span.accuracy) for span in calibration)
-        sums = self.metric_sums
-        written = sums.figures(texts.order, texts.quick) if sums is not None else None
-        return ModelFigures(
-            metric=metric.value,
-            metric_interval=metric.interval,
-            tokens=tokens,
-            effective_texts=effective_number(texts.tokens),
-            top_texts_variance_share=largest_share(texts.nll_nats, texts.tokens),
-            characters=int(texts.characters.sum()),
-            **(_means(self.by_kind.sums.sum(axis=0)) | {"mean_nll_nats": mean.value}),
-            interval=mean.interval,
-            mean_nll_bits=mean.value / math.log(2),
-            perplexity=perplexity.value,
-            perplexity_interval=perplexity.interval,
-            nll_per_character_nats=per_character.value,
-            nll_per_character_bits=per_character.value / math.log(2),
-            per_character_interval=per_character.interval,
-            median_nll_nats=histogram.quantile(0.5),
-            by_kind=tuple(self.by_kind.figures()),
-            by_part=tuple(self.by_part.figures()),
-            by_position=tuple(self.by_position.figures()),
-            by_frequency=tuple(self._by_frequency()),
-            calibration=calibration,
-            calibration_error=sum(errors) / tokens,
-            histogram=histogram,
-            truncated=self.truncated,
-            left_out=self.left_out,
-            written=written,
-        )
 
-    def _by_frequency(self) -> Iterator[GroupFigures]:
+    def _by_frequency(self) -> tuple[GroupFigures, ...]:
         """Groups of tokens by their occurrences, added at once: their texts are not counted."""
         occurrences = [self.occurrences[token_id] for token_id in self.by_token]
         tally = GroupTally(_range_names(FREQUENCY_EDGES))
         groups = np.searchsorted(FREQUENCY_EDGES, occurrences, side="right") - 1
         tally.add(groups, np.stack([*self.by_token.values()]))
-        return (replace(group, texts=None) for group in tally.figures())
+        return tuple(replace(group, texts=None) for group in tally.figures())
 
 
 class PairTally:
@@ -201,8 +213,8 @@ class PairTally:
 
     def __init__(self) -> None:
         self.tokens = self.agreed = self.lost = self.won = 0
-        # Tokens with logits (none in stored runs), KL, reverse KL, mean |logit difference|.
-        self.logit_sums = np.zeros(4)
+        self.tokens_with_logits = 0  # stored runs have no logits
+        self.logit_sums = np.zeros(3)  # KL, reverse KL, mean |logit difference|
         self.largest = -math.inf  # |logit difference|
         self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)
 
@@ -214,28 +226,29 @@ class PairTally:
         self.lost += int((reference_right & ~right).sum())
         self.won += int((right & ~reference_right).sum())
         if difference is not None:
-            each = (difference.kl_nats, difference.kl_reverse_nats, difference.mean_abs)
-            self.logit_sums += [len(right), *(values.sum() for values in each)]
+            columns = (difference.kl_nats, difference.kl_reverse_nats, difference.mean_abs)
+            self.tokens_with_logits += len(right)
+            self.logit_sums += [column.sum() for column in columns]
             self.largest = max(self.largest, float(difference.max_abs.max()))
         losses = loss_difference(candidate.nll_nats, reference.nll_nats)
         bins = np.floor(losses / BIN_NATS + DIFFERENCE_BINS / 2)
         np.add.at(self.histogram, _bins(bins, DIFFERENCE_BINS), 1)
 
     def figures(self) -> dict[str, Any]:
-        """The fields of `Comparison` that need both models at one token."""
+        """The fields of `ModelComparison` that need both models at one token."""
         half = DIFFERENCE_BINS * BIN_NATS / 2
         edges = np.linspace(-half, half, DIFFERENCE_BINS + 1)
-        figures = {
+        figures: dict[str, Any] = {
             "agreement": self.agreed / self.tokens,
             "flips": self.tokens - self.agreed,
             "lost": self.lost,
             "won": self.won,
             "histogram": Histogram(edges, {"difference": self.histogram.copy()}),
         }
-        tokens, *logit_sums = self.logit_sums.tolist()
-        if tokens:
-            names = ("mean_kl_nats", "mean_kl_reverse_nats", "mean_abs_logit_difference")
-            figures |= {name: value / tokens for name, value in zip(names, logit_sums, strict=True)}
+        if self.tokens_with_logits:
+            means = (self.logit_sums / self.tokens_with_logits).tolist()
+            figures["mean_kl_nats"], figures["mean_kl_reverse_nats"] = means[:2]
+            figures["mean_abs_logit_difference"] = means[2]
             figures["max_abs_logit_difference"] = self.largest
         return figures
 

@@ -15,8 +15,9 @@ import fillmask_ui.show.words as spelling
 from fillmask_ui.comparing import Contrast, ContrastedWord
 from fillmask_ui.comparing.word_contrast import DIFFERENT_CUTS, ComparedWord, summarize_comparison
 from fillmask_ui.evaluation import Summary
+from fillmask_ui.evaluation.alarms import UNCHANGED_ALARM
 from fillmask_ui.evaluation.catalogue import figures_of
-from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, GroupFigures
+from fillmask_ui.evaluation.summary import GroupFigures
 from fillmask_ui.filling.word_surprisal import WordSurprisal, summarize_surprisal
 from fillmask_ui.intervals import Interval
 from fillmask_ui.records import ROLES
@@ -269,11 +270,11 @@ def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str], f
 
 def _said(record: Any) -> Iterator[tuple[str, str]]:
     """What the metric alone has and is said beside its figure: numbers, and words behind them."""
-    own = record and record.written
+    own = record and record.extra
     for figure in figures_of(type(own)) if own else ():
-        if figure.said:
+        if figure.note:
             value = figure.value(own)
-            yield (cell_text(Share(value)) if figure.share else cell_text(value)), figure.said
+            yield (cell_text(Share(value)) if figure.share else cell_text(value)), figure.note
 
 
 def masked_figures(summary: Summary) -> GroupFigures | None:

@@ -79,7 +79,7 @@ def comparison_table(summary: Summary) -> Table:
 
 def _written_rows(records: Iterable[Any]) -> list[tuple[Any, ...]]:
     """A row per figure that the metric alone has; none where it has none."""
-    own = [record.written for record in records if record.written is not None]
+    own = [record.extra for record in records if record.extra is not None]
     figures = figures_of(type(own[0])) if own else ()
     return [(figure.label, *_values(figure, own)) for figure in figures]
 
@@ -95,7 +95,7 @@ def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
 
 def own_groups(summary: Summary, names: Names = ()) -> Iterator[Table]:
     """Figures of the groups that the metric alone makes, a table for each split that it has."""
-    found = [model.written for model in models_of(summary)]
+    found = [model.extra for model in models_of(summary)]
     for split, what in getattr(found[0], "splits", {}).items():
         if groups := getattr(found[0], split):
             own = figures_of(type(groups[0]))

@@ -106,7 +106,7 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
     first = 0 if around is None else max(0, reading.position - around)
     last = len(reading.ids) if around is None else reading.position + around + 1
     entries = {int(col): entry for entry, col in enumerate(row.cols)}
-    asked = {int(entry) for entry in reading.asked}
+    asked = {int(entry) for entry in reading.scored}
 
     def word(token_id: int) -> str:
         return vocabulary.word(token_id).strip() or vocabulary.token(token_id)
@@ -140,7 +140,7 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
 def reading_values(replayed: Replayed, around: int | None = None) -> dict[str, Any]:
     """Values for `ui/reading.html`: the tokens read, the chosen one, what was hidden."""
     tokens, row = read_tokens(replayed, around), replayed.token.row
-    kinds = [KINDS[row.kinds[entry]] for entry in replayed.reading.asked]
+    kinds = [KINDS[row.kinds[entry]] for entry in replayed.reading.scored]
     return {
         "tokens": tokens,
         "chosen": next(t for t in tokens if t.position == replayed.reading.position),

@@ -57,7 +57,7 @@ def test_figures_are_those_of_sums_by_hand():
     assert (pair["pairs_won"], pair["pairs_lost"]) == (won, lost)
     assert pair["pair_accuracy_difference"] == (won - lost) / 40
     assert values["relative_change"] == pytest.approx(right.mean() / other.mean() - 1)
-    first = summary.model.written.examples[0]
+    first = summary.model.extra.examples[0]
     assert abs(first.change_nats) == pytest.approx(np.abs(own - base).max())
 
 
@@ -80,8 +80,8 @@ def test_two_tokenizers_each_rank_by_their_own():
     summary = summarize(evaluate(MODEL, GIVEN, PAIRS, baseline=spelled), config=PAIRS)
     alone = summarize(evaluate(spelled, GIVEN, PAIRS), config=PAIRS)
     assert summary.texts == 40
-    assert summary.baseline.written.pair_accuracy == alone.model.metric
-    assert summary.comparison.written.pairs_lost >= 0
+    assert summary.baseline.extra.pair_accuracy == alone.model.metric
+    assert summary.comparison.extra.pairs_lost >= 0
 
 
 def test_ties_are_wrong_and_what_cannot_be_a_pair_is_skipped():
@@ -92,7 +92,7 @@ def test_ties_are_wrong_and_what_cannot_be_a_pair_is_skipped():
     assert reasons[1] == "both sentences are the same"
     assert reasons[2] == "empty or blank"
     assert reasons[3] == "longer than the model takes"
-    written = summarize(rows, config=PAIRS).model.written
+    written = summarize(rows, config=PAIRS).model.extra
     assert (written.pairs, written.ties, written.pair_accuracy) == (1, 1, 0.0)
 
 
@@ -134,7 +134,7 @@ def test_a_stopped_run_resumes_and_two_runs_compare(tmp_path):
     found = compare(store.open(first.info.name), second)
     rows, size = evaluate(MODEL, GIVEN, PAIRS, baseline=OTHER), first.info.model["vocabulary_size"]
     both = summarize(rows, config=PAIRS, vocabulary_size=size)
-    assert found.comparison.written == both.comparison.written
+    assert found.comparison.extra == both.comparison.extra
     assert found.comparison.verdict == both.comparison.verdict
 
 

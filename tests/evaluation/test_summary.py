@@ -12,8 +12,8 @@ from table_model import TOKENS, TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, RunningSummary, evaluate, summarize
+from fillmask_ui.evaluation.alarms import UNCHANGED_ALARM
 from fillmask_ui.evaluation.chance import Chance
-from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import SkippedText
 

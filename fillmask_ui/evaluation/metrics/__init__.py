@@ -36,27 +36,30 @@ def make_metric(name: str, options: dict[str, Any]) -> Metric:
     """
     if name not in METRICS:
         raise OptionError(unknown("metric", name, METRICS))
-    own = {entry.name for entry in fields(METRICS[name])}
+    names = {column.name for column in fields(METRICS[name])}
     for option, value in options.items():
-        if option in own:
+        if option in names:
             continue
-        owners = [known for known in METRICS.values() if hasattr(known(), option)]
+        owners = [metric for metric in METRICS.values() if hasattr(metric(), option)]
         if not owners:
             raise TypeError(f"no metric has the option {option!r}")
         if value != getattr(owners[0](), option):
-            raise OptionError(_not_its_own(option, owners, METRICS[name]))
-    return METRICS[name](**{option: options[option] for option in own & options.keys()})
+            raise OptionError(_foreign_option(option, owners, METRICS[name]))
+    return METRICS[name](**{option: options[option] for option in names & options.keys()})
 
 
-def _not_its_own(option: str, owners: list[type[Metric]], asked: type[Metric]) -> str:
+def _foreign_option(option: str, owners: list[type[Metric]], metric: type[Metric]) -> str:
     value = getattr(owners[0](), option)
     nested = options_of(value) if hasattr(value, "__dataclass_fields__") else {}
-    labels = [entry.label.lower() for entry in nested.values()]
-    options = f"the option {option.replace('_', ' ')} belongs to"
-    if labels:
-        options = f"the options {', '.join(labels[:-1])} and {labels[-1]} belong to"
-    *most, last = (owner.name for owner in owners)
-    named = [", ".join(most), last] if most else [last]
-    return (
-        f"{options} {' and '.join(named)}; the metric was {asked.name}, which hides {asked.hides}"
-    )
+    belongs = f"the option {option.replace('_', ' ')} belongs to"
+    if nested:
+        belongs = (
+            f"the options {_listed([part.label.lower() for part in nested.values()])} belong to"
+        )
+    owned = f"{belongs} {_listed([owner.name for owner in owners])}"
+    return f"{owned}; the metric was {metric.name}, which hides {metric.hides}"
+
+
+def _listed(names: list[str]) -> str:
+    """`a`, `a and b`, or `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -34,9 +34,7 @@ class BitsPerByte(EachToken):
         """Bits, and bytes of the text but for characters of tokens that are not scored."""
         text = row.text
         scored = covered(text, row.spans) if row.left_out else range(len(text))
-        first, end = len(text) - len(text.lstrip()), len(text.rstrip())
-        counted = (
-            text[index] for index in range(first, end) if index in scored or text[index].isspace()
-        )
+        inside = range(len(text) - len(text.lstrip()), len(text.rstrip()))
+        counted = [text[index] for index in inside if index in scored or text[index].isspace()]
         size_bytes = len("".join(counted).encode("utf-8", "surrogatepass"))
         return Contribution(scores.nll_nats.sum() / math.log(2), size_bytes)

@@ -38,23 +38,27 @@ class EachToken(Metric):
         """Each token in a view of its own; draws nothing."""
         cols = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
         words = encoding.word_ids
-        goes_on = [words[before] == words[col] for before, col in itertools.pairwise(cols)]
-        return hide_as_masks(encoding, vocabulary, cols, self._until(cols, goes_on))
+        continues = [words[before] == words[col] for before, col in itertools.pairwise(cols)]
+        return hide_as_masks(encoding, vocabulary, cols, self._until(cols, continues))
 
     def reading(self, row: MaskedText, entry: int, scores: TokenScores, mask_id: int) -> Reading:
-        """A token goes on with the word of the one before it, or does not, as in `hide`."""
+        """A token continues the word of the one before it, or does not, as in `hide`."""
         position, true_id = int(row.cols[entry]), int(row.true_ids[entry])
         until = self._until(row.cols, (row.parts[1:] == LATER).tolist())
         input_ids = row.ids.copy()
         input_ids[position : until[entry]] = mask_id
         return Reading(input_ids, np.array([entry]), position, true_id)
 
-    def _until(self, cols: np.ndarray, goes_on: Sequence[bool]) -> np.ndarray:
-        """int64 [M], of positions [M] and of whether each but the first goes on with a word."""
+    def _until(self, cols: np.ndarray, continues: Sequence[bool]) -> np.ndarray:
+        """`HiddenTokens.hidden_until`, int64 [M], of positions [M].
+
+        `continues` says of each but the first whether it continues the word of the one before it.
+        """
         until = cols + 1
-        for index in reversed(range(len(cols) - 1)) if self.within_word else ():
-            if until[index] == cols[index + 1] and goes_on[index]:
-                until[index] = until[index + 1]
+        if self.within_word:
+            for index in reversed(range(len(cols) - 1)):
+                if until[index] == cols[index + 1] and continues[index]:
+                    until[index] = until[index + 1]
         return until
 
     @property

@@ -26,13 +26,8 @@ from fillmask_ui.evaluation.rows import (
     UnmaskedScores,
     covered,
 )
-from fillmask_ui.evaluation.running_sums import (
-    Estimate,
-    OwnSums,
-    TextSums,
-    loss_difference,
-    ratio_of,
-)
+from fillmask_ui.evaluation.running_sums import ExtraSums, TextSums, loss_difference
+from fillmask_ui.intervals import Estimate, estimate_ratio
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import check_options
 from fillmask_ui.protocol import MaskedLM, Vocabulary
@@ -44,7 +39,7 @@ class Reading:
     """How a model read a text when one hidden token was scored."""
 
     ids: np.ndarray  # int64 [T], what the model read
-    asked: np.ndarray  # int64, entries of `cols` that were scored in this very reading
+    scored: np.ndarray  # int64, entries of `cols` that were scored in this very reading
     position: int  # of the token, in [0, T)
     true_id: int  # the token to be found
     filled: UnmaskedScores | None = None  # of a text that was filled step by step
@@ -103,7 +98,7 @@ class Metric(ABC):
     def change(self, candidate: TextSums, reference: TextSums) -> Estimate:
         """The relative change of the figure between two models on the same texts, 0.03 for +3 %."""
         differences = loss_difference(candidate.numerators, reference.numerators)
-        return ratio_of(differences, reference.numerators, candidate.quick)
+        return estimate_ratio(differences, reference.numerators, candidate.quick)
 
     @property
     def signature(self) -> tuple[str, ...]:
@@ -149,7 +144,7 @@ class Metric(ABC):
         position, true_id = int(row.cols[entry]), int(row.true_ids[entry])
         return Reading(input_ids, np.arange(len(row.cols)), position, true_id)
 
-    def own_sums(self) -> OwnSums | None:
+    def extra_sums(self) -> ExtraSums | None:
         """Empty sums for figures that this metric alone has."""
         return None
 

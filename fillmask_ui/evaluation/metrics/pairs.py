@@ -28,15 +28,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-import fillmask_ui.evaluation.running_sums as sums
-import fillmask_ui.intervals as intervals
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.catalogue import NATS, figure
 from fillmask_ui.evaluation.metrics.each_token import EachToken
 from fillmask_ui.evaluation.metrics.metric import Contribution
 from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
-from fillmask_ui.evaluation.running_sums import Estimate, TextSums
-from fillmask_ui.intervals import Interval, paired_share_interval, share_interval
+from fillmask_ui.evaluation.running_sums import ExtraSums, Largest, TextSums, loss_difference
+from fillmask_ui.intervals import (
+    Estimate,
+    Interval,
+    estimate_ratio,
+    paired_ratio_interval,
+    paired_share_interval,
+    share_interval,
+)
 from fillmask_ui.options import option
 
 MOST_EXAMPLES = 50
@@ -60,9 +65,9 @@ class Pairs(EachToken):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        both = self.better_column, self.worse_column
-        if both.count(None) == 1 or (both[0] and both[0] == both[1]):
-            named = " and ".join(map(repr, both)).replace("None", "none")
+        columns = self.better_column, self.worse_column
+        if columns.count(None) == 1 or (columns[0] and columns[0] == columns[1]):
+            named = " and ".join(map(repr, columns)).replace("None", "none")
             raise OptionError(
                 f"a pair has two columns (--better-column, --worse-column); they were {named}"
             )
@@ -83,9 +88,9 @@ class Pairs(EachToken):
         won, lost = _won_and_lost(candidate.numerators > 0, reference.numerators > 0)
         right = int(reference.numerators.sum())
         value = (won - lost) / right if right else math.nan
-        return Estimate(value, intervals.paired_ratio_interval(won, lost, right))
+        return Estimate(value, paired_ratio_interval(won, lost, right))
 
-    def own_sums(self) -> sums.OwnSums:
+    def extra_sums(self) -> ExtraSums:
         return PairSums()
 
 
@@ -103,7 +108,7 @@ class PairExample:
     @property
     def change_nats(self) -> float | None:
         base = self.baseline_margin_nats
-        return None if base is None else float(sums.loss_difference(self.margin_nats, base))
+        return None if base is None else float(loss_difference(self.margin_nats, base))
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ class PairFigures:
 
     pairs: int = figure("pairs")
     pair_accuracy: float = figure("share of pairs right", "", "pair_accuracy_interval", share=True)
-    ties: int = figure("ties, counted as wrong", key="pair_ties", said="ties, counted as wrong")
+    ties: int = figure("ties, counted as wrong", key="pair_ties", note="ties, counted as wrong")
     mean_margin_nats: float = figure("mean margin", NATS, "mean_margin_interval")
     pair_accuracy_interval: Interval
     mean_margin_interval: Interval | None
@@ -147,12 +152,12 @@ class PairsCompared:
         "",
         "pair_accuracy_difference_interval",
         share=True,
-        said="candidate − reference",
+        note="candidate − reference",
     )
     pairs_lost: int = figure(
-        "pairs right in the reference only", said="right in the reference only"
+        "pairs right in the reference only", note="right in the reference only"
     )
-    pairs_won: int = figure("pairs right in the candidate only", said="right in the candidate only")
+    pairs_won: int = figure("pairs right in the candidate only", note="right in the candidate only")
     pair_accuracy_difference_interval: Interval
 
 
@@ -161,10 +166,12 @@ def margin_nats(row: EvaluatedText, scores: TokenScores) -> float:
     worse = row.worse
     if worse is None:
         raise ValueError(f"row {row.id} is no pair")
-    other = worse.scores if scores is row.scores or worse.baseline is None else worse.baseline
     if np.array_equal(row.ids, worse.ids):  # batches round the same tokens differently
         return 0.0
-    return float(sums.loss_difference(other.nll_nats.sum(), scores.nll_nats.sum()))
+    worse_scores = worse.scores
+    if scores is not row.scores and worse.baseline is not None:
+        worse_scores = worse.baseline
+    return float(loss_difference(worse_scores.nll_nats.sum(), scores.nll_nats.sum()))
 
 
 def _won_and_lost(candidate: np.ndarray, reference: np.ndarray) -> tuple[int, int]:
@@ -172,13 +179,13 @@ def _won_and_lost(candidate: np.ndarray, reference: np.ndarray) -> tuple[int, in
     return int((candidate & ~reference).sum()), int((reference & ~candidate).sum())
 
 
-class PairSums(sums.OwnSums):
+class PairSums(ExtraSums):
     """The sums behind `PairFigures`."""
 
     def __init__(self) -> None:
         self.margins = array("d")  # per pair, in nats
         self.groups: list[str] = []
-        self.largest = sums.Largest(MOST_EXAMPLES)
+        self.largest = Largest(MOST_EXAMPLES)
 
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
         margin = margin_nats(row, scores)
@@ -191,9 +198,9 @@ class PairSums(sums.OwnSums):
             base = margin_nats(row, row.baseline)
         elif row.other is not None:
             base = margin_nats(row.other, row.other.scores)
-        own = PairExample(row.id, row.group, row.text, row.worse.text, margin, base)
-        key = margin if own.change_nats is None else -abs(own.change_nats)
-        self.largest.put(-key, row.id, 0, own)
+        example = PairExample(row.id, row.group, row.text, row.worse.text, margin, base)
+        size = -margin if example.change_nats is None else abs(example.change_nats)
+        self.largest.put(size, row.id, 0, example)
 
     def figures(self, order: np.ndarray, quick: bool) -> PairFigures:
         margins = np.array(self.margins)[order]
@@ -201,7 +208,7 @@ class PairSums(sums.OwnSums):
         groups = np.array(self.groups)[order]
         pairs, count = len(order), int(right.sum())
         names = sorted(set(groups.tolist())) if any(self.groups) else []
-        mean = sums.ratio_of(margins, np.ones(pairs), quick)
+        mean = estimate_ratio(margins, np.ones(pairs), quick)
         return PairFigures(
             pairs=pairs,
             pair_accuracy=count / pairs,
@@ -210,7 +217,7 @@ class PairSums(sums.OwnSums):
             mean_margin_nats=mean.value,
             mean_margin_interval=mean.interval,
             by_group=tuple(PairGroup.of(name, right[groups == name]) for name in names),
-            examples=self.largest.kept(),
+            examples=self.largest.items(),
         )
 
     def against(self, reference: Any, order: np.ndarray) -> PairsCompared:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from fillmask_ui.evaluation.metrics.each_token import EachToken
 from fillmask_ui.evaluation.metrics.metric import exp, expm1
-from fillmask_ui.evaluation.running_sums import Estimate, TextSums, loss_difference, ratio_of
+from fillmask_ui.evaluation.running_sums import TextSums, loss_difference
+from fillmask_ui.intervals import Estimate, estimate_ratio
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class PseudoPerplexity(EachToken):
         e^ of a loss per token means another thing where the tokens are others.
         """
         differences = loss_difference(candidate.nll_nats, reference.nll_nats)
-        by_token = ratio_of(
+        by_token = estimate_ratio(
             differences, reference.tokens, candidate.quick, weights=reference.nll_nats
         )
         return by_token.map(expm1)

@@ -19,10 +19,10 @@ from statistics import median
 from typing import Annotated, Any
 
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, RunningSummary, Summary
+from fillmask_ui.evaluation.alarms import UNCHANGED_ALARM
 from fillmask_ui.evaluation.catalogue import interval_list
 from fillmask_ui.evaluation.measure import Heartbeat, check_models, evaluate
 from fillmask_ui.evaluation.rows import TokenExample
-from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.features.quantize.timing import PairedTimes, paired_times, sentence, timed
 from fillmask_ui.filling import fill
 from fillmask_ui.intervals import Interval

@@ -12,7 +12,7 @@ from typing import Any
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, opening, unknown
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
+from fillmask_ui.evaluation.alarms import UNCHANGED_ALARM
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.model_choice import ModelChoice, parse_reference
 from fillmask_ui.models.weights import weights_sha256

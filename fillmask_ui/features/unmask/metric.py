@@ -37,13 +37,13 @@ from fillmask_ui.evaluation.rows import (
     TokenScores,
     UnmaskedScores,
 )
-from fillmask_ui.evaluation.running_sums import OwnSums, ratio_of
+from fillmask_ui.evaluation.running_sums import ExtraSums
 from fillmask_ui.features.unmask.decoding_history import Step
 from fillmask_ui.features.unmask.sampling import Pieces
 from fillmask_ui.features.unmask.unmask_texts import Decoding, logits_of, pseudo_perplexity
 from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig, UnmaskingOptions
 from fillmask_ui.filling.words import ROWS_PER_CALL
-from fillmask_ui.intervals import Interval, share_interval
+from fillmask_ui.intervals import Interval, estimate_ratio, share_interval
 from fillmask_ui.options import option
 from fillmask_ui.protocol import MaskedLM
 
@@ -89,7 +89,7 @@ class Unmasking(Metric):
         config = UnmaskingConfig(**asdict(self.decoding), seed=seed)
         return UnmaskingScorer(models, batch_tokens, budget, config)
 
-    def own_sums(self) -> OwnSums:
+    def extra_sums(self) -> ExtraSums:
         return WrittenSums()
 
     def reading(self, row: MaskedText, entry: int, scores: TokenScores, mask_id: int) -> Reading:
@@ -103,8 +103,8 @@ class Unmasking(Metric):
         own, input_ids = filled.steps[entry], row.ids.copy()
         input_ids[row.cols] = np.where(filled.steps < own, filled.written_ids, mask_id)
         position, true_id = int(row.cols[entry]), int(row.true_ids[entry])
-        asked = np.flatnonzero(filled.steps == own)
-        return Reading(input_ids, asked, position, true_id, filled)
+        scored = np.flatnonzero(filled.steps == own)
+        return Reading(input_ids, scored, position, true_id, filled)
 
 
 @dataclass(eq=False)
@@ -191,7 +191,7 @@ class WrittenFigures:
         "",
         "infill_token_accuracy_interval",
         share=True,
-        said="of the hidden tokens written right",
+        note="of the hidden tokens written right",
     )
     mean_pseudo_perplexity: float = figure(
         "mean pseudo-perplexity of the finished texts", "", "mean_pseudo_perplexity_interval"
@@ -207,7 +207,7 @@ class WrittenFigures:
     mean_pseudo_perplexity_interval: Interval | None
 
 
-class WrittenSums(OwnSums):
+class WrittenSums(ExtraSums):
     """The sums behind `WrittenFigures`."""
 
     def __init__(self) -> None:
@@ -228,9 +228,9 @@ class WrittenSums(OwnSums):
         right, hidden, perplexity = np.array(self.texts).reshape(-1, 3)[order].T.copy()  # [N] each
         texts, tokens = len(order), int(hidden.sum())
         exact = int((right == hidden).sum())
-        accuracy = ratio_of(right, hidden, quick, least=0.0)
+        accuracy = estimate_ratio(right, hidden, quick, least=0.0)
         spread = right.any() and not np.array_equal(right, hidden)  # to judge by
-        mean = ratio_of(perplexity, np.ones(texts), quick, least=1.0)
+        mean = estimate_ratio(perplexity, np.ones(texts), quick, least=1.0)
         return WrittenFigures(
             exact_match=exact / texts,
             exact_match_interval=share_interval(exact, texts),

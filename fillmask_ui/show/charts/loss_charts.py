@@ -10,8 +10,8 @@ import numpy as np
 import fillmask_ui.show.charts.chart as chart
 import fillmask_ui.show.figures as figures
 from fillmask_ui.evaluation.catalogue import SPLITS
-from fillmask_ui.evaluation.running_sums import Estimate
 from fillmask_ui.evaluation.summary import CALIBRATION_FIGURES, Histogram
+from fillmask_ui.intervals import Estimate
 from fillmask_ui.show.charts.chart import Chart, Subject, new_figure
 from fillmask_ui.show.numbers import is_zero, signed
 from fillmask_ui.show.table import Table
@@ -283,7 +283,7 @@ def right_by_group(subject: Subject) -> Chart | None:
     tables = [*figures.own_groups(subject.summary, subject.names)]
     if not tables:
         return None
-    written = [model.written for model in subject.models]
+    written = [model.extra for model in subject.models]
     names = [own.name for own in written[0].by_group]
     figure = subject.figure(
         "Share of pairs right by group: "

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.evaluation import EvaluatedText, Summary
+from fillmask_ui.evaluation.alarms import UNCHANGED_ALARM
 from fillmask_ui.evaluation.rows import TokenExample
 from fillmask_ui.evaluation.running_sums import Largest
-from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.masking import KINDS
 from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.records import SkippedText
@@ -87,7 +87,7 @@ def find_tokens(rows: Iterable[EvaluatedText | SkippedText], wanted: TokenFilter
         count += int((values > -np.inf).sum())
         largest.add(row, values, row.example)
     more = next(measured, None) is not None
-    return FoundTokens(largest.kept(), count, texts, not more)
+    return FoundTokens(largest.items(), count, texts, not more)
 
 
 def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:
@@ -128,7 +128,7 @@ def pairs_html(summary: Summary, references: Sequence[str]) -> str:
 
     `references` are of the models, that of the candidate first.
     """
-    pairs = getattr(summary.model.written, "examples", ())
+    pairs = getattr(summary.model.extra, "examples", ())
     if not pairs:
         return ""
     models = dict(zip(("model",), references, strict=False))

@@ -18,7 +18,7 @@ from fillmask_ui.evaluation.catalogue import figure
 from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.metrics.metric import replay
 from fillmask_ui.evaluation.rows import nested
-from fillmask_ui.evaluation.running_sums import OwnSums
+from fillmask_ui.evaluation.running_sums import ExtraSums
 from fillmask_ui.features.unmask.unmasking_options import UnmaskingOptions
 from fillmask_ui.masking import hide_as_masks, hideable
 from fillmask_ui.options import option
@@ -59,8 +59,8 @@ def test_rows_hold_what_the_model_says_at_each_step(order, max_steps):
                 assert scores.steps.tolist() == sorted(scores.steps)
             for entry in range(len(row.cols)):
                 reading = replay(stored, config.metric, model.vocabulary, entry, scores)
-                assert (reading.ids[row.cols[reading.asked]] == model.vocabulary.mask_id).all()
-                assert entry in reading.asked
+                assert (reading.ids[row.cols[reading.scored]] == model.vocabulary.mask_id).all()
+                assert entry in reading.scored
                 p = log_softmax_at(model, reading.ids, reading.position).exp().numpy()
                 special = list(model.vocabulary.special_ids)
                 written = int(np.where(np.isin(np.arange(len(p)), special), 0, p).argmax())
@@ -135,7 +135,7 @@ def test_two_models_fill_the_same_gaps_each_in_its_own_way():
     )
     wanted = total / base - 1
     assert summary.comparison.relative_change == pytest.approx(wanted, rel=1e-12)
-    assert summary.baseline.written == summarize(second.values(), config=config).model.written
+    assert summary.baseline.extra == summarize(second.values(), config=config).model.extra
 
 
 def part_of(row, index, positions, words, perplexity):
@@ -161,7 +161,7 @@ def test_figures_by_hand():
         part_of(row, 1, [1, 2], ["the", "cat"], 10.0),
         part_of(row, 2, [4], ["cat"], 1.0),  # `on` stood there
     ]
-    figures = summarize(rows, config=unmasking()).model.written
+    figures = summarize(rows, config=unmasking()).model.extra
     assert figures.exact_match == 1 / 3
     assert figures.infill_token_accuracy == 4 / 6
     assert figures.mean_pseudo_perplexity == 15 / 3
@@ -197,7 +197,7 @@ def test_a_metric_is_a_class_and_a_row(monkeypatch, store):
     class Words:
         words: int = figure("words measured")
 
-    class WordSums(OwnSums):
+    class WordSums(ExtraSums):
         def __init__(self):
             self.words = np.zeros(1, int)
 
@@ -222,7 +222,7 @@ def test_a_metric_is_a_class_and_a_row(monkeypatch, store):
             places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
             return hide_as_masks(encoding, vocabulary, places[: self.first])
 
-        def own_sums(self):
+        def extra_sums(self):
             return WordSums()
 
         @property
@@ -249,7 +249,7 @@ def test_a_metric_is_a_class_and_a_row(monkeypatch, store):
     assert (replay(row, config.metric, MODEL.vocabulary, 0, row.scores).ids[row.cols] == 4).all()
     assert summary.to_dict()["words"] == sum(len(text.split()) for text in TEXTS)
     assert summary.to_dict()["loss_at_the_beginning"] == summary.model.mean_nll_nats
-    words = summary.model.written.words
+    words = summary.model.extra.words
     shown = figures_table(summary).rows
     assert shown[0][0] == "Mean loss, beginning hidden"
     assert ("words measured", words, None, words, None) in shown
