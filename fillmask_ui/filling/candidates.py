@@ -110,19 +110,23 @@ def fill(
     if isinstance(text, str | bytes | bytearray):  # bytes are refused as one text
         prompts = [read_prompt(model, text, candidates, most_work)]
     elif isinstance(text, Iterable):
-        numbered = enumerate(text)
-        prompts = [_numbered(model, number, own, candidates, most_work) for number, own in numbered]
+        prompts = [
+            _numbered_prompt(model, number, item, candidates, most_work)
+            for number, item in enumerate(text)
+        ]
     else:
         raise TextError(f"a text or a list of them was wanted; the type was {type(text).__name__}")
 
-    def filled(batch: Sequence[int]) -> list[tuple[int, Filling]]:
-        asked = [prompts[index] for index in batch]
-        found = distributions(model, [spot for prompt in asked for spot in prompt.spots], top_k)
-        masks = [tuple(next(found).mask for _ in prompt.positions) for prompt in asked]
-        return [
-            (index, Filling(own.encoding, model.signature, of, best_joint(own, joint, beam_width)))
-            for index, own, of in zip(batch, asked, masks, strict=True)
-        ]
+    def fill_batch(batch: Sequence[int]) -> dict[int, Filling]:
+        spots = [spot for index in batch for spot in prompts[index].spots]
+        remaining = distributions(model, spots, top_k)
+        fillings = {}
+        for index in batch:
+            prompt = prompts[index]
+            masks = tuple(next(remaining).mask for _ in prompt.positions)
+            best = best_joint(prompt, joint, beam_width)
+            fillings[index] = Filling(prompt.encoding, model.signature, masks, best)
+        return fillings
 
     plan = plan_batches(
         [len(prompt.encoding) for prompt in prompts],
@@ -131,7 +135,9 @@ def fill(
         max_targets=ROWS_PER_CALL,
     )
     workers = getattr(model, "concurrent_calls", 1) if len(plan) > 1 else 1
-    fillings = dict(own for batch in in_order(filled, plan, workers) for own in batch)
+    fillings: dict[int, Filling] = {}
+    for batch_fillings in in_order(fill_batch, plan, workers):
+        fillings |= batch_fillings
     return fillings[0] if isinstance(text, str) else [fillings[i] for i in range(len(prompts))]
 
 
@@ -167,15 +173,15 @@ class Distribution:
 
     def score(self, word: tuple[int, ...]) -> Candidate | ScoredWord:
         """A word, given as tokens: listed, asked about, or scored by the model now."""
-        if word in self._known:
-            return self._known[word]
+        if word in self._scores:
+            return self._scores[word]
         words, log_probs = [TokenizedWord("", word)], self.values.log_probabilities
         return word_scores(self.model, self.ids, self.mask.position, words, log_probs)[0]
 
     @cached_property
-    def _known(self) -> dict[tuple[int, ...], Candidate | ScoredWord]:
-        listed = {(own.token_id,): own for own in self.mask.candidates}
-        return {own.ids: own for own in self.mask.scored} | listed
+    def _scores(self) -> dict[tuple[int, ...], Candidate | ScoredWord]:
+        listed = {(candidate.token_id,): candidate for candidate in self.mask.candidates}
+        return {scored.ids: scored for scored in self.mask.scored} | listed
 
 
 # A text as the model reads it, a position there, and the words to score at it.
@@ -193,12 +199,12 @@ def distributions(
         log_probs = values.log_probabilities  # [M, V]
         top, entropies = scoring.top_k(log_probs, top_k), values.entropy_nats.tolist()
         for row, (ids, position, words) in enumerate(part):
-            own = slice(row, row + 1)
+            only = slice(row, row + 1)
             best = candidates_of(model.vocabulary, top.token_ids[row], top.nll_nats[row])
-            scored = word_scores(model, ids, position, words, log_probs[own])
+            scored = word_scores(model, ids, position, words, log_probs[only])
             mask = MaskFilling(position, entropies[row], best, scored)
-            rows = (array[own] for array in vars(values).values())
-            yield Distribution(model, ids, mask, scoring.Exponentials(*rows))
+            arrays = {name: array[only] for name, array in vars(values).items()}
+            yield Distribution(model, ids, mask, scoring.Exponentials(**arrays))
 
 
 def distribution_at(
@@ -213,9 +219,9 @@ def distribution_at(
     """What `fill` says at one mask, counted from 0; errors as of `fill`."""
     encoding = encode_masked(model, text)
     position = mask_position(encoding, model.vocabulary, mask)
-    pieces = split_into_tokens(model, encoding, position, words)
-    check_work(tokens_read(encoding, pieces), most_work)
-    return next(distributions(model, [(encoding.ids, position, pieces)], top_k))
+    tokenized = split_into_tokens(model, encoding, position, words)
+    check_work(tokens_read(encoding, tokenized), most_work)
+    return next(distributions(model, [(encoding.ids, position, tokenized)], top_k))
 
 
 def fill_at(
@@ -255,8 +261,8 @@ class Prompt:
 
     @property
     def spots(self) -> list[Spot]:
-        both = zip(self.positions, self.words, strict=True)
-        return [(self.encoding.ids, position, words) for position, words in both]
+        masks = zip(self.positions, self.words, strict=True)
+        return [(self.encoding.ids, position, words) for position, words in masks]
 
 
 def read_prompt(
@@ -266,11 +272,11 @@ def read_prompt(
     encoding = encode_masked(model, text)
     positions = mask_positions(encoding, model.vocabulary)
     words = tuple(split_into_tokens(model, encoding, p, candidates) for p in positions)
-    check_work(sum(tokens_read(encoding, own) for own in words), most_work)
+    check_work(sum(tokens_read(encoding, mask_words) for mask_words in words), most_work)
     return Prompt(model, encoding, positions, words)
 
 
-def _numbered(model: MaskedLM, number: int, text: Any, *choices: Any) -> Prompt:
+def _numbered_prompt(model: MaskedLM, number: int, text: Any, *choices: Any) -> Prompt:
     """`read_prompt` for one of several texts, which counts from 0."""
     if not isinstance(text, str):
         raise TextError(f"text {number} is {repr(text)[:80]}, not a text: leave it out")
@@ -280,11 +286,11 @@ def _numbered(model: MaskedLM, number: int, text: Any, *choices: Any) -> Prompt:
         raise type(error)(f"text {number}: {error}") from error
 
 
-def check_work(wanted: int, most: int | None) -> None:
+def check_work(tokens: int, most: int | None) -> None:
     """Refuse candidates that make the model read more tokens than allowed."""
-    if most is not None and wanted > most:
+    if most is not None and tokens > most:
         raise OptionError(
-            f"these candidates at these masks make the model read {wanted:,} tokens, and here "
+            f"these candidates at these masks make the model read {tokens:,} tokens, and here "
             f"{most:,} are allowed: give fewer candidates, fewer masks or a shorter text"
         )
 
@@ -315,16 +321,18 @@ def score_candidate_at(
 def unscorable(model: MaskedLM, text: str, words: Sequence[str]) -> dict[str, str]:
     """Words that cannot be scored at the masks of a text, and why."""
     encoding = encode_masked(model, text)
+    problems = {word: _problem(model, encoding, word) for word in words}
+    return {word: problem for word, problem in problems.items() if problem}
 
-    def problem(word: str) -> str:
-        try:
-            for position in mask_positions(encoding, model.vocabulary):
-                split_into_tokens(model, encoding, position, [word])
-        except FillmaskError as error:
-            return str(error)
-        return ""
 
-    return {word: why for word in words if (why := problem(word))}
+def _problem(model: MaskedLM, encoding: Encoding, word: str) -> str:
+    """Why a word cannot be scored at some mask; blank if it can."""
+    try:
+        for position in mask_positions(encoding, model.vocabulary):
+            split_into_tokens(model, encoding, position, [word])
+    except FillmaskError as error:
+        return str(error)
+    return ""
 
 
 def best_joint(prompt: Prompt, count: int, beam_width: int) -> tuple[JointFilling, ...]:
@@ -339,23 +347,24 @@ def best_joint(prompt: Prompt, count: int, beam_width: int) -> tuple[JointFillin
     beam = [JointFilling("", 0.0, ())]
     for position in prompt.positions:
         spots: list[Spot] = []
-        for known in beam:
+        for partial in beam:
             ids = list(prompt.encoding.ids)
-            for part in known.parts:
+            for part in partial.parts:
                 ids[part.position] = part.token_id
             spots.append((tuple(ids), position, ()))
-        grown = []
-        for known, said in zip(beam, distributions(prompt.model, spots, width), strict=True):
-            for own in said.mask.candidates:
-                part = JointPart(position, own.token_id, own.token, own.word, own.nll_nats)
-                grown.append(JointFilling("", known.nll_nats + own.nll_nats, (*known.parts, part)))
-        beam = sorted(grown, key=lambda filling: filling.nll_nats)[:width]
-    found = []
-    for best in beam[:count]:
-        chosen = {part.position: part.token_id for part in best.parts}
-        text = filled_text(prompt.encoding, prompt.model.vocabulary, chosen)
-        found.append(replace(best, text=text))
-    return tuple(found)
+        longer = []
+        for partial, following in zip(beam, distributions(prompt.model, spots, width), strict=True):
+            for best in following.mask.candidates:
+                part = JointPart(position, best.token_id, best.token, best.word, best.nll_nats)
+                nll = partial.nll_nats + best.nll_nats
+                longer.append(JointFilling("", nll, (*partial.parts, part)))
+        beam = sorted(longer, key=lambda filling: filling.nll_nats)[:width]
+    fillings = []
+    for filling in beam[:count]:
+        token_ids = {part.position: part.token_id for part in filling.parts}
+        text = filled_text(prompt.encoding, prompt.model.vocabulary, token_ids)
+        fillings.append(replace(filling, text=text))
+    return tuple(fillings)
 
 
 def joint_nll_nats(prompt: Prompt, token_ids: Sequence[int]) -> float:

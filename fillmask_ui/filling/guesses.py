@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fillmask_ui.errors import OptionError
 
-_PIECE = re.compile(r"(.*?)(?:(?:^|\s|[:=])\s*([+-]?\d+(?:\.\d+)?)\s*(%?))?", re.DOTALL)
+_GUESS = re.compile(r"(.*?)(?:(?:^|\s|[:=])\s*([+-]?\d+(?:\.\d+)?)\s*(%?))?", re.DOTALL)
 _MOST = 1_000_000
 _MOST_PERCENT = 101  # percents that were rounded one by one
 
@@ -45,7 +45,8 @@ class Guesses:
         return 1.0 - total / self.people if self.people else 0.0
 
     def share(self, word: str) -> float:
-        return sum(own.amount for own in self.guesses if key(own.word) == key(word)) / self.people
+        amounts = (guess.amount for guess in self.guesses if key(guess.word) == key(word))
+        return sum(amounts) / self.people
 
     def nll_nats(self, word: str) -> float:
         """Loss of the class on the true word, -ln(share).
@@ -62,8 +63,8 @@ class Guesses:
         >>> round(parse_guesses("floor 23").nll_with_one_more("mat"), 4)  # ln 24
         3.1781
         """
-        own = self.share(word) * self.people
-        return math.log((self.people + (not self.percent)) / (own + 1))
+        people = self.people if self.percent else self.people + 1
+        return math.log(people / (self.share(word) * self.people + 1))
 
 
 def key(word: str) -> str:
@@ -81,7 +82,7 @@ def parse_guesses(typed: str) -> Guesses:
     A word may be followed by a count or a percent, else it counts once; repeated words add up.
 
     Raises:
-        OptionError: names the piece that has no word, a bad count, or a count among percents; or
+        OptionError: names the guess that has no word, a bad count, or a count among percents; or
             for percents above 100.
 
     >>> parse_guesses("mat 12, floor 5, sofa, Mat").guesses[0]
@@ -91,8 +92,8 @@ def parse_guesses(typed: str) -> Guesses:
     """
     words: dict[str, Guess] = {}
     kinds: dict[bool, str] = {}  # whether an amount is a percent -> the first such word
-    for piece in filter(None, (piece.strip() for piece in re.split(r"[,;\n]", typed))):
-        guess, percent = _read(piece)
+    for item in filter(None, (item.strip() for item in re.split(r"[,;\n]", typed))):
+        guess, percent = _read(item)
         kinds.setdefault(percent, guess.word)
         before = words.get(key(guess.word), Guess(guess.word, 0.0))
         words[key(guess.word)] = Guess(before.word, before.amount + guess.amount)
@@ -101,26 +102,26 @@ def parse_guesses(typed: str) -> Guesses:
             f"{kinds[False]!r} has no percent and others have one: give all guesses with percents, "
             "as in: mat 60%, floor 40%, or none"
         )
-    found = Guesses(tuple(words.values()), True in kinds)
-    if found.percent and found.people > _MOST_PERCENT:
+    guesses = Guesses(tuple(words.values()), True in kinds)
+    if guesses.percent and guesses.people > _MOST_PERCENT:
         raise OptionError(
-            f"the percents add up to {found.people:g}: make them 100 at most, or give how many "
+            f"the percents add up to {guesses.people:g}: make them 100 at most, or give how many "
             "said each word, as in: mat 12, floor 5"
         )
-    return found
+    return guesses
 
 
-def _read(piece: str) -> tuple[Guess, bool]:
+def _read(item: str) -> tuple[Guess, bool]:
     """One guess, and whether its amount is a percent."""
-    match = _PIECE.fullmatch(piece)
+    match = _GUESS.fullmatch(item)
     word, amount, percent = match.groups() if match else ("", None, None)
     word = " ".join(word.split())
     if not word or "%" in word:
         raise OptionError(
-            f"{piece[:40]!r} is no guess: write a word and, behind it, how many said it or its "
+            f"{item[:40]!r} is no guess: write a word and, behind it, how many said it or its "
             "percent, as in: mat 12, or: mat 60%"
         )
     value = 1.0 if amount is None else float(amount)
     if not 0 < value <= _MOST:
-        raise OptionError(f"{piece[:40]!r}: the number must be above 0 and at most {_MOST:,}")
+        raise OptionError(f"{item[:40]!r}: the number must be above 0 and at most {_MOST:,}")
     return Guess(word, value), bool(percent)

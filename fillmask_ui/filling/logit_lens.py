@@ -73,10 +73,11 @@ class LogitLens(Displayed):
 
         A layer has the key `true` where the true token is known.
         """
-        positions = [asdict(own) for own in self.positions]
-        for layer in (layer for own in positions for layer in own["layers"]):
-            if layer["true"] is None:
-                del layer["true"]
+        positions = [asdict(token) for token in self.positions]
+        for token in positions:
+            for layer in token["layers"]:
+                if layer["true"] is None:
+                    del layer["true"]
         return {
             "text": self.encoding.text,
             "model": self.signature.name,
@@ -109,23 +110,26 @@ def layers(
     Errors are those of `fill`, or a `ModelError` if the model does not show its layers.
 
     >>> from fillmask_ui import load_model
-    >>> found = layers(load_model("embedded"), "The capital of France is [MASK].", word="Paris")
-    >>> [guess.candidates[0].word for guess in found.positions[0].layers][-1]
+    >>> lens = layers(load_model("embedded"), "The capital of France is [MASK].", word="Paris")
+    >>> [guess.candidates[0].word for guess in lens.positions[0].layers][-1]
     'paris'
     """
     check_choices(top_k, ())
     vocabulary = model.vocabulary
-    wanted = mask is not None or not text.strip()
-    masked = wanted or vocabulary.mask_id in encode_text(vocabulary, text).ids
-    encoding = (encode_masked if masked else encode_unmasked)(model, text)
+    needs_mask = mask is not None or not text.strip()
+    masked = needs_mask or vocabulary.mask_id in encode_text(vocabulary, text).ids
+    encoding = encode_masked(model, text) if masked else encode_unmasked(model, text)
     if mask is not None:
         positions: tuple[int, ...] = (mask_position(encoding, vocabulary, mask),)
+    elif masked:
+        positions = mask_positions(encoding, vocabulary)
     else:
-        every = tuple(range(len(encoding)))
-        positions = mask_positions(encoding, vocabulary) if masked else every
+        positions = tuple(range(len(encoding)))
     positions = positions[:most_tokens]
-    true = [None if masked else encoding.ids[position] for position in positions]
-    if masked and word:
+    true: list[int | None] = [None] * len(positions)
+    if not masked:
+        true = [encoding.ids[position] for position in positions]
+    elif word:
         true = [sole_token(model, encoding, position, word) for position in positions]
     guesses: list[list[LayerGuess]] = [[] for _ in positions]
     for layer, start, logits in _logits(model, encoding, positions):
@@ -134,14 +138,15 @@ def layers(
         top = scoring.top_k(log_probs, top_k)
         for row, entropy in enumerate(entropies):
             best = candidates_of(vocabulary, top.token_ids[row], top.nll_nats[row])
-            token_id, own = true[start + row], log_probs[row : row + 1]
-            followed = None if token_id is None else candidate_at(vocabulary, own, token_id)
+            token_id, followed = true[start + row], None
+            if token_id is not None:
+                followed = candidate_at(vocabulary, log_probs[row : row + 1], token_id)
             guesses[start + row].append(LayerGuess(layer, entropy, best, followed))
-    shown = tuple(
-        TokenLayers(position, encoding.tokens[position], tuple(own))
-        for position, own in zip(positions, guesses, strict=True)
+    tokens = tuple(
+        TokenLayers(position, encoding.tokens[position], tuple(token_guesses))
+        for position, token_guesses in zip(positions, guesses, strict=True)
     )
-    return LogitLens(encoding, model.signature, shown)
+    return LogitLens(encoding, model.signature, tokens)
 
 
 def _logits(
@@ -154,11 +159,11 @@ def _logits(
     states = model.layer_states(batch.input_ids[0])
     for start in range(0, len(positions), ROWS_PER_CALL):
         cols = np.array(positions[start : start + ROWS_PER_CALL])  # [M]
-        for layer, own in enumerate(states[:-1]):
-            yield layer, start, model.layer_logits(own, cols)
-        # The last is what `fill` says, to the last digit.
-        asked = batch.input_ids, batch.attention_mask, np.zeros_like(cols), cols
-        answer = model.logits_at(*asked)
+        for layer, layer_states in enumerate(states[:-1]):
+            yield layer, start, model.layer_logits(layer_states, cols)
+        # The last is what `fill` gives, to the last digit.
+        rows = np.zeros_like(cols)
+        answer = model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
         difference = np.abs(model.layer_logits(states[-1], cols) - answer).max()
         if difference > _TOLERANCE * max(1.0, float(np.abs(answer).max())):
             raise ModelError(

@@ -42,11 +42,11 @@ def true_token(model: MaskedLM, masked: MaskedPosition, word: str) -> int:
     """
     if not word.strip():
         raise OptionError("the hidden word is missing: write the word that stands in the gap")
-    (pieces,) = split_into_tokens(model, masked.encoding, masked.position, [word])
-    if len(pieces.ids) > 1:
-        tokens = ", ".join(model.vocabulary.token(token_id) for token_id in pieces.ids)
+    (tokenized,) = split_into_tokens(model, masked.encoding, masked.position, [word])
+    if len(tokenized.ids) > 1:
+        tokens = ", ".join(model.vocabulary.token(token_id) for token_id in tokenized.ids)
         raise OptionError(
-            f"for this model {word.strip()!r} is {len(pieces.ids)} tokens ({tokens}), and one "
+            f"for this model {word.strip()!r} is {len(tokenized.ids)} tokens ({tokens}), and one "
             "softmax is about one token: take a more common word"
         )
-    return pieces.ids[0]
+    return tokenized.ids[0]

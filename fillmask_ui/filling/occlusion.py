@@ -61,12 +61,12 @@ def occlude(model: MaskedLM, text: str, mask: int = 0, *, word: str = "") -> Occ
 
     >>> from fillmask_ui import load_model
     >>> text = "Paris is the capital of [MASK]."
-    >>> found = occlude(load_model("embedded"), text)
-    >>> max(found.words, key=lambda own: own.kl_nats).word.text
+    >>> occlusion = occlude(load_model("embedded"), text)
+    >>> max(occlusion.words, key=lambda occluded: occluded.kl_nats).word.text
     'Paris'
     """
-    first, *rest = occlusion_windows(model, text, mask, word=word)
-    return replace(first, words=sum((window.words for window in rest), first.words))
+    parts = list(occlusion_windows(model, text, mask, word=word))
+    return replace(parts[0], words=tuple(word for part in parts for word in part.words))
 
 
 def occlusion_windows(
@@ -83,22 +83,27 @@ def occlusion_windows(
     vocabulary, mask_id = model.vocabulary, model.vocabulary.mask_id
     position = mask_position(encoding, vocabulary, mask)
     true = sole_token(model, encoding, position, word)
-    said = next(distributions(model, [(encoding.ids, position, ())], 1))
-    whole, target = said.values.log_probabilities, said.mask.candidates[0]
+    distribution = next(distributions(model, [(encoding.ids, position, ())], 1))
+    whole, target = distribution.values.log_probabilities, distribution.mask.candidates[0]
     if true is not None:
         target = candidate_at(vocabulary, whole, true)
     words, cost = text_words(encoding)[start:], len(encoding)
     if not words:
         yield Occlusion(position, target, true is not None, ())
-    cut = windows(words, lambda _: cost, max_size=window_tokens, max_items=ROWS_PER_CALL)
-    for window in cut:
+    for window in windows(words, lambda _: cost, max_size=window_tokens, max_items=ROWS_PER_CALL):
         hidden = [
-            [mask_id if i in own.tokens else token_id for i, token_id in enumerate(encoding.ids)]
-            for own in window
+            [
+                mask_id if i in text_word.tokens else token_id
+                for i, token_id in enumerate(encoding.ids)
+            ]
+            for text_word in window
         ]
         log_probs = log_probabilities_at(model, hidden, [position] * len(window))  # [M, V]
         kls = scoring.kl_nats(whole, log_probs).tolist()
-        own = log_probs[:, target.token_id]  # [M]
-        rows = zip(window, kls, (own + target.nll_nats).tolist(), np.exp(own).tolist(), strict=True)
-        lost = tuple(OccludedWord(*row) for row in rows)
-        yield Occlusion(position, target, true is not None, lost)
+        target_log_probs = log_probs[:, target.token_id]  # [M]
+        changes = (target_log_probs + target.nll_nats).tolist()
+        probabilities = np.exp(target_log_probs).tolist()
+        rows = zip(window, kls, changes, probabilities, strict=True)
+        yield Occlusion(
+            position, target, true is not None, tuple(OccludedWord(*row) for row in rows)
+        )

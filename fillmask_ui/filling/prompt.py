@@ -116,24 +116,26 @@ def write_token(encoding: Encoding, vocabulary: Vocabulary, mask: int, token_id:
     its left, a token that begins a word is separated from it.
     """
     position = mask_positions(encoding, vocabulary)[mask]
-    wanted = (*encoding.ids[:position], token_id, *encoding.ids[position + 1 :])
+    expected = (*encoding.ids[:position], token_id, *encoding.ids[position + 1 :])
     start, end = mask_range(encoding, vocabulary, mask)
     left, right = encoding.text[:start], encoding.text[end:]
     word = vocabulary.word(token_id)
     joined, separate = left.rstrip() + word + right, left + word + right
     options = (
-        *(separate, joined, left + " " + word + right),
-        *(left + word + " " + right, left + " " + word + " " + right),
+        separate,
+        joined,
+        left + " " + word + right,
+        left + word + " " + right,
+        left + " " + word + " " + right,
     )
     # Some sequences of tokens are those of no text.
     readable = joined if vocabulary.is_continuation(token_id) else separate
-    return next((text for text in options if vocabulary.encode(text).ids == wanted), readable)
+    return next((text for text in options if vocabulary.encode(text).ids == expected), readable)
 
 
 def filled_text(encoding: Encoding, vocabulary: Vocabulary, token_ids: Mapping[int, int]) -> str:
     """`write_token` for the masks at the keys of `token_ids`; other masks stay."""
-    mask = 0
-    filled = encoding
+    mask, filled = 0, encoding
     for position in mask_positions(encoding, vocabulary):
         token_id = token_ids.get(position, vocabulary.mask_id)
         if token_id == vocabulary.mask_id:

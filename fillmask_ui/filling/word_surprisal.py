@@ -30,7 +30,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature, ScoredPart, finite
 from fillmask_ui.text_words import UNSPACED_NOTE, TextWord, is_unspaced, text_words
 
-WANTED = 5  # best tokens kept for each word
+BEST_TOKENS = 5  # listed for each word
 WINDOW_TOKENS = 512  # that the model reads between two reports
 
 
@@ -50,10 +50,10 @@ class WordSurprisal:
         return math.exp(-self.nll_nats)
 
     def to_dict(self) -> dict[str, Any]:
-        found = asdict(self)
-        word = found.pop("word")
-        place = {"word": word["text"], "start": word["start"], "end": word["end"]}
-        return finite({**place, **found, "probability": self.probability})
+        scores = asdict(self)
+        word = scores.pop("word")
+        span = {"word": word["text"], "start": word["start"], "end": word["end"]}
+        return finite({**span, **scores, "probability": self.probability})
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class SentenceSurprisal(Displayed):
             "signature": str(self.signature),
             "notes": list(self.notes),
             **{name: finite(getattr(self.summary, name, None)) for name in names},
-            "words": [found.to_dict() for found in self.words],
+            "words": [word.to_dict() for word in self.words],
         }
 
 
@@ -116,8 +116,8 @@ def surprisal(model: MaskedLM, text: str, *, most_work: int | None = None) -> Se
     Errors are those of `fill` and `surprisal_windows`, or a `TextError` for a text with a mask.
 
     >>> from fillmask_ui import load_model
-    >>> found = surprisal(load_model("embedded"), "The cat sat on the moon.")
-    >>> found.summary.most.word.text
+    >>> sentence = surprisal(load_model("embedded"), "The cat sat on the moon.")
+    >>> sentence.summary.most.word.text
     'moon'
     """
     encoding = encode_unmasked(model, text)
@@ -158,15 +158,16 @@ def surprisal_windows(
 
 def summarize_surprisal(words: Sequence[WordSurprisal]) -> SurprisalSummary | None:
     """Of the words computed so far; None if the model knows none of them."""
-    known = [word for word in words if not word.unknown]
-    if not known:
+    spelled = [word for word in words if not word.unknown]
+    if not spelled:
         return None
-    total = math.fsum(word.nll_nats for word in known)
-    tokens = sum(len(word.parts) for word in known)
-    return SurprisalSummary(len(known), tokens, total, max(known, key=lambda word: word.nll_nats))
+    total = math.fsum(word.nll_nats for word in spelled)
+    tokens = sum(len(word.parts) for word in spelled)
+    most = max(spelled, key=lambda word: word.nll_nats)
+    return SurprisalSummary(len(spelled), tokens, total, most)
 
 
-def _views(model: MaskedLM, encoding: Encoding, word: TextWord) -> list[word_tokens.View]:
+def _views(model: MaskedLM, encoding: Encoding, word: TextWord) -> list[word_tokens.MaskedView]:
     """One per sub-token of a word; for several one more with one mask in place of the word."""
     ids, mask_id = encoding.ids, model.vocabulary.mask_id
     first, end = word.tokens[0], word.tokens[-1] + 1
@@ -176,28 +177,40 @@ def _views(model: MaskedLM, encoding: Encoding, word: TextWord) -> list[word_tok
     return views
 
 
+@dataclass(frozen=True)
+class _ViewScore:
+    """What the model says of the token that one view asks for."""
+
+    nll_nats: float
+    rank: int
+    best: tuple[Candidate, ...]
+
+
 def _surprisals(
     model: MaskedLM, encoding: Encoding, words: Sequence[TextWord]
 ) -> tuple[WordSurprisal, ...]:
     views = [_views(model, encoding, word) for word in words]
-    rows: list[tuple[float, int, tuple[Candidate, ...]]] = []
-    for targets, log_probs in word_tokens.scored_views(
-        model, [view for own in views for view in own]
-    ):
-        nlls, ranks = scoring.target_nll_nats(log_probs, targets), scoring.ranks(log_probs, targets)
-        top = scoring.top_k(log_probs, WANTED)
-        best = map(candidates_of, [model.vocabulary] * len(targets), top.token_ids, top.nll_nats)
-        rows += zip(nlls.tolist(), ranks.tolist(), best, strict=True)
-    found = []
-    remaining = iter(rows)
-    for word, of_word in zip(words, views, strict=True):
-        own = [next(remaining) for _ in of_word]
+    all_views = [view for word_views in views for view in word_views]
+    scores = _view_scores(model, all_views)
+    surprisals = []
+    for word, word_views in zip(words, views, strict=True):
+        word_scores = [next(scores) for _ in word_views]
         parts = tuple(
-            ScoredPart(encoding.ids[token], encoding.tokens[token], nll)
-            for token, (nll, _, _) in zip(word.tokens, own, strict=False)
+            ScoredPart(encoding.ids[token], encoding.tokens[token], word_scores[index].nll_nats)
+            for index, token in enumerate(word.tokens)
         )
         nll = math.fsum(part.nll_nats for part in parts)
-        rank, wanted = own[0][1] if len(parts) == 1 else None, own[-1][2]
+        rank = word_scores[0].rank if len(parts) == 1 else None
         unknown = any(part.token_id in model.vocabulary.special_ids for part in parts)
-        found.append(WordSurprisal(word, nll, parts, rank, wanted, unknown))
-    return tuple(found)
+        surprisals.append(WordSurprisal(word, nll, parts, rank, word_scores[-1].best, unknown))
+    return tuple(surprisals)
+
+
+def _view_scores(model: MaskedLM, views: Sequence[word_tokens.MaskedView]) -> Iterator[_ViewScore]:
+    for targets, log_probs in word_tokens.scored_views(model, views):
+        nlls = scoring.target_nll_nats(log_probs, targets).tolist()
+        ranks = scoring.ranks(log_probs, targets).tolist()
+        top = scoring.top_k(log_probs, BEST_TOKENS)
+        for row in range(len(targets)):
+            best = candidates_of(model.vocabulary, top.token_ids[row], top.nll_nats[row])
+            yield _ViewScore(nlls[row], ranks[row], best)

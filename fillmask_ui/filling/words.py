@@ -16,7 +16,7 @@ from fillmask_ui.records import Encoding, ScoredPart, ScoredWord
 ROWS_PER_CALL = 64  # of a model: M rows bring M x V logits
 
 # What the model reads to predict one token, the token's position there, and the token.
-View: TypeAlias = tuple[tuple[int, ...], int, int]
+MaskedView: TypeAlias = tuple[tuple[int, ...], int, int]
 
 
 def log_probabilities_at(
@@ -110,25 +110,28 @@ def word_scores(
             parts = view_nlls(model, left_to_right(*around, model.vocabulary.mask_id))
             rank = None  # a rank among words of several tokens is not defined
         nll = float(parts.sum())
-        each = tuple(
+        scored_parts = tuple(
             ScoredPart(token_id, model.vocabulary.token(token_id), float(part))
             for token_id, part in zip(word.ids, parts, strict=True)
         )
-        scored.append(ScoredWord(word.word, nll, float(np.exp(-nll)), rank, each))
+        scored.append(ScoredWord(word.word, nll, float(np.exp(-nll)), rank, scored_parts))
     return tuple(scored)
 
 
 def left_to_right(
     before: Sequence[int], ids: Sequence[int], after: Sequence[int], mask_id: int
-) -> list[View]:
-    """A view for each of n tokens between others: those before it filled in, the later hidden."""
-    return [
-        ((*before, *ids[:part], *[mask_id] * (len(ids) - part), *after), len(before) + part, token)
-        for part, token in enumerate(ids)
-    ]
+) -> list[MaskedView]:
+    """A view for each token of a word: those before it filled in, itself and the later hidden."""
+    views = []
+    for part, token in enumerate(ids):
+        masks = [mask_id] * (len(ids) - part)
+        views.append(((*before, *ids[:part], *masks, *after), len(before) + part, token))
+    return views
 
 
-def scored_views(model: MaskedLM, views: Sequence[View]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def scored_views(
+    model: MaskedLM, views: Sequence[MaskedView]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Tokens asked for, [M], and log-probabilities, [M, V], of some views at a time.
 
     All V-wide rows of a long word would not fit.
@@ -138,7 +141,7 @@ def scored_views(model: MaskedLM, views: Sequence[View]) -> Iterator[tuple[np.nd
         yield np.array(tokens), log_probabilities_at(model, texts, positions)
 
 
-def view_nlls(model: MaskedLM, views: Sequence[View]) -> np.ndarray:
+def view_nlls(model: MaskedLM, views: Sequence[MaskedView]) -> np.ndarray:
     """NLL of the token that each view asks for, float64 [n], in nats."""
     scored = scored_views(model, views)
     return np.concatenate([scoring.target_nll_nats(row, tokens) for tokens, row in scored])

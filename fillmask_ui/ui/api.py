@@ -25,7 +25,7 @@ from fillmask_ui.extensions import features, load
 from fillmask_ui.files import visible
 from fillmask_ui.filling import MAX_TOP_K
 from fillmask_ui.filling.prompt import split_words
-from fillmask_ui.filling.word_surprisal import WANTED
+from fillmask_ui.filling.word_surprisal import BEST_TOKENS
 from fillmask_ui.models import available_models
 from fillmask_ui.records import Example
 from fillmask_ui.runs.info import prepare_info
@@ -87,7 +87,7 @@ def surprise(session: Session, text: str, model: str = "", top_k: int = 1) -> Js
         model: a reference that `models` lists, a hub id, folder or .onnx file; empty: the page's.
         top_k: words listed that the model expected in place of each, 1 to 5.
     """
-    check_top_k(top_k, WANTED)
+    check_top_k(top_k, BEST_TOKENS)
     answer = session.ask(session.model_soon(model), filling.surprisal, text).to_dict()
     for word in answer["words"]:
         word["wanted"] = word["wanted"][:top_k]

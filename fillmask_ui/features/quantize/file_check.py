@@ -203,4 +203,5 @@ def _compared(row: Row, logits: Logits, wanted: Logits, hidden: Sequence[HiddenT
     verdict = max(next(by_noise, "REGRESSION"), by_flips, key=_VERDICTS.index)
     cosine, span = float(np.concatenate(cosines).mean()), (interval.low, interval.high)
     figures = noise_db, cosine, largest, changed, changed / total, span, mean
-    return Row(row.provider, row.level, verdict, tuple(chance.alarms("it", mean)), *figures)
+    alarms = tuple(filter(None, [chance.alarm("it", mean)]))
+    return Row(row.provider, row.level, verdict, alarms, *figures)
