@@ -2,6 +2,7 @@
 // and the projector, which shows one step at a time in letters for the back row.
 (() => {
   const page = (window.fillmask ??= {});
+  const UNREACHABLE = { error: "The page cannot reach its server. Open the chapter again." };
   const learn = (page.learn = { chapter: "", step: 1, projecting: false });
   const chapter_of = (figure) => figure.closest(".fm-chapter").id.slice("chapter-".length);
   const host = page.figures.host({
@@ -22,30 +23,40 @@
   learn.steps = steps;
   learn.visible = () => root()?.checkVisibility() ?? false;
 
-  // A sheet of its own shows one step alone, since Gradio may write the classes of what it made anew.
-  const sheet = document.head.appendChild(document.createElement("style"));
-
+  const place = (chapter) => document.getElementById(`chapter-${chapter}`);
   let opened = asked().chapter; // as the address says
-  // The first chapter to be made is the one that the address names: Gradio has not read its plan yet.
-  const plan = window.gradio_config?.components ?? [];
-  const chapters = plan.find(({ props }) => props.elem_id === "learn-chapters");
-  if (plan.some(({ type, props }) => type === "tabitem" && props.id === `chapter-${opened}`)) chapters.props.selected = `chapter-${opened}`;
 
-  function show({ scroll = true, push = false } = {}) {
-    const step = `#step-${learn.chapter}-${learn.step}`;
-    sheet.textContent = `.fm-projecting #learn .fm-step:not(${step}) { display: none !important; }`;
+  // A chapter comes from the server when it is first opened.
+  const loads = {}; // chapter -> the promise of its text
+  async function load(chapter) {
+    const { html, error } = await learn.call("chapter", { chapter }).catch(() => UNREACHABLE);
+    place(chapter).innerHTML = html ?? "";
+    if (error) {
+      place(chapter).textContent = error;
+      delete loads[chapter]; // opening it again asks again
+    }
+    for (const figure of place(chapter).querySelectorAll(".fm-figure")) page.figures.take(figure);
+  }
+
+  async function show({ scroll = true, push = false } = {}) {
     const number = names().indexOf(learn.chapter);
     for (const link of links()) {
       if (link === here()) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     here().scrollIntoView({ block: "nearest", inline: "center" });
-    root().querySelector(`#learn-chapters [data-tab-id="chapter-${learn.chapter}"]`).click();
     root().querySelector('[data-learn="back"]').disabled = number === 0;
     root().querySelector('[data-learn="next"]').disabled = number === names().length - 1;
+    const { chapter } = learn;
+    await (loads[chapter] ??= load(chapter));
+    if (chapter !== learn.chapter) return; // another one was opened meanwhile
+    for (const name of names()) place(name).hidden = name !== chapter;
+    place(chapter)
+      .querySelectorAll(".fm-step")
+      .forEach((step, index) => step.classList.toggle("fm-current", index + 1 === learn.step));
     // Steps of Explore end here: Ctrl+Z takes back no chapter.
     page.change_address(address(), push ? { ...history.state, step: 0 } : history.state, push);
-    opened = learn.chapter;
+    opened = chapter;
     if (scroll) (learn.projecting ? root() : window).scrollTo(0, 0);
     page.figures.refresh(host);
     page.exercises.show();
@@ -65,7 +76,7 @@
     const changed = chapter !== learn.chapter;
     learn.chapter = names().includes(chapter) ? chapter : names()[0];
     learn.step = Math.min(Math.max(1, step || 1), steps());
-    show({ push: push && changed });
+    return show({ push: push && changed });
   };
 
   // The chapter `by` further on, or the step where a projector shows one at a time.
@@ -111,20 +122,14 @@
     if (learn.chapter && learn.visible()) learn.open(asked().chapter, { step: Number(asked().step) });
   });
 
-  // Once the chapter is made.
-  function focus() {
-    const title = document.querySelector(`#chapter-${learn.chapter} h2`);
-    if (title) title.focus({ preventScroll: true });
-    else requestAnimationFrame(focus);
-  }
-
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("#learn a[data-chapter]");
     const button = event.target.closest?.("#learn [data-learn]");
     if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       event.preventDefault();
-      learn.open(link.dataset.chapter, { push: true });
-      focus();
+      learn
+        .open(link.dataset.chapter, { push: true })
+        .then(() => place(learn.chapter).querySelector("h2")?.focus({ preventScroll: true }));
     } else if (button) {
       const acts = { back: () => go(-1), next: () => go(1), project: learn.project, save: learn.save };
       acts[button.dataset.learn]();
@@ -139,8 +144,7 @@
   function turn(on) {
     learn.projecting = on;
     document.body.classList.toggle("fm-projecting", on);
-    const foot = document.getElementById("fm-project-foot");
-    if (foot) foot.hidden = !on; // a chapter that is not made yet has none
+    document.getElementById("fm-project-foot").hidden = !on;
     for (const other of inert) other.inert = on;
   }
 

@@ -14,7 +14,8 @@ from fillmask_ui.features.course import (
     uncertainty_figures,
 )
 from fillmask_ui.features.course.chapter import chapters
-from fillmask_ui.features.course.exercises import COURSE_SEED, exercises_of
+from fillmask_ui.features.course.exercises import COURSE_SEED, MOST_SEED, exercises_of
+from fillmask_ui.features.course.lesson_html import to_html
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render, render_part
 from fillmask_ui.ui.figure import Figure, Request, answer
@@ -29,6 +30,17 @@ FIGURES = {
 }
 
 
+@dataclass(frozen=True)
+class _Request:
+    """What the browser asks about a chapter, or about the exercises of one or of all."""
+
+    chapter: str = ""
+    seed: int = COURSE_SEED
+    number: int = 0  # of the exercise that is answered, from 1
+    response: str = ""
+    solutions: bool = False  # whether the sheet has them
+
+
 def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     """The pieces of the figure called `name`, as `ui/figure.py: answer` gives them."""
     asked = from_values(Request, request)
@@ -38,20 +50,26 @@ def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     return answer(session, own.show, asked, own.needs_model)
 
 
+def chapter(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
+    """A `chapter` as `html`: its text, the forms of its figures, and a place for its exercises."""
+    name = from_values(_Request, request).chapter
+    by_name = {chapter.name: chapter for chapter in chapters()}
+    if name not in by_name:
+        raise OptionError(unknown("chapter", name, by_name))
+    html = render(
+        "course/chapter.html",
+        chapter=by_name[name],
+        figures=FIGURES,
+        to_html=to_html,
+        seed=COURSE_SEED,
+        most_seed=MOST_SEED,
+    )
+    return {"html": html}
+
+
 # ---- Exercises: what the browser gets before it asks to check a response has no answer in it.
 
 _MOST_CHARACTERS = 200  # of a response
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What the browser asks about the exercises of a chapter, or of all."""
-
-    chapter: str = ""
-    seed: int = COURSE_SEED
-    number: int = 0  # of the exercise that is answered, from 1
-    response: str = ""
-    solutions: bool = False  # whether the sheet has them
 
 
 def exercises(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,4 +108,10 @@ def sheet(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.
-SERVED = {"figure": figure, "exercises": exercises, "check": check, "sheet": sheet}
+SERVED = {
+    "chapter": chapter,
+    "figure": figure,
+    "exercises": exercises,
+    "check": check,
+    "sheet": sheet,
+}

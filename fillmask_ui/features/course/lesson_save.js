@@ -1,5 +1,5 @@
-// A chapter as one page that needs nothing else: the text, what its figures show now, formulas as
-// MathML, which browsers draw by themselves. Always on paper, whatever the theme.
+// A chapter as one page that needs nothing else: the text and what its figures show now. Always on
+// paper, whatever the theme.
 (() => {
   const page = (window.fillmask ??= {});
 
@@ -21,9 +21,6 @@
 
   // What was typed and chosen stays, as text; what only works beside a server goes.
   function still(copy, original) {
-    for (const formula of copy.querySelectorAll(".katex")) {
-      formula.replaceWith(formula.querySelector("math") ?? formula);
-    }
     const live = original.querySelectorAll("input, textarea, select");
     copy.querySelectorAll("input, textarea, select").forEach((control, i) => {
       const { type, checked, value } = live[i];
@@ -38,8 +35,6 @@
       if (!gone.closest("table")) gone.remove();
     }
     for (const link of copy.querySelectorAll("a[href]")) link.replaceWith(...link.childNodes);
-    // Gradio's boxes have borders that only its own styles take away.
-    for (const box of copy.querySelectorAll(".block")) box.removeAttribute("style");
     for (const step of copy.querySelectorAll(".fm-step")) if (!step.textContent.trim()) step.remove();
     return copy;
   }

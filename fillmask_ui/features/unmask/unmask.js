@@ -126,7 +126,8 @@
       // A link that sets something of the second setting shows it.
       const link = new URLSearchParams(window.location.search).get("unmask") ?? "";
       both().checked = link.includes('"B_');
-      page.figures.mounted(root());
+      page.figures.take(root());
+      page.figures.refresh(host);
       fields();
     },
     use(model, plain) {

@@ -128,7 +128,8 @@
     noted = setTimeout(() => page.change_address({ [host.parameter]: figures.values(host) }), 400);
   }
 
-  function take(figure) {
+  // Once a figure is on the page: what the link has for its controls.
+  figures.take = (figure) => {
     const host = host_of(figure);
     const link = new URLSearchParams(window.location.search);
     if (!host.linked(figure, link)) return;
@@ -145,7 +146,7 @@
       else control.value = value;
     }
     outputs(figure);
-  }
+  };
 
   function outputs(figure) {
     for (const output of figure.querySelectorAll("output[data-of]")) {
@@ -165,18 +166,11 @@
     for (const figure of open) if (figure.isConnected && host.open(figure) && due(figure)) await ask(figure);
   };
 
-  figures.mounted = (figure) => {
-    take(figure);
-    const host = host_of(figure);
-    clearTimeout(host.due);
-    host.due = setTimeout(() => figures.refresh(host)); // once for all that are mounted together
-  };
-
   // What is said once holds for the other figures beside it that ask for it, too.
   function carry(control) {
     if (!control.matches?.("[data-carried]")) return;
     const same = `[data-carried][name="${control.name}"]`;
-    for (const other of control.closest("[role=tabpanel]").querySelectorAll(same)) {
+    for (const other of control.closest("article, [role=tabpanel]").querySelectorAll(same)) {
       if (other.value === control.value) continue;
       other.value = control.value;
       ask(other.closest(".fm-figure"));

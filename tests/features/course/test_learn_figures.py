@@ -154,6 +154,19 @@ def test_every_figure_of_a_text_exists_and_is_used_once():
     assert sorted(used) == sorted(FIGURES)
 
 
+@pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)
+def test_the_html_of_a_chapter_has_its_text_and_figures_and_no_markup_of_the_source(
+    session, chapter
+):
+    html = learn.chapter(session, {"chapter": chapter.name})["html"]
+    assert re.findall(r'data-figure="(\w+)"', html) == [
+        step.figure for step in chapter.steps if step.figure
+    ]
+    assert all(f"<h3>{step.title}</h3>" in html for step in chapter.steps)
+    text = Tags("".join(re.findall(r'<div class="fm-lesson-text">.*?</div>', html, re.S))).text
+    assert not re.search(r"[$\\{}^]|\*\*", text)
+
+
 @pytest.mark.parametrize("family", ["roberta", "xlm-roberta"])
 def test_tokens_of_any_tokenizer_are_words(session, tiny_models, family):
     """No marks of the tokenizer, and masks as everybody writes them."""
@@ -266,6 +279,7 @@ def test_forms_hold_no_answer(session, chapter):
 def test_whatever_state_is_sent_learn_answers(session, name, values, asked):
     for function, sent in (
         ("figure", {"name": name, "values": values}),
+        ("chapter", asked),
         ("exercises", asked),
         ("check", {"chapter": "entropy", **asked}),
     ):
