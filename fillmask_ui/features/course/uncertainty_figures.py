@@ -1,4 +1,4 @@
-"""Figures of "Better than accuracy" and of "How sure is the number?"."""
+"""Figures of "Better than accuracy" and of "How certain is the number?"."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -120,7 +120,7 @@ def _temperature_losses(asked: Asked, model: MaskedLM) -> Sequence[accuracy.AtTe
     return _measured(asked, ("temperature losses",), TEMPERATURE_TEXTS, measure, model)
 
 
-# ---- How sure is the number?
+# ---- How certain is the number?
 
 
 @figure(

@@ -134,7 +134,7 @@ def test_what_cannot_be_read_is_not_wrong():
         "Not yet. Near.",
         "Not yet. Far.",
     ]
-    assert ordering.check("0,1").text == "Not yet. A (two) stands before B (one)."
+    assert ordering.check("0,1").text == "Not yet. A (two) comes before B (one)."
 
 
 # ---- The answers again, from the question alone
@@ -243,7 +243,7 @@ def flattered(exercise, numbers):
     assert hundred == sum(counts) and kept > mean
     assert mean == pytest.approx(np.average(losses, weights=counts), abs=0.0051)
     assert kept == pytest.approx(np.average(losses[:2], weights=counts[:2]), abs=0.0051)
-    return "The model sees the word itself there, so it is nearly sure of it and loses little"
+    return "The model sees the word itself, so it is nearly certain of it and its loss is small"
 
 
 def one_hot_and_prediction(exercise, numbers):
@@ -295,7 +295,7 @@ def leads_from(exercise, _):
     assert [*map(int, numbers)] == [*range(7)] and words.count(truth) < 5
     first = max(layer for layer, word in enumerate(words) if word != truth) + 1
     layers = f"any of the layers from {first} to 6"
-    return f"If the model ended behind {layers}, it would say “{truth}”, too."
+    return f"If the model ended after {layers}, it would also predict “{truth}”."
 
 
 SOLUTIONS = {

@@ -75,7 +75,7 @@ def class_votes(rng: Rng) -> Drawn:
     """Guesses for a hidden word and their shares."""
     drawn, parts = masked_sentence(rng), shares(rng, 4)
     votes = sorted(zip(parts, drawn["words"], strict=True), reverse=True)
-    rows = [(word, f"{100 * part:.0f} %") for part, word in votes]
+    rows = [(word, f"{100 * part:.0f}%") for part, word in votes]
     return {**drawn, "truth": parts[0], "most": max(parts), "rows": rows}
 
 
@@ -175,9 +175,9 @@ def change_and_interval(rng: Rng) -> Drawn:
     interval = Interval(change - half / 100, change + half / 100, "bootstrap-t")
     right = judge(change, interval, texts=1000).label
     rule = (
-        f"Below {100 * limits.pass_below:g} % it is PASS, below {100 * limits.risk_below:g} % "
-        "AT_RISK, else REGRESSION, and INCONCLUSIVE where the interval lies in more than one of "
-        "these."
+        f"Below {100 * limits.pass_below:g}% the verdict is PASS, below "
+        f"{100 * limits.risk_below:g}% it is AT_RISK, and otherwise REGRESSION. It is INCONCLUSIVE "
+        "if the interval reaches into more than one of these ranges."
     )
     wrong = {label: rule for label in bands if label != right}
     known = {"baseline": baseline, "model": model, "interval": interval}

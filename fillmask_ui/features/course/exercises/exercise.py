@@ -57,15 +57,16 @@ class Numeric(Question):
 
     @property
     def solution(self) -> str:
-        return f"{written(self.answer, self.decimals + 1)} {self.unit}".strip()
+        space = "" if self.unit == "%" else " "
+        return f"{written(self.answer, self.decimals + 1)}{space}{self.unit}".strip()
 
     def check(self, response: str) -> Feedback:
         number = read_number(response)
         if number is None and not response.strip():
             return Feedback(None, "Type a number such as 1.25 or 1,25.")
         if number is None:
-            said = f"“{response[:40]}” is no number that can be read"
-            return Feedback(None, f"{said}: type one such as 1.25 or 1,25.")
+            text = f"“{response[:40]}” is not a number. Type one such as 1.25 or 1,25."
+            return Feedback(None, text)
         if self._meets(number, self.answer):
             return Feedback(True, f"Right: {self.solution}.")
         # Two mistakes may give nearly the same number.
@@ -141,7 +142,7 @@ class Ordering(Question):
         ordered = [self.items[int(index)] for index in given]
         for before, after in pairwise(ordered):
             if before.value > after.value:
-                said = f"{before.name} ({before.note}) stands before {after.name} ({after.note})."
+                said = f"{before.name} ({before.note}) comes before {after.name} ({after.note})."
                 return Feedback(False, f"Not yet. {said}")
         return Feedback(True, f"Right: {self.solution}")
 

@@ -30,9 +30,9 @@ from fillmask_ui.masking import MaskRecipe
 
 # What is said of these slips where a task does not say more.
 _USUAL_SLIPS = {
-    "answer / ln(2)": "That is in bits (log2); nats take the logarithm ln.",
-    "answer / ln(10)": "That is log10; nats take ln, the natural logarithm.",
-    "-answer": "The sign is missing: ln of a number below 1 is negative, minus it the loss.",
+    "answer / ln(2)": "That is in bits (log2); nats use the natural logarithm, ln.",
+    "answer / ln(10)": "That uses log10; nats use the natural logarithm, ln.",
+    "-answer": "The sign is wrong: ln of a number below 1 is negative, and the loss is minus that.",
 }
 
 
