@@ -27,35 +27,36 @@ def differ(
     """Find the sentences of texts on which two models differ most."""
     choices = compared(model, baseline)
     if len(choices) < 2:
-        raise OptionError("two models are compared: name the reference by --baseline")
-    total = {"total": sentences}
+        raise OptionError("differ compares two models: name the reference with --baseline")
     search: Search | None = None
     stopped: KeyboardInterrupt | None = None
     with open_texts(texts.source(), warn=warn) as examples:
-        reference, candidate = models = [load(own) for own in choices]
-        found = divergent_sentences(reference, candidate, examples, most=most, words=words)
+        reference, candidate = models = [load(choice) for choice in choices]
+        searches = divergent_sentences(reference, candidate, examples, most=most, words=words)
         try:
-            with closing(found), count_bar(description="sentences", **total) as show:
-                for search in found:
+            with closing(searches), count_bar(description="sentences", total=sentences) as show:
+                for search in searches:
                     line = f"{search.looked:,} of {sentences:,} sentences"
-                    flipped = f"{search.flipped} first words flipped"
-                    show(line, completed=search.looked, now=flipped, **total)
+                    flipped = f"{search.flipped} top words changed"
+                    show(line, completed=search.looked, total=sentences, status=flipped)
                     if search.looked == sentences:
                         break
         except KeyboardInterrupt as interrupt:
-            stopped = interrupt  # what was found so far is shown
+            stopped = interrupt  # the search so far is printed
             tell(f"\nstopped after {search.looked if search else 0:,} sentences")
     if search is not None and search.looked:
         if as_json:
-            own = (model.signature for model in models)
-            named = ({"model": each.name, "signature": str(each)} for each in own)
-            print_json(dict(zip(ROLES, named, strict=True)) | search.to_dict())
+            described = {
+                role: {"model": model.signature.name, "signature": str(model.signature)}
+                for role, model in zip(ROLES, models, strict=True)
+            }
+            print_json(described | search.to_dict())
         else:
             print_search(search, models, "bits" if bits else "nats")
     elif stopped is None:
         raise DataError(
-            "no sentence could be looked at: of "
-            f"{search.left_out if search else 0:,}, none has enough words and fits into both models"
+            f"none of {search.left_out if search else 0:,} sentences could be compared: give texts "
+            "of several words that fit into both models"
         )
     if stopped is not None:
         raise stopped

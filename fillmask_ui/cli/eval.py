@@ -19,7 +19,7 @@ from fillmask_ui.intervals import Limits
 from fillmask_ui.models.load import local_files
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import options_of
-from fillmask_ui.runs import Plan, Progress, RunInfo, perform, perform_rest
+from fillmask_ui.runs import Plan, RunInfo, RunProgress, perform, perform_rest
 from fillmask_ui.runs.engines import LOCAL, EngineChoice, open_engine
 from fillmask_ui.runs.info import DONE
 from fillmask_ui.runs.perform import Pace
@@ -49,24 +49,25 @@ def evaluate(
     """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""
     if task != "fill-mask":
         raise OptionError(unknown("task", task, ["fill-mask"]))
-    compared: object = baseline
+    reference: object = baseline
     if resume is None:
-        second = None if baseline is None else model.second(baseline)
-        for choice in filter(None, (model, second)):
-            local_files(choice)  # refuses what names no model before anything is started
-        plan = Plan(model, second, config, texts.source(), limits)
+        baseline_choice = None if baseline is None else model.second(baseline)
+        for choice in (model, baseline_choice):
+            if choice is not None:
+                local_files(choice)  # refuses what names no model before anything is started
+        plan = Plan(model, baseline_choice, config, texts.source(), limits)
         measure = partial(perform, plan, store(), load)
     else:
         # A run may be resumed by another engine.
-        beside = {"resume", "output", "as_json", "fail_on", *options_of(EngineChoice)}
-        if given := options.given_options(context, beside=beside):
+        allowed = {"resume", "output", "as_json", "fail_on", *options_of(EngineChoice)}
+        if flags := options.typed_flags(context, ignored=allowed):
             raise OptionError(
-                f"a resumed run has its own choices: leave out {', '.join(given)}, or start a new "
-                "run"
+                f"a resumed run keeps its own options: leave out {', '.join(flags)}, or start a "
+                "new run"
             )
-        compared = store().open(resume).info.baseline
+        reference = store().open(resume).info.baseline
         measure = partial(perform_rest, resume, store(), load)
-    options.check_fail_on(fail_on, compared, "--baseline")
+    options.check_fail_on(fail_on, reference, "--baseline")
     if where.engine != LOCAL:
         tell("starting Ray...")
     with open_engine(where) as engine:
@@ -88,7 +89,7 @@ def evaluate(
         raise typer.Exit(3)
 
 
-def _performed(steps: Generator[Progress], *, quiet: bool) -> Progress:
+def _performed(steps: Generator[RunProgress], *, quiet: bool) -> RunProgress:
     """The end of a run, drawn while it is performed (`quiet`: not on standard output)."""
     with closing(steps):
         step = next(steps)
@@ -131,11 +132,11 @@ def _model_text(model: Any) -> str:
 
 
 @contextmanager
-def run_bar(first: Progress, description: str) -> Iterator[Callable[[Progress], None]]:
+def run_bar(first: RunProgress, description: str) -> Iterator[Callable[[RunProgress], None]]:
     """A function to call with each progress of one run after the `first`; in a pipe lines."""
     pace, start, warned = Pace(first), int(first.through or 0), 0
 
-    def show(step: Progress) -> None:
+    def show(step: RunProgress) -> None:
         nonlocal warned
         for warning in step.warnings[warned:]:
             warn(warning)
@@ -146,11 +147,11 @@ def run_bar(first: Progress, description: str) -> Iterator[Callable[[Progress], 
         running, done = step.running, int(step.through)
         mean = f"mean NLL {running.mean_nll_nats:.4f} nats" if running.texts else ""
         speed = speed_text(step.info, step.workers, pace.tokens_per_second)
-        now = [text for text in (speed, mean) if text]
-        of = f" of {step.expected:,}" if step.expected else ""
-        left = [] if pace.seconds_left is None else [f"{duration(pace.seconds_left)} left"]
-        line = ", ".join([f"{done:,}{of} texts", *now, *left])
-        bar(line, completed=done, total=step.expected, now=", ".join(now))
+        status = ", ".join(text for text in (speed, mean) if text)
+        counted = f"{done:,} of {step.expected:,} texts" if step.expected else f"{done:,} texts"
+        left = "" if pace.seconds_left is None else f"{duration(pace.seconds_left)} left"
+        line = ", ".join(text for text in (counted, status, left) if text)
+        bar(line, completed=done, total=step.expected, status=status)
 
     with count_bar(description=description, completed=start, total=first.expected) as bar:
         yield show

@@ -138,9 +138,9 @@ def run() -> None:
             _call()
         finally:
             sys.stdout.flush()  # while its failure can still be told
-    except (SystemExit, BrokenPipeError) as end:
+    except (SystemExit, BrokenPipeError) as error:
         # Typer ends with 1 when the reader has gone, and raises from the BrokenPipeError.
-        if isinstance(end, BrokenPipeError) or isinstance(end.__context__, BrokenPipeError):
+        if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
             _drop_output()
             command = command_of("".join(sys.argv[1:2]))
             raise SystemExit(0 if command and command.prints else 1) from None
@@ -153,8 +153,8 @@ def run() -> None:
             traceback.print_exc()
         if isinstance(error, OSError):
             _drop_output()
-        said, code = explain(error)
-        sys.stderr.write(f"error: {visible(said)}\n")
+        message, code = explain(error)
+        sys.stderr.write(f"error: {visible(message)}\n")
         raise SystemExit(code) from None
     finally:
         gc.freeze()

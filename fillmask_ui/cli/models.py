@@ -16,8 +16,14 @@ def models(as_json: bool = JSON) -> None:
             print_json(asdict(model))
         return
     rows = (
-        (own.reference, ", ".join(own.runtimes), own.where, own.note, own.size_bytes / 1e6)
-        for own in available
+        (
+            model.reference,
+            ", ".join(model.runtimes),
+            model.where,
+            model.note,
+            model.size_bytes / 1e6,
+        )
+        for model in available
     )
     columns = ("model", "runtime", "where", "note", Column("MB", ",.1f"))
     print_table(Table.of(columns, rows))

@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,13 +16,13 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import Option, configured, options_of, own_options
 
 
-def option(default: Any, help: str, *flags: str, **shown: Any) -> Any:
-    """An option outside of configurations, as the default of a parameter; `...` must be given."""
-    return typer.Option(default, *flags, help=help, **shown)
+def option(default: Any, help: str, *flags: str, **settings: Any) -> Any:
+    """An option outside of configurations, as the default of a parameter; `...` is required."""
+    return typer.Option(default, *flags, help=help, **settings)
 
 
 def argument(default: Any, metavar: str | None, help: str) -> Any:
-    """As `option`, for what is given by its place."""
+    """As `option`, for a positional argument."""
     return typer.Argument(default, metavar=metavar, help=help)
 
 
@@ -32,21 +31,23 @@ def file_option(default: Any, help: str, *flags: str, metavar: str = "FILE") -> 
     return option(default, help, *flags, metavar=metavar, parser=_file)
 
 
-def _file(given: str | Path) -> Path:
-    text = str(given)  # a default is parsed, too
+def _file(path: str | Path) -> Path:
+    text = str(path)  # a default is parsed, too
     if not text or text == "-" or text.endswith(("/", os.sep)):
         raise OptionError(f"{text!r} does not name a file to write: name one, such as ./out")
     return Path(text)
 
 
-def typer_option(own: Option) -> Any:
+def typer_option(declared: Option) -> Any:
     """An `Option` for typer; `--no-...` turns off a switch that is on by default."""
-    default = ... if own.default is MISSING else own.default
-    if not own.flags[0].startswith("-"):
-        return argument(default, own.flags[0], own.help)
-    off = own.default is True
-    flags = [f"{flag}/--no-{flag.removeprefix('--')}" if off else flag for flag in own.flags]
-    return option(default, own.help, *flags, metavar=own.metavar, min=own.least, max=own.most)
+    default = ... if declared.default is MISSING else declared.default
+    flags = list(declared.flags)
+    if not flags[0].startswith("-"):
+        return argument(default, flags[0], declared.help)
+    if default is True:
+        flags = [f"{flag}/--no-{flag.removeprefix('--')}" for flag in flags]
+    limits = {"min": declared.least, "max": declared.most}
+    return option(default, declared.help, *flags, metavar=declared.metavar, **limits)
 
 
 # What several commands have beside configurations.
@@ -105,15 +106,15 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     >>> shell(reference="embedded:int8", threads=2)
     embedded:int8 2 False
     """
-    # Not `get_type_hints`, which hides the options behind Optional on Python 3.10.
-    own = signature(command, eval_str=True).parameters
     parameters: list[Parameter] = []
     configurations: dict[str, Any] = {}
     written: list[str] = []
-    for name, parameter in own.items():
+    # Not `get_type_hints`, which hides the options behind Optional on Python 3.10.
+    for name, parameter in signature(command, eval_str=True).parameters.items():
         kind, *only = get_args(parameter.annotation) or (parameter.annotation,)
-        if derived := [own for own in _derived(kind) if not only or own.name in only[0]]:
-            configurations[name] = kind, [own.name for own in derived]
+        derived = [field for field in _derived(kind) if not only or field.name in only[0]]
+        if derived:
+            configurations[name] = kind, [field.name for field in derived]
             parameters += derived
         else:  # only by name, as an option without a default may stand behind one with it
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
@@ -123,11 +124,11 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def call(**values: Any) -> None:
         _check_written(written, values)
-        made = {
-            name: configured(kind, {own: values.pop(own) for own in fields if own in values})
-            for name, (kind, fields) in configurations.items()
-        }
-        command(**made, **values)
+        built = {}
+        for name, (kind, fields) in configurations.items():
+            options = {field: values.pop(field) for field in fields if field in values}
+            built[name] = configured(kind, options)
+        command(**built, **values)
 
     # What typer reads, instead of the command's own.
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -138,26 +139,31 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 def _check_written(written: Collection[str], values: Mapping[str, Any]) -> None:
     """Refuse to write to a file that is named elsewhere on the command line."""
     for name in written:
-        others = [own for other, own in values.items() if other != name]
-        named = chain.from_iterable(own if isinstance(own, list) else [own] for own in others)
-        read = [Path(own) for own in named if isinstance(own, str | Path) and str(own)]
+        read = []
+        for other_name, value in values.items():
+            texts = value if isinstance(value, list) else [value]
+            if other_name != name:
+                read += [Path(text) for text in texts if isinstance(text, str | Path) and str(text)]
         check_target(values[name], *read, folder=values.get("dataset"))
 
 
 def _derived(kind: Any) -> Iterator[Parameter]:
     """A parameter of typer per option of a configuration; nothing for any other type."""
-    for own in own_options(kind):
-        kind = str if own.choices else own.kind
-        kind = kind | None if own.default is None else kind
-        default = typer_option(own)
-        yield Parameter(own.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    for declared in own_options(kind):
+        annotation = str if declared.choices else declared.kind
+        if declared.default is None:
+            annotation = annotation | None
+        default = typer_option(declared)
+        yield Parameter(
+            declared.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        )
 
 
-def given_options(context: typer.Context, *, beside: Collection[str] = ()) -> list[str]:
-    """The flags written on the command line, such as `--model`, without parameters `beside`."""
+def typed_flags(context: typer.Context, *, ignored: Collection[str] = ()) -> list[str]:
+    """The flags on the command line, such as `--model`, without those of `ignored` parameters."""
     return [
         parameter.opts[0]
         for parameter in context.command.params
-        if parameter.name not in beside
+        if parameter.name not in ignored
         and getattr(context.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
     ]

@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any, cast
 
 from fillmask_ui.cli import options
-from fillmask_ui.cli.terminal import attempts, given_texts, load, show_each
+from fillmask_ui.cli.terminal import attempts, load, sentences_of, show_each
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
@@ -44,20 +44,25 @@ def predict(
     words = split_words(candidates or "")
     if candidates is not None and not words:
         raise OptionError(f"--candidates {candidates!r} has no word: write them as in: cat, dog")
-    asked: dict[str, Any] = {"top_k": parse_top_k(top_k), "candidates": words}
-    asked |= {"joint": joint, "beam_width": beam_width}
-    sentences, several = given_texts(texts, file, _ADVICE)
+    choices: dict[str, Any] = {
+        "top_k": parse_top_k(top_k),
+        "candidates": words,
+        "joint": joint,
+        "beam_width": beam_width,
+    }
+    sentences, several = sentences_of(texts, file, _ADVICE)
     if not as_json:  # what draws the tables is imported while the weights are read
         Thread(target=import_module, args=("rich.table",)).start()
-    models = [load(own) for own in options.compared(model, baseline)]
+    models = [load(choice) for choice in options.compared(model, baseline)]
     show: Any = printed.print_filling
     if models[1:]:
-        show, look = partial(printed.print_comparison, models=models), cast("Any", compare_words)
-        results = attempts(partial(look, *models, **asked), sentences)
+        show = partial(printed.print_comparison, models=models)
+        compare_text = partial(cast("Any", compare_words), *models, **choices)
+        results = attempts(compare_text, sentences)
     else:
         # Who writes to standard input may wait for each answer; whole vocabularies take memory.
-        together = 1 if file == "-" or asked["top_k"] is None else WINDOW_TEXTS
-        results = _filled(models[0], sentences, together, asked)
+        together = 1 if file == "-" or choices["top_k"] is None else WINDOW_TEXTS
+        results = _filled(models[0], sentences, together, choices)
     show = partial(show, unit="bits" if bits else "nats")
     show_each(results, show, as_json=as_json, several=several)
 
@@ -139,7 +144,7 @@ def surprise(
     from fillmask_ui.comparing.word_contrast import compare_sentence
     from fillmask_ui.filling import surprisal
 
-    models = [load(own) for own in options.compared(model, baseline)]
+    models = [load(choice) for choice in options.compared(model, baseline)]
     look: Any = compare_sentence if models[1:] else surprisal
     show: Any = printed.print_compared_losses if models[1:] else printed.print_surprisal
     show = partial(show, unit="bits" if bits else "nats")

@@ -11,7 +11,7 @@ from typing import Any
 from fillmask_ui.cli.terminal import print_line, print_table
 from fillmask_ui.comparing import Comparison
 from fillmask_ui.comparing.divergence_search import Divergence, Search
-from fillmask_ui.comparing.word_contrast import SentenceComparison
+from fillmask_ui.comparing.word_contrast import ComparisonSummary, SentenceComparison
 from fillmask_ui.filling.logit_lens import LogitLens
 from fillmask_ui.filling.word_surprisal import SentenceSurprisal
 from fillmask_ui.protocol import MaskedLM
@@ -22,20 +22,24 @@ from fillmask_ui.show.words import compared_name, first_words, mark, points, ran
 
 
 def _losses(unit: str) -> list[Column]:
-    heads = (f"{role} NLL ({unit})" for role in ROLES)
-    return [Column(head, loss_form(unit), missing="-", right=True) for head in heads]
+    headings = (f"{role} NLL ({unit})" for role in ROLES)
+    return [Column(heading, loss_form(unit), missing="-", right=True) for heading in headings]
 
 
-def _said(own: Any) -> str:
-    return f"{own.word} {percent(own.probability)}"
+def _guess(candidate: Any) -> str:
+    return f"{candidate.word} {percent(candidate.probability)}"
 
 
-def _parts(own: Any, between: str, unit: str) -> str:
+def _guesses(candidates: Iterable[Any]) -> str:
+    return "  ".join(_guess(candidate) for candidate in candidates)
+
+
+def _parts(parts: Iterable[Any], separator: str, unit: str) -> str:
     loss = loss_form(unit, 3)
-    return between.join(f"{part.token} {loss(part.nll_nats)}" for part in own.parts)
+    return separator.join(f"{part.token} {loss(part.nll_nats)}" for part in parts)
 
 
-def _sign(models: Iterable[Any]) -> None:
+def _print_signatures(models: Iterable[Any]) -> None:
     for role, model in zip(ROLES, models, strict=True):
         print_line(f"{role.capitalize()}: {model.signature}", "dim")
 
@@ -47,131 +51,151 @@ def _mask_name(number: int, masks: Sequence[Any]) -> str:
 def print_filling(filling: Filling, unit: str) -> None:
     """The words at each mask of a text, and the joint fillings."""
     loss, brief = loss_form(unit), loss_form(unit, 3)
-    chance = Column("probability", percent), Column(f"NLL ({unit})", loss)
-    heads = "rank", "word", "token", Column("id", ""), *chance
-    scored = "word", Column("rank", missing="-"), *chance, "sub-tokens"
-    best = attrgetter("rank", "word", "token", "token_id", "probability", "nll_nats")
+    probability, nll = Column("probability", percent), Column(f"NLL ({unit})", loss)
+    columns = ("rank", "word", "token", Column("id", ""), probability, nll)
+    scored_columns = ("word", Column("rank", missing="-"), probability, nll, "sub-tokens")
+    cells_of = attrgetter("rank", "word", "token", "token_id", "probability", "nll_nats")
     print_line(filling.encoding.text, "bold")
     for number, mask in enumerate(filling.masks, start=1):
         print_line(
             f"\n{_mask_name(number, filling.masks)} at position {mask.position}: "
             f"entropy {brief(mask.entropy_nats)} {unit}, perplexity {mask.perplexity:,.1f}"
         )
-        print_table(Table.of(heads, map(best, mask.candidates)))
+        print_table(Table.of(columns, map(cells_of, mask.candidates)))
         if mask.scored:
             rows = [
-                (own.word, own.rank, own.probability, own.nll_nats, _parts(own, "  ", unit))
-                for own in mask.scored
+                (
+                    word.word,
+                    word.rank,
+                    word.probability,
+                    word.nll_nats,
+                    _parts(word.parts, "  ", unit),
+                )
+                for word in mask.scored
             ]
-            print_table(Table.of(scored, rows, "Your candidates"))
+            print_table(Table.of(scored_columns, rows, "Your candidates"))
     if filling.joint:
-        together = [
-            (own.text, own.probability, own.nll_nats, _parts(own, " + ", unit))
-            for own in filling.joint
+        joint_rows = [
+            (joint.text, joint.probability, joint.nll_nats, _parts(joint.parts, " + ", unit))
+            for joint in filling.joint
         ]
-        columns = "text", *chance, "each given those before it"
+        joint_columns = ("text", probability, nll, "each given those before it")
         print_line("")
-        print_table(Table.of(columns, together, "All masks together"))
+        print_table(Table.of(joint_columns, joint_rows, "All masks together"))
     print_line(f"\n{filling.signature}\n", "dim")
 
 
-def print_comparison(found: Comparison, unit: str, models: Sequence[MaskedLM]) -> None:
+def print_comparison(comparison: Comparison, unit: str, models: Sequence[MaskedLM]) -> None:
     """The words that two models expect at each mask of a text."""
-    first, second = models
-    name = partial(compared_name, first=first.vocabulary, second=second.vocabulary)
+    reference, candidate = models
+    name = partial(compared_name, first=reference.vocabulary, second=candidate.vocabulary)
     loss = loss_form(unit)
     columns: tuple[str | Column, ...] = (
         "word",
-        *(Column(role, percent, missing="-") for role in ROLES),
-        *(Column(head, right=True) for head in ("difference, points", "rank", "change")),
+        Column("reference", percent, missing="-"),
+        Column("candidate", percent, missing="-"),
+        Column("difference, points", right=True),
+        Column("rank", right=True),
+        Column("change", right=True),
         "",
     )
-    print_line(found.reference.encoding.text, "bold")
-    print_line(f"Reference: {first.signature.name}, candidate: {second.signature.name}")
-    for note in found.notes:
+    print_line(comparison.reference.encoding.text, "bold")
+    print_line(f"Reference: {reference.signature.name}, candidate: {candidate.signature.name}")
+    for note in comparison.notes:
         print_line(f"{note[:1].upper()}{note[1:]}.")
-    for number, mask in enumerate(found.masks, start=1):
-        own, other = map(name, first_words(mask))
-        story = f"first word flipped: {own} → {other}" if mask.flipped else f"both say {own}"
-        print_line(f"\n{_mask_name(number, found.masks)}: {story}", "bold")
-        entropies = loss(mask.reference_entropy_nats), loss(mask.candidate_entropy_nats)
-        said = f"entropy {' → '.join(entropies)} {unit}"
+    for number, mask in enumerate(comparison.masks, start=1):
+        first, second = map(name, first_words(mask))
+        story = f"first word flipped: {first} → {second}" if mask.flipped else f"both say {first}"
+        print_line(f"\n{_mask_name(number, comparison.masks)}: {story}", "bold")
+        entropies = f"{loss(mask.reference_entropy_nats)} → {loss(mask.candidate_entropy_nats)}"
+        figures = f"entropy {entropies} {unit}"
         if mask.kl_nats is not None and mask.js_nats is not None:
             kl, js = loss(mask.kl_nats), loss(mask.js_nats)
-            said = f"KL(reference || candidate) {kl}, Jensen-Shannon {js}, {said}"
-        print_line(said)
-        rows = (
+            figures = f"KL(reference || candidate) {kl}, Jensen-Shannon {js}, {figures}"
+        print_line(figures)
+        rows = [
             (
-                *(
-                    name(row),
-                    row.reference_probability,
-                    row.candidate_probability,
-                    points(row) or "-",
-                ),
-                " → ".join(
-                    f"{rank:,}" if rank else "-"
-                    for rank in (row.reference_rank, row.candidate_rank)
-                ),
-                *(rank_change(row), mark(row)),
+                name(word),
+                word.reference_probability,
+                word.candidate_probability,
+                points(word) or "-",
+                f"{_rank(word.reference_rank)} → {_rank(word.candidate_rank)}",
+                rank_change(word),
+                mark(word),
             )
-            for row in mask.candidates
-        )
+            for word in mask.candidates
+        ]
         print_table(Table.of(columns, rows))
-    if found.joint:
-        together = (
+    if comparison.joint:
+        joint_rows = [
             (joint.text, joint.reference_nll_nats, joint.candidate_nll_nats, mark(joint))
-            for joint in found.joint
-        )
+            for joint in comparison.joint
+        ]
         print_line("")
-        print_table(Table.of(("text", *_losses(unit), ""), together, "All masks together"))
+        print_table(Table.of(("text", *_losses(unit), ""), joint_rows, "All masks together"))
     print_line("\nnew: only the candidate lists it; gone: only the reference lists it", "dim")
     for model in models:
         print_line(str(model.signature), "dim")
     print_line("")
 
 
-def print_layers(found: LogitLens) -> None:
+def _rank(rank: int | None) -> str:
+    return f"{rank:,}" if rank else "-"
+
+
+def print_layers(lens: LogitLens) -> None:
     """What each layer would say at each mask, the last at the top; or how sure of each token."""
-    print_line(found.encoding.text, "bold")
-    whole = found.positions[0].layers[0].true is not None
-    if whole:
-        numbers = range(len(found.positions[0].layers))
-        columns: list[str | Column] = ["token"]
-        columns += (Column(f"layer {number}", percent) for number in numbers)
-        print_line("The probability of each token as it stands, behind each layer")
-        rows: Any = (
-            (own.token, *(layer.true and layer.true.probability for layer in own.layers))
-            for own in found.positions
-        )
-        print_table(Table.of(columns, rows))
-    for number, own in enumerate(() if whole else found.positions, start=1):
-        print_line(f"\n{_mask_name(number, found.positions)} at position {own.position}")
-        columns = ["layer", Column("entropy (nats)", ".3f"), "guesses"]
-        rows = (
-            (layer.layer, layer.entropy_nats, "  ".join(map(_said, layer.candidates)))
-            for layer in reversed(own.layers)
-        )
-        print_table(Table.of(columns, rows))
-    print_line(f"\n{found.signature}\n", "dim")
+    print_line(lens.encoding.text, "bold")
+    if lens.positions[0].layers[0].true is not None:
+        _print_token_layers(lens)
+    else:
+        columns = ("layer", Column("entropy (nats)", ".3f"), "guesses")
+        for number, mask in enumerate(lens.positions, start=1):
+            print_line(f"\n{_mask_name(number, lens.positions)} at position {mask.position}")
+            rows = [
+                (layer.layer, layer.entropy_nats, _guesses(layer.candidates))
+                for layer in reversed(mask.layers)
+            ]
+            print_table(Table.of(columns, rows))
+    print_line(f"\n{lens.signature}\n", "dim")
 
 
-def print_surprisal(found: SentenceSurprisal, unit: str) -> None:
+def _print_token_layers(lens: LogitLens) -> None:
+    columns: list[str | Column] = ["token"]
+    columns += (Column(f"layer {layer.layer}", percent) for layer in lens.positions[0].layers)
+    rows = [
+        (token.token, *(layer.true and layer.true.probability for layer in token.layers))
+        for token in lens.positions
+    ]
+    print_line("The probability of each token as it stands, behind each layer")
+    print_table(Table.of(columns, rows))
+
+
+def print_surprisal(surprisal: SentenceSurprisal, unit: str) -> None:
     """The loss of each word of a text, and the figures of all."""
     loss = loss_form(unit, 3)
     columns = (
-        *("word", Column(f"NLL ({unit})", loss_form(unit)), Column("probability", percent)),
-        *(Column("rank", missing="-"), "the model wanted", "sub-tokens"),
+        "word",
+        Column(f"NLL ({unit})", loss_form(unit)),
+        Column("probability", percent),
+        Column("rank", missing="-"),
+        "the model wanted",
+        "sub-tokens",
     )
-    rows = (
+    rows = [
         (
-            *(_word(own.word.text, own), own.nll_nats, own.probability, own.rank or None),
-            *("  ".join(map(_said, own.wanted)), _parts(own, "  ", unit)),
+            _word(word.word.text, unknown=word.unknown),
+            word.nll_nats,
+            word.probability,
+            word.rank or None,
+            _guesses(word.wanted),
+            _parts(word.parts, "  ", unit),
         )
-        for own in found.words
-    )
-    print_line(found.encoding.text, "bold")
+        for word in surprisal.words
+    ]
+    print_line(surprisal.encoding.text, "bold")
     print_table(Table.of(columns, rows))
-    if summary := found.summary:
+    if summary := surprisal.summary:
         print_line(
             f"Total {loss(summary.total_nll_nats)} {unit}; mean "
             f"{loss(summary.mean_token_nll_nats)} a token ({summary.tokens:,}), "
@@ -179,85 +203,105 @@ def print_surprisal(found: SentenceSurprisal, unit: str) -> None:
             f"pseudo-perplexity {summary.pseudo_perplexity:,.1f}"
         )
         print_line(f"Most surprising: {summary.most.word.text}")
-    if unknown := [own.word.text for own in found.words if own.unknown]:
+    if unknown := [word.word.text for word in surprisal.words if word.unknown]:
         print_line(f"Not counted, as the vocabulary cannot spell them: {', '.join(unknown)}")
-    for note in found.notes:
+    for note in surprisal.notes:
         print_line(f"Note: {note}")
-    print_line(f"\n{found.signature}\n", "dim")
+    print_line(f"\n{surprisal.signature}\n", "dim")
 
 
-def _word(text: str, own: Any) -> str:
-    return f"{text} (unknown)" if own.unknown else text
+def _word(text: str, *, unknown: bool) -> str:
+    return f"{text} (unknown)" if unknown else text
 
 
-def print_compared_losses(found: SentenceComparison, unit: str) -> None:
+def print_compared_losses(comparison: SentenceComparison, unit: str) -> None:
     """The loss of each word of a text under two models, and the figures of all."""
-    loss, alike = loss_form(unit), found.alignment.alike
-
-    def difference(nats: float) -> str:
-        return signed(in_unit(nats, unit), 4)
-
-    wanted = (f"{role} wanted" for role in ROLES)
-    columns: list[str | Column] = ["word", *_losses(unit), Column("difference", difference)]
-    columns += [*wanted, "best word"]
-    rows = (
-        (
-            *(
-                _word(own.text, own),
-                own.reference_nll_nats,
-                own.candidate_nll_nats,
-                own.difference_nats,
-            ),
-            *(
-                " | ".join(_said(one.wanted[0]) for one in side)
-                for side in (own.reference, own.candidate)
-            ),
-            "flipped" if own.flipped else "",
-        )
-        for own in found.words
+    columns: tuple[str | Column, ...] = (
+        "word",
+        *_losses(unit),
+        Column("difference", lambda nats: signed(in_unit(nats, unit), 4)),
+        "reference wanted",
+        "candidate wanted",
+        "best word",
     )
-    print_line(found.alignment.text, "bold")
+    rows = [
+        (
+            _word(word.text, unknown=word.unknown),
+            word.reference_nll_nats,
+            word.candidate_nll_nats,
+            word.difference_nats,
+            " | ".join(_guess(part.wanted[0]) for part in word.reference),
+            " | ".join(_guess(part.wanted[0]) for part in word.candidate),
+            "flipped" if word.flipped else "",
+        )
+        for word in comparison.words
+    ]
+    print_line(comparison.alignment.text, "bold")
     print_table(Table.of(columns, rows))
-    if summary := found.summary:
-        first, second, largest = summary.reference, summary.candidate, summary.largest
-        means = [
-            ("word", summary.reference_mean_word_nll_nats, summary.candidate_mean_word_nll_nats)
-        ]
-        if alike and first.tokens > first.words:
-            means.append(("token", first.mean_token_nll_nats, second.mean_token_nll_nats))
-        elif not alike:
-            own, other = (
+    if summary := comparison.summary:
+        _print_loss_summary(summary, unit, alike=comparison.alignment.alike)
+    if comparison.note:
+        print_line(comparison.note)
+    print_line("")
+    _print_signatures((comparison.reference, comparison.candidate))
+    print_line("")
+
+
+def _print_loss_summary(summary: ComparisonSummary, unit: str, *, alike: bool) -> None:
+    loss = loss_form(unit)
+    reference, candidate = summary.reference, summary.candidate
+    means = [("word", summary.reference_mean_word_nll_nats, summary.candidate_mean_word_nll_nats)]
+    if not alike:
+        means.append(
+            (
+                "character",
                 summary.reference_mean_character_nll_nats,
                 summary.candidate_mean_character_nll_nats,
             )
-            means.append(("character", own, other))
-        for name, own, other in means:
-            print_line(f"Mean loss a {name}: reference {loss(own)}, candidate {loss(other)} {unit}")
-        if alike:
-            own, other = first.pseudo_perplexity, second.pseudo_perplexity
-            print_line(f"Pseudo-perplexity: reference {own:,.2f}, candidate {other:,.2f}")
-        differs = not is_zero(in_unit(largest.difference_nats, unit), 4)
-        change = f"{largest.text} {difference(largest.difference_nats)}" if differs else "none"
-        flips = f"the best word flipped at {summary.flipped} of {summary.words}"
-        print_line(f"Largest difference: {change}; {flips}")
-    if found.note:
-        print_line(found.note)
-    print_line("")
-    _sign((found.reference, found.candidate))
-    print_line("")
+        )
+    elif reference.tokens > reference.words:
+        means.append(("token", reference.mean_token_nll_nats, candidate.mean_token_nll_nats))
+    for name, reference_nats, candidate_nats in means:
+        print_line(
+            f"Mean loss a {name}: reference {loss(reference_nats)}, "
+            f"candidate {loss(candidate_nats)} {unit}"
+        )
+    if alike:
+        print_line(
+            f"Pseudo-perplexity: reference {reference.pseudo_perplexity:,.2f}, "
+            f"candidate {candidate.pseudo_perplexity:,.2f}"
+        )
+    difference = in_unit(summary.largest.difference_nats, unit)
+    change = "none" if is_zero(difference, 4) else f"{summary.largest.text} {signed(difference, 4)}"
+    flips = f"the best word flipped at {summary.flipped} of {summary.words}"
+    print_line(f"Largest difference: {change}; {flips}")
 
 
 def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
     """The sentences on which two models differ most, and how many were looked at."""
     looked = f"{search.looked:,} sentences ({search.words:,} words hidden)"
     differing = [
-        own for own in search.best if own.flipped or not is_zero(in_unit(own.change_nats, unit), 4)
+        divergence
+        for divergence in search.best
+        if divergence.flipped or not is_zero(in_unit(divergence.change_nats, unit), 4)
     ]
     if differing:
-        says = (f"{role} says" for role in ROLES)
         kl = Column(f"KL ({unit})", loss_form(unit), missing="-", right=True)
-        rows = ((rank, *_cells(own)) for rank, own in enumerate(differing, start=1))
-        print_table(Table.of(("#", "sentence", *says, kl, *_losses(unit)), rows))
+        columns: tuple[str | Column, ...] = ("#", "sentence", "reference says", "candidate says")
+        columns += (kl, *_losses(unit))
+        rows = [
+            (
+                rank,
+                _marked_sentence(divergence),
+                _guess(divergence.reference_first),
+                _guess(divergence.candidate_first),
+                divergence.kl_nats,
+                divergence.reference_nll_nats,
+                divergence.candidate_nll_nats,
+            )
+            for rank, divergence in enumerate(differing, start=1)
+        ]
+        print_table(Table.of(columns, rows))
         print_line(f"Another first word in {search.flipped:,} of {looked}.")
         if differing[0].kl_nats is None:
             print_line("The tokenizers differ: the models are compared by word, without KL.")
@@ -265,17 +309,12 @@ def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
         print_line(f"The models do not differ on {looked}.")
     if search.left_out:
         print_line(f"Left out as too short or too long: {search.left_out:,}.")
-    _sign(models)
+    _print_signatures(models)
 
 
-def _cells(own: Divergence) -> tuple[Any, ...]:
-    text = own.sentence.text
-    hidden = text[own.start : own.end] if own.word is None else f"[{own.word}]"
-    return (
-        *(
-            text[: own.start] + hidden + text[own.end :],
-            _said(own.reference_first),
-            _said(own.candidate_first),
-        ),
-        *(own.kl_nats, own.reference_nll_nats, own.candidate_nll_nats),
-    )
+def _marked_sentence(divergence: Divergence) -> str:
+    """The sentence with the hidden word in brackets, if it has one."""
+    text, start, end = divergence.sentence.text, divergence.start, divergence.end
+    if divergence.word is None:
+        return text
+    return f"{text[:start]}[{divergence.word}]{text[end:]}"

@@ -20,7 +20,7 @@ from fillmask_ui.runs import RunInfo, RunStore, tokens
 from fillmask_ui.runs import compare as compare_runs
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.runs.info import DONE
-from fillmask_ui.show.figures import comparison_table, figures_table, groups_table, own_groups
+from fillmask_ui.show.figures import comparison_table, figures_table, groups_table, metric_groups
 from fillmask_ui.show.sentences import comparison_lines, engine_names, engines_text
 from fillmask_ui.show.table import Table
 
@@ -50,28 +50,29 @@ def feature_run(run: str) -> tuple[Any, str] | None:
     if not run:
         return None
     matches = [(None, name) for name in store().names() if name.startswith(run)]
-    for other in feature_stores():
-        matches += [(other, name) for name in other.names() if name.startswith(run)]
+    for feature_store in feature_stores():
+        names = feature_store.names()
+        matches += [(feature_store, name) for name in names if name.startswith(run)]
     return matches[0] if len(matches) == 1 and matches[0][0] is not None else None
 
 
 def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
     """The object that `--json` prints of a run."""
-    own = {"notes": list(info.notes), "signature": info.signature, "run": info.name}
-    return summary.to_dict() | own
+    about_run = {"notes": list(info.notes), "signature": info.signature, "run": info.name}
+    return summary.to_dict() | about_run
 
 
 def print_figures(summary: Summary, info: RunInfo, state: str = DONE) -> None:
     """The tables of figures, the verdict, notes and the signature of a run in that state."""
     names = ROLES if summary.baseline is not None else ("Value",)
     print_table(figures_table(summary, names, summary.metric.figure_key).headed("Metric"))
-    for table in own_groups(summary):
+    for table in metric_groups(summary):
         print_table(table)
-    of = ", candidate" if summary.baseline is not None else ""
+    role = ", candidate" if summary.baseline is not None else ""
     for split in ("by_kind", "by_part"):
         groups = groups_table([summary.model], split)
         if len(groups.rows) > 1:
-            print_table(groups.headed("Tokens that are", f"By {SPLITS[split]}{of}"))
+            print_table(groups.headed("Tokens that are", f"By {SPLITS[split]}{role}"))
     if summary.comparison is not None:
         print_table(comparison_table(summary).headed("Reference and candidate"))
     notes = [*info.notes, *summary.alarms]
@@ -103,8 +104,8 @@ def list_runs(as_json: bool = JSON) -> None:
 def _entries() -> Iterator[dict[str, Any]]:
     """All runs for the list; one that cannot be read is told, and hides no other."""
     readers = dict.fromkeys(store().names(), _run_entry)
-    for other in feature_stores():
-        readers |= dict.fromkeys(other.names(), other.entry)
+    for feature_store in feature_stores():
+        readers |= dict.fromkeys(feature_store.names(), feature_store.entry)
     for name in sorted(readers):
         try:
             yield readers[name](name)
@@ -167,18 +168,18 @@ def delete(
     yes: bool = option(False, "Do not ask.", "--yes", "-y"),
 ) -> None:
     """Delete runs."""
-    found = store()
+    evaluations = store()
     # One run may be named twice, by its name and as `latest`.
-    homes = {}
+    stores = {}
     for run in runs:
-        other, name = feature_run(run) or (found, found.folder(run).name)
-        homes[name] = other
+        run_store, name = feature_run(run) or (evaluations, evaluations.folder(run).name)
+        stores[name] = run_store
     if not yes:
         if not sys.stdin.isatty():
-            raise OptionError("this is not a terminal, so there is no question: confirm with --yes")
-        typer.confirm(f"delete {', '.join(homes)}?", abort=True)
-    for name, home in homes.items():
-        say(f"deleted {visible(home.delete(name))}")
+            raise OptionError("this is not a terminal to ask a question on: confirm with --yes")
+        typer.confirm(f"delete {', '.join(stores)}?", abort=True)
+    for name, run_store in stores.items():
+        say(f"deleted {visible(run_store.delete(name))}")
 
 
 @runs.command()
@@ -195,9 +196,9 @@ def export(
 ) -> None:
     """Export the rows of a run."""
     if match := feature_run(run):
-        other, name = match
+        feature_store, name = match
         with text_file(output) if output else nullcontext(sys.stdout) as file:
-            other.write_csv(name, file)
+            feature_store.write_csv(name, file)
         return
     opened = store().open(run)
     if output is not None:

@@ -34,10 +34,10 @@ def serve(
         typer.echo(f"fillmask-ui {__version__}")
         raise typer.Exit
     if command := context.invoked_subcommand:
-        if given := options.given_options(context):
+        if flags := options.typed_flags(context):
             raise OptionError(
-                f"{', '.join(given)} before {command!r} belongs to the page, which is not started: "
-                f"write it after {command!r}, or leave it out"
+                f"{', '.join(flags)} before {command!r} is an option of the page: write it after "
+                f"{command!r}, or leave it out"
             )
         return
     link = "" if open_browser else None
@@ -76,8 +76,8 @@ def start_page(
     # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        more = (settings or {}).get("launch", {})
-        url = launch(demo, server_port=port, **(launch_options(public, host) | more))
+        launch_settings = launch_options(public, host) | (settings or {}).get("launch", {})
+        url = launch(demo, server_port=port, **launch_settings)
         if link is not None:
             webbrowser.open(f"{url}?{link}" if link else url)
         while demo.is_running:
@@ -85,11 +85,12 @@ def start_page(
     except KeyboardInterrupt:
         pass
     except OSError as error:
-        taken = "empty port" in str(error)  # Gradio's words, with advice for programmers
+        port_text = f"port {port}" if port else "any port from 7860"
+        in_use = "empty port" in str(error)  # Gradio's words, with advice for programmers
+        reason = "another program uses it" if in_use else error
         raise OptionError(
-            f"the page cannot listen on {host or '127.0.0.1'}, "
-            f"{f'port {port}' if port else 'any port from 7860'}: "
-            f"{'another program does' if taken else error}; choose another with --host or --port"
+            f"the page cannot listen on {host or '127.0.0.1'}, {port_text}: {reason}; choose "
+            "another with --host or --port"
         ) from error
     demo.close(verbose=False)
 
@@ -100,12 +101,14 @@ def check_address(host: str | None = None) -> None:
 
     port = os.environ.get("GRADIO_SERVER_PORT", "7860")
     if not (port.isdecimal() and len(port) < 6 and 0 < int(port) < 65_536):
-        raise OptionError(f"GRADIO_SERVER_PORT must be a port from 1 to 65535; it was {port!r}")
+        raise OptionError(f"GRADIO_SERVER_PORT is {port!r}: set it to a port from 1 to 65535")
     name = host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
     try:
-        found = socket.getaddrinfo(name.strip("[]"), None, type=socket.SOCK_STREAM)
-        with socket.socket(found[0][0], socket.SOCK_STREAM) as tried:
-            tried.bind(found[0][4])  # at any free port
+        (family, _, _, _, address), *_ = socket.getaddrinfo(
+            name.strip("[]"), None, type=socket.SOCK_STREAM
+        )
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind(address)  # at any free port
     except (OSError, ValueError) as error:
         raise OptionError(
             f"the page cannot listen on {name}: {first_line(error)}; give an address of this "
@@ -117,8 +120,8 @@ def _pass_proxies_by(host: str | None) -> None:
     """Let Gradio, which asks the page whether it is up, reach this machine without a proxy."""
     from urllib.request import getproxies_environment
 
-    named = getproxies_environment()
-    if not named.keys() - {"no"}:  # the variable alone would hide the system's proxies
+    proxies = getproxies_environment()
+    if not proxies.keys() - {"no"}:  # the variable alone would hide the system's proxies
         return
-    direct = dict.fromkeys([named.get("no", ""), "localhost", "127.0.0.1", host or ""])
-    os.environ["NO_PROXY"] = os.environ["no_proxy"] = ",".join(filter(None, direct))
+    direct = dict.fromkeys([proxies.get("no", ""), "localhost", "127.0.0.1", host or ""])
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = ",".join(name for name in direct if name)

@@ -95,25 +95,27 @@ def folder_to_write(directory: str, *, force: bool) -> Path:
         raise OptionError("DIR is empty: name a folder to write, such as ./page")
     if target.exists() and not target.is_dir():
         raise OptionError(f"{directory} is a file: name a folder to write")
-    if not force and target.is_dir() and (others := sorted(own.name for own in target.iterdir())):
+    names = sorted(path.name for path in target.iterdir()) if target.is_dir() else []
+    if names and not force:
         raise OptionError(
-            f"{directory} exists and holds {', '.join(others[:3])}: name another folder, or use "
+            f"{directory} exists and holds {', '.join(names[:3])}: name another folder, or use "
             "--force to write into this one"
         )
     return target
 
 
-def given_texts(
-    given: list[str] | None, file: str | None, advice: str
+def sentences_of(
+    texts: list[str] | None, file: str | None, advice: str
 ) -> tuple[Iterator[str], bool]:
     """The sentences of a command line and then those of a file, and whether they are several.
 
-    The file is read as its lines are used; `-` is standard input. An `OptionError` at once if
-    neither was given (`advice` shows how); a `DataError` while lines are read if there is no text.
+    The file is read as its lines are used; `-` is standard input. An `OptionError` at once if there
+    is neither (`advice` shows how to write one); a `DataError` while lines are read if there is no
+    text.
     """
     from fillmask_ui.texts.files import is_file
 
-    texts = given or []
+    texts = texts or []
     if file is None:
         if not texts:
             raise OptionError(f"no text was given: write one{advice}")
@@ -133,7 +135,7 @@ def _lines(file: str, *, needed: bool) -> Iterator[str]:
             needed = False
             yield line
     if needed:
-        raise DataError(f"{data.name} has no text: one sentence a line is wanted")
+        raise DataError(f"{data.name} has no text: write one sentence per line")
 
 
 def show_each(
@@ -141,18 +143,19 @@ def show_each(
 ) -> None:
     """Print the result for each text: JSON by its `to_dict`, or what `show` prints.
 
-    A `FillmaskError` among the results is told, with the number of its text if there are
-    `several`, the other texts are still answered, and the exit code is 2.
+    A `FillmaskError` among the results is printed as an error, with the number of its text if there
+    are `several`; the other texts are still answered, and the exit code is 2.
     """
     failed = False
-    for number, found in enumerate(results, start=1):
-        if isinstance(found, FillmaskError):
-            tell(f"error: {f'text {number}: ' if several else ''}{found}")
+    for number, result in enumerate(results, start=1):
+        if isinstance(result, FillmaskError):
+            text = f"text {number}: " if several else ""
+            tell(f"error: {text}{result}")
             failed = True
         elif as_json:
-            print_json(found.to_dict())
+            print_json(result.to_dict())
         else:
-            show(found)
+            show(result)
     if failed:
         raise typer.Exit(2)
 
@@ -186,11 +189,11 @@ def progress_bar(*columns: str, pause: float = 0.0, **task: Any) -> Iterator[Cal
             from rich import progress as bars
             from rich.console import Console
 
-            made = (
-                bars.TextColumn(own, markup=False) if "{" in own else getattr(bars, own)()
-                for own in ("{task.description}", "BarColumn", *columns)
+            drawn = (
+                bars.TextColumn(column, markup=False) if "{" in column else getattr(bars, column)()
+                for column in ("{task.description}", "BarColumn", *columns)
             )
-            progress = bars.Progress(*made, console=Console(stderr=True), transient=True)
+            progress = bars.Progress(*drawn, console=Console(stderr=True), transient=True)
             opened.enter_context(progress)
             number = progress.add_task(**{"description": "", **task})
             update = partial(progress.update, number)
@@ -198,10 +201,11 @@ def progress_bar(*columns: str, pause: float = 0.0, **task: Any) -> Iterator[Cal
 
     def tell_new(text: str, completed: float = 0, total: float | None = None, **_: Any) -> None:
         nonlocal last_text, last_time, last_tenth
-        now, tenth = time.monotonic(), int(10 * completed / total) if total else 0
-        waits = pause and (now - last_time < pause or (total and tenth == last_tenth))
-        if text and text != last_text and not waits:
-            last_text, last_time, last_tenth = text, now, tenth
+        time_now = time.monotonic()
+        tenth = int(10 * completed / total) if total else 0
+        too_soon = pause and (time_now - last_time < pause or (total and tenth == last_tenth))
+        if text and text != last_text and not too_soon:
+            last_text, last_time, last_tenth = text, time_now, tenth
             tell(text)
 
     with ExitStack() as opened:
@@ -209,9 +213,9 @@ def progress_bar(*columns: str, pause: float = 0.0, **task: Any) -> Iterator[Cal
 
 
 def count_bar(**task: Any) -> AbstractContextManager[Callable[..., None]]:
-    """A bar that counts to `total`, if known, with `now` behind it; in a pipe a line at times."""
-    columns = ("MofNCompleteColumn", "TimeRemainingColumn", "{task.fields[now]}")
-    return progress_bar(*columns, pause=_QUIET_SECONDS, **{"now": "", **task})
+    """A bar that counts to `total`, if known, with a `status`; in a pipe a line at times."""
+    columns = ("MofNCompleteColumn", "TimeRemainingColumn", "{task.fields[status]}")
+    return progress_bar(*columns, pause=_QUIET_SECONDS, status="", **task)
 
 
 def results(steps: Generator[Any], kind: type[T] | tuple[type[T], ...]) -> Iterator[T]:
@@ -229,10 +233,10 @@ def download_progress() -> Iterator[Callable[[LoadProgress], None]]:
     """A function to pass as `on_progress`; other steps than downloads are too short for a bar."""
     with progress_bar("DownloadColumn", "TimeRemainingColumn") as bar:
 
-        def show(own: LoadProgress) -> None:
-            if own.stage == "download":
-                done = own.done_bytes or 0
-                bar("", description=own.message, completed=done, total=own.total_bytes)
+        def show(step: LoadProgress) -> None:
+            if step.stage == "download":
+                done = step.done_bytes or 0
+                bar("", description=step.message, completed=done, total=step.total_bytes)
 
         yield show
 

@@ -2,7 +2,7 @@
 
 from fillmask_ui.runs.compare import compare
 from fillmask_ui.runs.info import Plan, RunInfo, prepare_info
-from fillmask_ui.runs.perform import Engine, Progress, perform, perform_rest
+from fillmask_ui.runs.perform import Engine, RunProgress, perform, perform_rest
 from fillmask_ui.runs.record import Recorder, resume, start
 from fillmask_ui.runs.store import Run, RunStore
 from fillmask_ui.runs.tokens import export
@@ -12,10 +12,10 @@ compare_runs = compare  # its public name, beside the `compare` of two models
 __all__ = [
     "Engine",
     "Plan",
-    "Progress",
     "Recorder",
     "Run",
     "RunInfo",
+    "RunProgress",
     "RunStore",
     "compare",
     "compare_runs",

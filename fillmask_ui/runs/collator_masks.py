@@ -55,15 +55,16 @@ class CollatorMasks:
         if example_id == self._last:
             raise ValueError(f"text {example_id} came twice: a stream of masks goes on only")
         self._last = example_id
-        ids = shown = np.array(encoding.ids, dtype=np.int64)  # [T]
+        ids = shown_ids = np.array(encoding.ids, dtype=np.int64)  # [T]
         cols = ids[:0]
         if len(ids) >= FEWEST_TOKENS:
             batch = self._collator([encoding.ids])
-            shown = batch["input_ids"][0].numpy()
+            shown_ids = batch["input_ids"][0].numpy()
             cols = np.flatnonzero(batch["labels"][0].numpy() != -100)
-        masked, changed = shown[cols] == self._mask_id, shown[cols] != ids[cols]
+        masked = shown_ids[cols] == self._mask_id
+        changed = shown_ids[cols] != ids[cols]
         kinds = np.select([masked, changed], [MASK, RANDOM], UNCHANGED).astype(np.uint8)
-        return HiddenTokens(ids, shown, cols, kinds, self._mask_id)
+        return HiddenTokens(ids, shown_ids, cols, kinds, self._mask_id)
 
 
 class _CollatorTokenizer:

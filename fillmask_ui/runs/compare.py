@@ -30,18 +30,12 @@ def compare(
     compared by character. `limits` are by default those of `run_a`. A `DataError` if a folder holds
     no run, or the runs measured different things or share no text.
     """
-    for run in (run_a, run_b):
-        if not isinstance(run, Run | Path | str):
-            raise DataError(
-                f"a run was wanted, or its folder; the type was {type(run).__name__}: open one as "
-                "in RunStore(folder).open(name)"
-            )
-    first, second = (run if isinstance(run, Run) else Run(Path(run)) for run in (run_a, run_b))
-    config, other = first.info.config, second.info.config
-    if config.signature != other.signature:
+    first, second = _opened(run_a), _opened(run_b)
+    config, second_config = first.info.config, second.info.config
+    if config.signature != second_config.signature:
         raise DataError(
             f"the runs measured different things: {first.info.name} has {config.signature}, "
-            f"{second.info.name} has {other.signature}; evaluate both alike"
+            f"{second.info.name} has {second_config.signature}; evaluate both alike"
         )
     summary = summarize(
         paired(first, second),
@@ -58,6 +52,17 @@ def compare(
     return replace(summary, alarms=unfinished + summary.alarms)
 
 
+def _opened(run: Run | Path | str) -> Run:
+    if isinstance(run, Run):
+        return run
+    if isinstance(run, Path | str):
+        return Run(Path(run))
+    raise DataError(
+        f"{type(run).__name__} is neither a run nor a folder of one: open one with "
+        "RunStore(folder).open(name)"
+    )
+
+
 def compared_info(first: Run, second: Run) -> RunInfo:
     """The first run, with the model of the second as its baseline."""
     name = f"{first.info.name} and {second.info.name}"
@@ -70,41 +75,45 @@ def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
     A `DataError` if the runs have different texts, or hid them differently.
     """
     by_token: bool | None = None
-    others = {line.row.id: line.start for line in second.lines()}
+    second_starts = {line.row.id: line.start for line in second.lines()}
     for line in first.lines():
         row = line.row
-        if row.id not in others:
+        if row.id not in second_starts:
             yield SkippedText(row.id, ONE_RUN_ONLY)
             continue
-        other = second.line_at(others.pop(row.id))
-        if other.checksum != line.checksum:
+        second_line = second.line_at(second_starts.pop(row.id))
+        if second_line.checksum != line.checksum:
             raise DataError(
-                f"text {row.id} differs between {first.info.name} and {second.info.name}: the "
-                "runs have other texts; evaluate both over the same"
+                f"text {row.id} differs between {first.info.name} and {second.info.name}: "
+                "evaluate both over the same texts"
             )
-        pair = _pair(row, other.row, first, second)
+        pair = _pair(row, second_line.row, first, second)
         if isinstance(pair, EvaluatedText):
             if by_token not in (None, pair.other is None):
                 raise _not_alike(first, second, row.id)
             by_token = pair.other is None
         yield pair
-    yield from (SkippedText(index, ONE_RUN_ONLY) for index in others)
+    yield from (SkippedText(text_id, ONE_RUN_ONLY) for text_id in second_starts)
 
 
 def _pair(
-    row: EvaluatedText | SkippedText, other: EvaluatedText | SkippedText, first: Run, second: Run
+    row: EvaluatedText | SkippedText,
+    second_row: EvaluatedText | SkippedText,
+    first: Run,
+    second: Run,
 ) -> EvaluatedText | SkippedText:
-    if isinstance(row, SkippedText) or isinstance(other, SkippedText):
-        return row if type(row) is type(other) else SkippedText(row.id, ONE_RUN_ONLY)
-    alone, theirs = _alone(row), _alone(other)
-    if np.array_equal(row.ids, other.ids):
-        same = np.array_equal(row.cols, other.cols)
-        if not same or not np.array_equal(row.shown_ids, other.shown_ids):
+    if isinstance(row, SkippedText) or isinstance(second_row, SkippedText):
+        both_skipped = type(row) is type(second_row)
+        return row if both_skipped else SkippedText(row.id, ONE_RUN_ONLY)
+    candidate, reference = _alone(row), _alone(second_row)
+    if np.array_equal(row.ids, second_row.ids):
+        same_cols = np.array_equal(row.cols, second_row.cols)
+        if not same_cols or not np.array_equal(row.shown_ids, second_row.shown_ids):
             raise _not_alike(first, second, row.id)
-        if alone.worse is not None and theirs.worse is not None:
-            worse = replace(alone.worse, baseline=theirs.worse.scores)
-            alone = replace(alone, worse=worse)
-        return replace(alone, baseline=other.scores)
+        if candidate.worse is not None and reference.worse is not None:
+            worse = replace(candidate.worse, baseline=reference.worse.scores)
+            candidate = replace(candidate, worse=worse)
+        return replace(candidate, baseline=reference.scores)
     metric = first.info.config.metric
     if not metric.compares_tokenizers:
         raise DataError(
@@ -112,9 +121,9 @@ def _pair(
             "per token mean different things; evaluate both by pseudo-perplexity or whole words, "
             "which compare by character"
         )
-    if not metric.covers_same(row, other):
+    if not metric.covers_same(row, second_row):
         return SkippedText(row.id, NOT_COMPARABLE)
-    return replace(alone, other=theirs)
+    return replace(candidate, other=reference)
 
 
 def _alone(row: EvaluatedText) -> EvaluatedText:
@@ -123,8 +132,8 @@ def _alone(row: EvaluatedText) -> EvaluatedText:
     return replace(row, baseline=None, difference=None, other=None, worse=worse)
 
 
-def _not_alike(first: Run, second: Run, index: int) -> DataError:
+def _not_alike(first: Run, second: Run, text_id: int) -> DataError:
     return DataError(
-        f"text {index} was not hidden alike in {first.info.name} and {second.info.name}: evaluate "
-        "one with the other model as its baseline"
+        f"text {text_id} was not hidden alike in {first.info.name} and {second.info.name}: "
+        "evaluate one with the other model as its baseline"
     )

@@ -36,9 +36,9 @@ class EngineChoice:
     def __post_init__(self) -> None:
         check_options(self)
         names = ("address", "workers", "threads_per_worker")
-        given = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
-        if self.engine == LOCAL and given:
-            raise OptionError(f"{', '.join(given)} is about Ray: add --engine ray, or leave it out")
+        flags = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
+        if self.engine == LOCAL and flags:
+            raise OptionError(f"{', '.join(flags)} is about Ray: add --engine ray, or leave it out")
 
 
 @contextmanager

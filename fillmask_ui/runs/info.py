@@ -68,7 +68,8 @@ class RunInfo:
                 parts.append(f"{role}:{'@'.join([*named, model['sha256'][:12]])}")
         if self.texts:
             parts.append(str(self.texts.get("signature", "texts:unnamed")))
-        return "|".join([*parts, *(f"{name}:{own}" for name, own in sorted(self.versions.items()))])
+        parts += (f"{name}:{version}" for name, version in sorted(self.versions.items()))
+        return "|".join(parts)
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,10 @@ class Plan:
 
     def texts(self) -> dict[str, Any]:
         """`RunInfo.texts`: where the texts come from, and the signature of that."""
-        named = self.source
-        if self.hide_folders and named.kind in ("file", "folder"):
-            named = replace(named, where=Path(named.where).absolute().name)
-        return {**asdict(self.source), "available": None, "signature": str(named)}
+        source = self.source
+        if self.hide_folders and source.kind in ("file", "folder"):
+            source = replace(source, where=Path(source.where).absolute().name)
+        return {**asdict(self.source), "available": None, "signature": str(source)}
 
     def choices(self) -> dict[str, Any]:
         """`RunInfo.choices`: how the models were asked for."""
@@ -114,7 +115,10 @@ def model_choice(info: RunInfo, which: str) -> ModelChoice:
     """The choice of the `model` or `baseline` of a run; a `DataError` if it is not stored."""
     if choice := info.choices.get(which):
         return from_own_values(ModelChoice, choice, f"run {info.name}")
-    raise DataError(f"run {info.name} does not say how its {which} was asked for")
+    raise DataError(
+        f"run {info.name} does not record how its {which} was chosen: evaluate again from the page "
+        "or the command line"
+    )
 
 
 def prepare_info(
@@ -141,16 +145,16 @@ def prepare_info(
 def read_info(folder: Path) -> RunInfo:
     """run.json of a folder; a `DataError` if it is missing, broken or of another version."""
     name = printable(folder.absolute().name)  # it may have been copied or renamed
-    path, what = folder / RUN_FILE, f"run {name}: {RUN_FILE}"
+    path, title = folder / RUN_FILE, f"run {name}: {RUN_FILE}"
     if not path.exists():
         raise DataError(
             f"{folder} is no run: it has no {RUN_FILE}; give the folder of a stored run"
         )
     with opening("a run", path):
         try:
-            info = from_json(RunInfo, path.read_bytes(), what)
+            info = from_json(RunInfo, path.read_bytes(), title)
         except (OptionError, TypeError, AttributeError, LookupError) as error:
-            raise DataError(f"{what}: {error}") from error
+            raise DataError(f"{title}: {error}") from error
     if info.protocol != PROTOCOL:
         raise DataError(
             f"run {name} was measured by protocol {info.protocol}, and this version of fillmask-ui "

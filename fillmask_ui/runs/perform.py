@@ -23,7 +23,7 @@ Load = Callable[[ModelChoice], MaskedLM]
 
 
 @dataclass(frozen=True, eq=False)
-class Progress:
+class RunProgress:
     """A run at one moment."""
 
     info: RunInfo  # its run.json
@@ -42,11 +42,11 @@ class Progress:
 class Pace:
     """Speed of a run and the time left, since its `first` progress."""
 
-    def __init__(self, first: Progress) -> None:
+    def __init__(self, first: RunProgress) -> None:
         self._first = self._last = first
         self._began, self._seconds = time.monotonic(), 0.0
 
-    def add(self, step: Progress) -> None:
+    def add(self, step: RunProgress) -> None:
         if step.tokens > self._last.tokens or (step.through or 0) > (self._last.through or 0):
             self._last, self._seconds = step, time.monotonic() - self._began
 
@@ -66,7 +66,7 @@ class Pace:
 
 
 # Yields a run as its missing texts are measured.
-Measure = Callable[[Recorder, Texts], Generator[Progress]]
+Measure = Callable[[Recorder, Texts], Generator[RunProgress]]
 
 
 class Engine(Protocol):
@@ -83,7 +83,7 @@ def perform(
     engine: Engine | None = None,
     *,
     cell: Mapping[str, Any] | None = None,
-) -> Generator[Progress]:
+) -> Generator[RunProgress]:
     """Measure as planned, in a new run; `load` makes a model of a choice.
 
     Yields the new run, each row as it is stored, signs of life between them, and the ended run. No
@@ -94,22 +94,29 @@ def perform(
         # Before a model is loaded: a wrong column shows at once.
         texts = opened.enter_context(open_texts(plan.source))
         model, baseline, measure = _prepared(plan, load, engine)
-        told = {"texts": plan.texts(), "choices": plan.choices(), "limits": plan.limits}
-        info = prepare_info(plan.config, model, baseline=baseline, cell=cell or {}, **told)
+        info = prepare_info(
+            plan.config,
+            model,
+            baseline=baseline,
+            cell=cell or {},
+            texts=plan.texts(),
+            choices=plan.choices(),
+            limits=plan.limits,
+        )
         recorder = opened.enter_context(start(store, info))
         yield from _measured(recorder, texts, measure)
 
 
 def perform_rest(
     name: str, store: RunStore, load: Load, engine: Engine | None = None
-) -> Generator[Progress]:
+) -> Generator[RunProgress]:
     """Measure the missing texts of a run; of one that is done, yield it once.
 
     A `FillmaskError` if the run, its texts or models cannot be had, or have changed since.
     """
     run = store.open(name)
     if run.info.state == DONE and not run.lacks_rows:
-        yield Progress(run.info, run.running())
+        yield RunProgress(run.info, run.running())
         return
     plan = Plan.of(run.info)
     with ExitStack() as opened:
@@ -131,7 +138,7 @@ def _prepared(
     return model, baseline, partial(measure_here, model=model, baseline=baseline)
 
 
-def _measured(recorder: Recorder, texts: Texts, measure: Measure) -> Generator[Progress]:
+def _measured(recorder: Recorder, texts: Texts, measure: Measure) -> Generator[RunProgress]:
     step = progress_of(
         recorder, texts, through=recorder.running.seen, dropped_bytes=recorder.dropped_bytes
     )
@@ -145,16 +152,22 @@ def _measured(recorder: Recorder, texts: Texts, measure: Measure) -> Generator[P
     yield replace(step, info=recorder.info, rows=(), through=recorder.running.seen)
 
 
-def progress_of(recorder: Recorder, texts: Texts, **changes: Any) -> Progress:
+def progress_of(recorder: Recorder, texts: Texts, **changes: Any) -> RunProgress:
     """A run as it is now."""
     report = texts.report
-    about = {"expected": report.expected, "warnings": report.warnings, "stop": recorder.close}
-    return Progress(recorder.info, recorder.running, **{**about, **changes})
+    progress = RunProgress(
+        recorder.info,
+        recorder.running,
+        expected=report.expected,
+        warnings=report.warnings,
+        stop=recorder.close,
+    )
+    return replace(progress, **changes)
 
 
 def measure_here(
     recorder: Recorder, texts: Texts, model: MaskedLM, baseline: MaskedLM | None
-) -> Generator[Progress]:
+) -> Generator[RunProgress]:
     """A `Measure` of this process, once the models are given."""
     tokens = 0
     with closing(recorder.measure(model, texts, baseline=baseline, heartbeat=True)) as rows:

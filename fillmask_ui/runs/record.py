@@ -134,10 +134,10 @@ class Recorder(AbstractContextManager["Recorder"]):
         seen = 0
         for index, text in enumerate(examples):
             example = text if isinstance(text, Example) else Example(index, text)
-            found = checksum(example.content)
+            text_checksum = checksum(example.content)
             if example.id not in self.stored:
-                self._checksums[example.id] = found
-            elif self.stored[example.id] != found:
+                self._checksums[example.id] = text_checksum
+            elif self.stored[example.id] != text_checksum:
                 raise DataError(
                     f"text {example.id} is not the one that run {self.name} measured: the texts "
                     "have changed since; start a new run"
@@ -177,11 +177,11 @@ class Recorder(AbstractContextManager["Recorder"]):
                     raise
 
     def _writes(self) -> AbstractContextManager[None]:
-        kept = (
-            f"; the rows so far, {self.running.seen}, are kept: make room and resume with "
+        advice = (
+            f"; the {self.running.seen} rows so far are kept: make room and resume with "
             f"--resume {self.name}"
         )
-        return writing(self.folder, kept if self.folder.exists() else "")
+        return writing(self.folder, advice if self.folder.exists() else "")
 
     def close(self) -> None:
         """Release the run; one under way is then `stopped`. Again it does nothing."""
@@ -232,21 +232,23 @@ def _open(run: Run) -> Recorder:
         return Recorder(run.folder, info, running, file, opened.pop_all(), dropped, stored)
 
 
-def signature_changes(stored: Mapping[str, Any], now: ModelSignature) -> list[str]:
-    """In what a model differs from a stored signature, in words."""
-    then, current = (json.loads(json.dumps(dict(each))) for each in (stored, now.to_dict()))
-    return [
-        f"{name} was {then.get(name)!r} and is {value!r}"
-        for name, value in current.items()
-        if name not in ("name", "notes") and then.get(name) != value
-    ]
-
-
-def check_same(what: str, stored: Mapping[str, Any] | None, now: ModelSignature | None) -> None:
+def check_same(role: str, stored: Mapping[str, Any] | None, current: ModelSignature | None) -> None:
     """A `DataError` unless model and versions are those that the run began with."""
-    if (stored is None) != (now is None):
-        raise DataError(f"the run has {'no' if stored is None else 'a'} {what}")
-    if stored and now and (changed := signature_changes(stored, now)):
+    if stored is None and current is None:
+        return
+    if stored is None or current is None:
         raise DataError(
-            f"the {what} is not the one that the run has: {'; '.join(changed)}; start a new run"
+            f"the run has {'no' if stored is None else 'a'} {role}: resume it with the models that "
+            "it began with"
+        )
+    stored, values = json.loads(json.dumps([dict(stored), current.to_dict()]))  # tuples as lists
+    changes = [
+        f"{name} was {stored.get(name)!r} and is {value!r}"
+        for name, value in values.items()
+        if name not in ("name", "notes") and stored.get(name) != value
+    ]
+    if changes:
+        raise DataError(
+            f"the {role} is not the one that the run began with: {'; '.join(changes)}; start a new "
+            "run"
         )

@@ -33,12 +33,12 @@ def dump_row(row: EvaluatedText | SkippedText, checksum: int) -> bytes:
     return line.encode("utf-8", "replace")  # of lone surrogates no JSON reader knows
 
 
-def read_row(content: bytes, what: str, start: int = 0) -> StoredRow:
-    """One whole line; the `DataError` for a line that is not a row begins with `what`."""
-    values = from_json(dict[str, Any], content, what)
+def read_row(content: bytes, title: str, start: int = 0) -> StoredRow:
+    """One whole line; the `DataError` for a line that is not a row begins with `title`."""
+    values = from_json(dict[str, Any], content, title)
     row: EvaluatedText | SkippedText
     if "skipped" in values:
-        row = from_own_values(SkippedText, {**values, "reason": values["skipped"]}, what)
+        row = from_own_values(SkippedText, {**values, "reason": values["skipped"]}, title)
     else:
-        row = from_own_values(EvaluatedText, nested(values), what)
-    return StoredRow(row, from_own_values(int, values.get("checksum"), what), content, start)
+        row = from_own_values(EvaluatedText, nested(values), title)
+    return StoredRow(row, from_own_values(int, values.get("checksum"), title), content, start)

@@ -30,10 +30,10 @@ LOCK_FILE = "lock"
 ELSEWHERE = "; name another folder with the environment variable FILLMASK_UI_RUNS"
 
 
-def lock_file(path: Path, what: str, advice: str = "") -> FileLock:
+def lock_file(path: Path, title: str, advice: str = "") -> FileLock:
     """Lock a file until the lock is released or the process ends, however it ends.
 
-    A `DataError` that names `what` is written if another writer holds it; one that ends with
+    A `DataError` that names `title` is written if another writer holds it; one that ends with
     `advice` if the file system has no locks.
     """
     # Never a marker file, which a killed process leaves behind.
@@ -44,7 +44,7 @@ def lock_file(path: Path, what: str, advice: str = "") -> FileLock:
             lock.acquire(timeout=0.2, poll_interval=0.02)
         except Timeout as error:
             raise DataError(
-                f"{what} is being written by another process: wait for it to end, or stop it"
+                f"{title} is being written by another process: wait for it to end, or stop it"
             ) from error
     return lock
 
@@ -114,7 +114,9 @@ class Run:
         row = read_row(content, f"run {self.info.name}").row if content else None
         if isinstance(row, EvaluatedText):
             return row
-        raise DataError(f"run {self.info.name} has not measured a text {example}")
+        raise DataError(
+            f"run {self.info.name} has not measured text {example}: choose a text of its rows"
+        )
 
     @property
     def row_count(self) -> int:
@@ -133,8 +135,8 @@ class Run:
     @property
     def expected(self) -> int | None:
         """Texts in all, once it is done; None where that is not known."""
-        known = [self.info.texts.get(name) for name in ("samples", "available")]
-        return min((number for number in known if number), default=None)
+        counts = [self.info.texts.get(name) for name in ("samples", "available")]
+        return min((count for count in counts if count), default=None)
 
     def summary(self) -> Summary:
         """The figures of the rows so far; a `DataError` as of `lines`, or before the first row."""
@@ -165,8 +167,8 @@ class RunStore:
 
     def create(self, info: RunInfo) -> RunInfo:
         """Make the folder of a new run; `name` and `created` are filled in here."""
-        now = self._clock()
-        stem = f"{now:%Y%m%d-%H%M%S}-{slug(info.model['name'])}-{info.config.metric.name}"
+        created = self._clock()
+        stem = f"{created:%Y%m%d-%H%M%S}-{slug(info.model['name'])}-{info.config.metric.name}"
         names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
         with writing(self.root, ELSEWHERE):
             self.root.mkdir(parents=True, exist_ok=True)
@@ -174,9 +176,9 @@ class RunStore:
                 with suppress(FileExistsError):
                     (self.root / name).mkdir()
                     break
-            made = replace(info, name=name, created=now.isoformat(timespec="seconds"))
-            write_info(self.root / name, made)  # without it a folder is not listed
-        return made
+            info = replace(info, name=name, created=created.isoformat(timespec="seconds"))
+            write_info(self.root / name, info)  # without it a folder is not listed
+        return info
 
     def open(self, name: str) -> Run:
         """A run, by its name as for `folder`."""
@@ -187,18 +189,22 @@ class RunStore:
         names = self.names()
         if name == "latest" and names:
             return self.root / names[-1]
-        found = [name] if name in names else [own for own in names if name and own.startswith(name)]
-        if len(found) == 1:
-            return self.root / found[0]
-        if found:
-            raise DataError(f"several runs begin with {name!r}: {', '.join(found)}")
+        if name in names:
+            return self.root / name
+        matches = [run for run in names if name and run.startswith(name)]
+        if len(matches) == 1:
+            return self.root / matches[0]
+        if matches:
+            raise DataError(
+                f"several runs begin with {name!r}: {', '.join(matches)}; write more of the name"
+            )
         older = f" and {len(names) - 5} older" if len(names) > 5 else ""
         raise DataError(unknown("run", name, names[-5:]) + older)
 
     def names(self) -> list[str]:
         """Names of all runs, oldest first."""
-        found = self.root.iterdir() if self.root.is_dir() else ()
-        return sorted(own.name for own in found if os.path.lexists(own / self.file))
+        folders = self.root.iterdir() if self.root.is_dir() else ()
+        return sorted(folder.name for folder in folders if os.path.lexists(folder / self.file))
 
     def delete(self, name: str) -> str:
         """Remove a run and give its full name back; a `DataError` while it is being written."""

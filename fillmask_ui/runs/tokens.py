@@ -52,12 +52,15 @@ def export(run: Run, target: Path, file_format: str | None = None) -> int:
     ending of the file's name, else csv. A `DataError` if the file cannot be written, or pyarrow is
     missing for parquet.
     """
-    named = target.suffix.removeprefix(".").lower()
-    chosen = (file_format or named or "csv").lower()
+    ending = target.suffix.removeprefix(".").lower()
+    chosen = (file_format or ending or "csv").lower()
     if chosen not in FORMATS:
         raise OptionError(unknown("export format", chosen, FORMATS))
-    if named in FORMATS and named != chosen:
-        raise OptionError(f"{target} is named as {named}, and {chosen} was asked for: name it so")
+    if ending in FORMATS and ending != chosen:
+        raise OptionError(
+            f"{target} ends with .{ending}, but the format is {chosen}: name the file *.{chosen}, "
+            "or leave out --format"
+        )
     if chosen == "parquet":
         with finished_file(target) as fresh:
             return _write_parquet(run, fresh)
@@ -70,8 +73,11 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
     if file_format == "csv":
         writer = csv.DictWriter(file, _columns(run), restval="", lineterminator="\n")
         writer.writeheader()
-        cells = ({name: csv_cell(own) for name, own in row.items()} for row in _records(run))
-        return sum(1 for row in cells if writer.writerow(row))
+        count = 0
+        for record in _records(run):
+            writer.writerow({name: csv_cell(cell) for name, cell in record.items()})
+            count += 1
+        return count
     lines = (line.content.decode().rstrip("\n") for line in run.lines())
     if file_format == "jsonl":
         return sum(1 for line in lines if file.write(line + "\n"))
@@ -85,8 +91,9 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
 
 
 def _columns(run: Run) -> list[str]:
-    own = _SCORES + run.info.config.metric.token_columns
-    return ["text_id", *_TOKEN, *own, *(f"baseline_{name}" for name in own), *_DIFFERENCES]
+    scores = _SCORES + run.info.config.metric.token_columns
+    baseline_scores = (f"baseline_{name}" for name in scores)
+    return ["text_id", *_TOKEN, *scores, *baseline_scores, *_DIFFERENCES]
 
 
 def _records(run: Run) -> Iterator[dict[str, Any]]:
@@ -104,8 +111,9 @@ def _records(run: Run) -> Iterator[dict[str, Any]]:
         ):
             for name in names if record is not None else ():
                 values = np.asarray(getattr(record, _ATTRIBUTES.get(name, f"{name}s"))).tolist()
-                known = _NAMED.get(name)
-                columns[prefix + name] = [known[value] for value in values] if known else values
+                if names_of_values := _NAMED.get(name):
+                    values = [names_of_values[value] for value in values]
+                columns[prefix + name] = values
         for values in zip(*columns.values(), strict=True):
             yield dict(zip(columns, values, strict=True))
 
@@ -118,11 +126,12 @@ def _write_parquet(run: Run, target: Path) -> int:
         raise DataError("parquet needs pyarrow: pip install pyarrow, or export to csv") from error
 
     def field(name: str) -> tuple[str, Any]:
-        own = name.removeprefix("baseline_")
-        whole = pa.int64() if _WHOLE.fullmatch(own) else pa.float64()
-        return name, pa.string() if _STRINGS.fullmatch(own) else whole
+        column = name.removeprefix("baseline_")
+        if _STRINGS.fullmatch(column):
+            return name, pa.string()
+        return name, pa.int64() if _WHOLE.fullmatch(column) else pa.float64()
 
-    schema = pa.schema([*map(field, _columns(run))])
+    schema = pa.schema([field(name) for name in _columns(run)])
     records, count = _records(run), 0
     with pq.ParquetWriter(target, schema) as writer:
         while group := list(itertools.islice(records, _ROWS_A_GROUP)):
@@ -163,37 +172,42 @@ class MeasuredToken:
         return dict(getattr(self.info, self.which))
 
 
-def measured_tokens(store: RunStore, place: TokenPlace) -> tuple[MeasuredToken | None, ...]:
-    """The token at a place as each model met it: A, and B if there are two.
+def measured_tokens(store: RunStore, token: TokenPlace) -> tuple[MeasuredToken | None, ...]:
+    """A token as each model met it: the candidate, then the reference if there is one.
 
     With another tokenizer it is the first token that shares a character with it, or None. A
     `DataError` if a run is gone, has no such text, or did not hide that token.
     """
-    run = store.open(place.run)
-    row = run.row(place.example)
-    met = [(run.info, "model", row, row.scores)]
-    if place.other:
-        other = store.open(place.other)
-        second = other.row(place.example)
-        met.append((other.info, "model", second, second.scores))
+    run = store.open(token.run)
+    row = run.row(token.example)
+    measured = [(run.info, "model", row, row.scores)]
+    if token.other:
+        baseline_run = store.open(token.other)
+        baseline_row = baseline_run.row(token.example)
+        measured.append((baseline_run.info, "model", baseline_row, baseline_row.scores))
     elif row.baseline is not None:
-        met.append((run.info, "baseline", row, row.baseline))
+        measured.append((run.info, "baseline", row, row.baseline))
     elif row.other is not None:
-        met.append((run.info, "baseline", row.other, row.other.scores))
-    if not 0 <= place.side < len(met):
-        raise DataError(f"run {run.info.name} measured one model alone")
-    own = met[place.side][2]
-    entries = np.flatnonzero(own.cols == place.position)
-    if not len(entries):
+        measured.append((run.info, "baseline", row.other, row.other.scores))
+    if not 0 <= token.side < len(measured):
+        raise DataError(f"run {run.info.name} measured one model alone: choose a token of it")
+    chosen_row = measured[token.side][2]
+    matches = np.flatnonzero(chosen_row.cols == token.position)
+    if not len(matches):
         raise DataError(
-            f"token {place.position} of text {place.example} was not hidden in run {run.info.name}"
+            f"token {token.position} of text {token.example} was not hidden in run "
+            f"{run.info.name}: choose a hidden token"
         )
-    start, end = own.spans[entries[0]].tolist()
-    found: list[MeasuredToken | None] = []
-    for info, which, text, scores in met:
-        same = np.array_equal(text.ids, own.ids) and np.array_equal(text.cols, own.cols)
-        overlap = (text.spans[:, 0] < end) & (text.spans[:, 1] > start)
-        places = entries if same else np.flatnonzero(overlap)
-        token = MeasuredToken(info, which, text, scores, int(places[0])) if len(places) else None
-        found.append(token)
-    return tuple(found)
+    start, end = chosen_row.spans[matches[0]].tolist()
+    tokens: list[MeasuredToken | None] = []
+    for info, which, text, scores in measured:
+        same_ids = np.array_equal(text.ids, chosen_row.ids)
+        if same_ids and np.array_equal(text.cols, chosen_row.cols):
+            entries = matches
+        else:
+            entries = np.flatnonzero((text.spans[:, 0] < end) & (text.spans[:, 1] > start))
+        if len(entries):
+            tokens.append(MeasuredToken(info, which, text, scores, int(entries[0])))
+        else:
+            tokens.append(None)
+    return tuple(tokens)

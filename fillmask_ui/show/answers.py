@@ -22,7 +22,7 @@ from fillmask_ui.filling.word_surprisal import WordSurprisal, summarize_surprisa
 from fillmask_ui.intervals import Interval
 from fillmask_ui.records import ROLES
 from fillmask_ui.runs import RunInfo
-from fillmask_ui.show.bars import Axis, Cell, Column, Columns, Mark, Row, short
+from fillmask_ui.show.bars import Axis, BarRow, Cell, Mark, WordColumn, WordColumns, short
 from fillmask_ui.show.figures import interval_heading, models_of
 from fillmask_ui.show.numbers import Share, cell_text, in_unit, is_zero, least_axis, percent, signed
 from fillmask_ui.show.render import render
@@ -43,7 +43,7 @@ MAX_ROWS = 10
 
 
 def contrast_html(
-    found: Contrast,
+    contrast: Contrast,
     vocabularies: Sequence[spelling.Spelling],
     *,
     of: str,
@@ -60,36 +60,41 @@ def contrast_html(
 ) -> str:
     """The conclusion, the bars, the figures and the table of all words; the reference comes first.
 
-    The chart calls the sides, `models` or `sentences` (`of`), by their `names`; `titles` are in
-    full. `number` is that of the mask, None where the text has one; a click writes a word into the
-    text and mask of `key`, if any.
+    The chart calls what is compared, `models` or `sentences` (`of`), by their `names`; `titles` are
+    in full. `number` is that of the mask, None where the text has one; a click writes a word into
+    the text and mask of `key`, if any.
     """
     name = partial(spelling.compared_name, first=vocabularies[0], second=vocabularies[1])
-    by_change = sorted(found.candidates, key=lambda own: -abs(own.difference or 0.0))
-    by_size = sorted(found.candidates, key=lambda own: -max(p or 0.0 for p in own.probabilities))
+    by_change = sorted(contrast.candidates, key=lambda word: -abs(word.difference or 0.0))
+    by_size = sorted(
+        contrast.candidates, key=lambda word: -max(p or 0.0 for p in word.probabilities)
+    )
     change = by == "change"
     ordered = by_change if change else by_size
-    shown = [own for place, own in enumerate(ordered) if place < MAX_ROWS or own.asked]
-    steps = [100 * (own.difference or 0.0) for own in shown]
-    fitted = Axis.fitted(steps, "points", signed=True, digits=2)
-    axis = fitted if change else Axis.shares(zoom)
+    words = ordered[:MAX_ROWS] + [word for word in ordered[MAX_ROWS:] if word.asked]
+    if change:
+        steps = [100 * (word.difference or 0.0) for word in words]
+        axis = Axis.fitted(steps, "points", signed=True, digits=2)
+    else:
+        axis = Axis.shares(zoom)
     most = by_change[0]
+    truth = next((w for w in contrast.candidates if w.asked and w.word == hidden), None)
     rows = [
-        Row(
-            name(own),
-            *_drawn_word(own, axis, change=change),
-            key=""
-            if own.reference_token_id is None or not key
-            else f"{key}:{own.reference_token_id}",
-            title=f"click to write {own.word} there",
-            truth=own.asked and own.word == hidden,
-            notes=("asked",) if own.asked and own.word != hidden else (),
+        BarRow(
+            name(word),
+            *_drawn_word(word, axis, change=change),
+            key=f"{key}:{word.reference_token_id}"
+            if key and word.reference_token_id is not None
+            else "",
+            title=f"click to write {word.word} there",
+            truth=word is truth,
+            notes=("asked",) if word.asked and word is not truth else (),
         )
-        for own in shown
+        for word in words
     ]
     return render(
         "page/contrast.html",
-        mask=found,
+        mask=contrast,
         of=of,
         names=names,
         titles=titles,
@@ -98,10 +103,10 @@ def contrast_html(
         axis=axis,
         words=by_size,
         name=name,
-        points=lambda own: spelling.points(own) or "–",
-        first=[name(own) for own in spelling.first_words(found)],
+        points=lambda word: spelling.points(word) or "–",
+        first=[name(word) for word in spelling.first_words(contrast)],
         most=None if is_zero(100 * (most.difference or 0.0), 2) else most,
-        truth=next((own for own in found.candidates if own.asked and own.word == hidden), None),
+        truth=truth,
         number=number,
         notes=notes,
         unit=unit,
@@ -111,26 +116,25 @@ def contrast_html(
 
 
 def _drawn_word(
-    own: ContrastedWord, axis: Axis, *, change: bool
+    word: ContrastedWord, axis: Axis, *, change: bool
 ) -> tuple[tuple[Mark, ...], tuple[Cell, ...]]:
-    """Bars and numbers; that of a change is in the colour of the side that gives more."""
+    """Bars and numbers; that of a change is in the colour of the one that gives more."""
+    points, ranks = spelling.points(word), _ranks(word)
     if not change:
-        return axis.pair(own.probabilities), (Cell(spelling.points(own) or "–"), _ranks(own))
-    cells = *(Cell("–" if p is None else percent(p)) for p in own.probabilities), _ranks(own)
-    if own.difference is None:
+        return axis.pair(word.probabilities), (Cell(points or "–"), ranks)
+    cells = (*(Cell("–" if p is None else percent(p)) for p in word.probabilities), ranks)
+    if word.difference is None:
         return (), cells
-    side = "candidate" if own.difference > 0 else "reference"
-    return (axis.mark(100 * own.difference, side, spelling.points(own)),), cells
+    role = "candidate" if word.difference > 0 else "reference"
+    return (axis.mark(100 * word.difference, role, points),), cells
 
 
-def _ranks(own: ContrastedWord) -> Cell:
+def _ranks(word: ContrastedWord) -> Cell:
     """From the reference to the candidate; a rank that stays says little."""
-    if own.reference_rank is None or own.candidate_rank is None:
+    first, second = word.reference_rank, word.candidate_rank
+    if first is None or second is None:
         return Cell("–", quiet=True)
-    return Cell(
-        f"{own.reference_rank:,} → {own.candidate_rank:,}",
-        quiet=own.reference_rank == own.candidate_rank,
-    )
+    return Cell(f"{first:,} → {second:,}", quiet=first == second)
 
 
 @dataclass(frozen=True)
@@ -154,9 +158,9 @@ class Levels:
         >>> Levels((2.0, 4.0)).labels("nats"), Levels((2.0, 4.0)).labels("bits")
         (('0–2', '2–4', '4+'), ('0–2.9', '2.9–5.8', '5.8+'))
         """
-        ends = [f"{in_unit(border, unit):.2g}" for border in self.borders]
-        between = (f"{low}–{high}" for low, high in itertools.pairwise(("0", *ends)))
-        return (*between, f"{ends[-1]}+")
+        borders = ["0", *(f"{in_unit(border, unit):.2g}" for border in self.borders)]
+        ranges = (f"{low}–{high}" for low, high in itertools.pairwise(borders))
+        return (*ranges, f"{borders[-1]}+")
 
 
 # Of a KL divergence, and of a difference of losses.
@@ -170,17 +174,17 @@ def surprisal_values(
 ) -> dict[str, Any]:
     """What the template of a sentence's surprisal is filled in with, for the words known so far."""
     columns = []
-    for own in words[:MAX_COLUMNS]:
-        if not own.unknown:
-            loss, level = in_unit(own.nll_nats, unit), LOSSES.of(own.nll_nats)
-            wanted = spelling.candidate_names(own.wanted, vocabulary)[0]
-            columns.append(Column(own.word.text, loss, short(loss), wanted, level))
+    for word in words[:MAX_COLUMNS]:
+        if not word.unknown:
+            loss, level = in_unit(word.nll_nats, unit), LOSSES.of(word.nll_nats)
+            guess = spelling.candidate_names(word.wanted, vocabulary)[0]
+            columns.append(WordColumn(word.word.text, loss, short(loss), guess, level))
     return {
         "summary": summarize_surprisal(words),
-        "unknown": [own.word.text for own in words if own.unknown],
-        "unspaced": is_unspaced("".join(own.word.text for own in words)),
+        "unknown": [word.word.text for word in words if word.unknown],
+        "unspaced": is_unspaced("".join(word.word.text for word in words)),
         "labels": LOSSES.labels(unit),
-        "chart": Columns.of(columns, unit),
+        "chart": WordColumns.of(columns, unit),
     }
 
 
@@ -188,35 +192,39 @@ def compared_values(
     words: Sequence[ComparedWord], alike: bool, tint: str, unit: str
 ) -> dict[str, Any]:
     """The same for a sentence under two models; `tint` as of `compared_column`."""
-    columns = [compared_column(own, tint, unit) for own in words[:MAX_COLUMNS]]
+    columns = [
+        compared_column(word, tint, unit) for word in words[:MAX_COLUMNS] if not word.unknown
+    ]
     return {
         "tint": tint,
         "alike": alike,
         "labels": LOSSES.labels(unit),
         "note": "" if alike else DIFFERENT_CUTS,
-        "chart": Columns.of([own for own in columns if own.below], unit),
+        "chart": WordColumns.of(columns, unit),
         "summary": summarize_comparison(words),
-        "unknown": [own.text for own in words if own.unknown],
+        "unknown": [word.text for word in words if word.unknown],
     }
 
 
-def compared_column(own: ComparedWord, tint: str, unit: str) -> Column:
+def compared_column(word: ComparedWord, tint: str, unit: str) -> WordColumn:
     """A word by the difference of its losses, or by one of them; an unknown one has no number."""
-    if own.unknown:
-        return Column(own.text, 0.0, "unknown", "")
-    one, two = (in_unit(nats, unit) for nats in (own.reference_nll_nats, own.candidate_nll_nats))
-    both = f"{short(one)} → {short(two)}"
-    if tint != "difference":
-        value, nats = (
-            (one, own.reference_nll_nats) if tint == "a" else (two, own.candidate_nll_nats)
-        )
-        return Column(own.text, value, f"{value:.2f}", both, LOSSES.of(nats))
-    value = two - one
-    if math.isnan(value) or is_zero(value, 2):
-        return Column(own.text, 0.0, "=", both)
-    side = "candidate" if value > 0 else "reference"
-    level = CHANGES.of(abs(own.difference_nats))
-    return Column(own.text, value, signed(value, 2), both, level, side)
+    if word.unknown:
+        return WordColumn(word.text, 0.0, "unknown", "")
+    reference = in_unit(word.reference_nll_nats, unit)
+    candidate = in_unit(word.candidate_nll_nats, unit)
+    losses = f"{short(reference)} → {short(candidate)}"
+    if tint == "a":
+        level = LOSSES.of(word.reference_nll_nats)
+        return WordColumn(word.text, reference, f"{reference:.2f}", losses, level)
+    if tint == "b":
+        level = LOSSES.of(word.candidate_nll_nats)
+        return WordColumn(word.text, candidate, f"{candidate:.2f}", losses, level)
+    difference = candidate - reference
+    if math.isnan(difference) or is_zero(difference, 2):
+        return WordColumn(word.text, 0.0, "=", losses)
+    role = "candidate" if difference > 0 else "reference"
+    level = CHANGES.of(abs(word.difference_nats))
+    return WordColumn(word.text, difference, signed(difference, 2), losses, level, role)
 
 
 def summary_html(
@@ -246,7 +254,7 @@ def summary_html(
         final=final,
         so_far=so_far,
         masked=masked_figures(summary),
-        said=[*_said(summary.comparison), *_said(summary.model)],
+        metric_figures=[*_metric_figures(summary.comparison), *_metric_figures(summary.model)],
         bound=bound_text(summary),
         measured=measured_text(summary, info),
         drawn=_drawn(summary),
@@ -262,18 +270,18 @@ def _drawn(summary: Summary) -> tuple[float, Interval, Callable[[float], str], f
     pair = summary.comparison
     if pair is None or pair.interval is None:
         return None
-    change, span = 100 * pair.relative_change, pair.interval.map(lambda end: 100 * end)
+    change, span = 100 * pair.relative_change, pair.interval.map(lambda share: 100 * share)
     if not all(map(math.isfinite, (change, span.low, span.high))) or not span.low < span.high:
         return None
-    return change, span, lambda end: f"{end:+.3g}%".replace("-", "−"), least_axis(2)
+    return change, span, lambda number: f"{number:+.3g}%".replace("-", "−"), least_axis(2)
 
 
-def _said(record: Any) -> Iterator[tuple[str, str]]:
+def _metric_figures(record: Any) -> Iterator[tuple[str, str]]:
     """What the metric alone has and is said beside its figure: numbers, and words behind them."""
-    own = record and record.extra
-    for figure in figures_of(type(own)) if own else ():
+    extra = record and record.extra
+    for figure in figures_of(type(extra)) if extra else ():
         if figure.note:
-            value = figure.value(own)
+            value = figure.value(extra)
             yield (cell_text(Share(value)) if figure.share else cell_text(value)), figure.note
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from fillmask_ui.records import ROLES
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.numbers import is_zero, least_axis, percent
 
@@ -16,13 +17,13 @@ class Tick(NamedTuple):
     """A number on an axis."""
 
     label: str
-    place: float  # in [0, 1]
+    share: float  # of the axis, in [0, 1]
 
 
 class Mark(NamedTuple):
     """One bar from zero, in shares of the axis, and the number at its end."""
 
-    side: str  # `reference` or `candidate`, or `rest`
+    role: str  # `reference` or `candidate`, or `rest`
     start: float
     size: float
     text: str
@@ -37,7 +38,7 @@ class Cell(NamedTuple):
     quiet: bool = False  # whether it says little
 
 
-class Row(NamedTuple):
+class BarRow(NamedTuple):
     """A word with its bars and numbers."""
 
     name: str
@@ -61,7 +62,7 @@ class Axis:
 
     @classmethod
     def shares(cls, zoom: int = 1) -> "Axis":
-        """From 0 to 100 %, or magnified."""
+        """From 0 to 100%, or magnified."""
         return cls(Scale(0.0, 100.0 / zoom, 0.0, 1.0), "%")
 
     @classmethod
@@ -87,37 +88,39 @@ class Axis:
     def zero(self) -> float:
         return self.scale(0.0)
 
-    def mark(self, value: float, side: str, text: str) -> Mark:
+    def mark(self, value: float, role: str, text: str) -> Mark:
         if self.digits is not None and is_zero(value, self.digits):
             value = 0.0
-        end, beyond = self.scale(value), not self.scale.low <= value <= self.scale.high
-        return Mark(side, min(self.zero, end), abs(end - self.zero), text, value < 0, beyond)
+        tip, beyond = self.scale(value), not self.scale.low <= value <= self.scale.high
+        return Mark(role, min(self.zero, tip), abs(tip - self.zero), text, value < 0, beyond)
 
     def pair(
-        self,
-        probabilities: Sequence[float | None],
-        sides: tuple[str, str] = ("reference", "candidate"),
+        self, probabilities: Sequence[float | None], roles: Sequence[str] = ROLES
     ) -> tuple[Mark, ...]:
-        """The bars of two sides on an axis of shares; None has none."""
-        both = zip(sides, probabilities, strict=True)
-        return tuple(self.mark(100 * p, side, percent(p)) for side, p in both if p is not None)
+        """The bars of reference and candidate on an axis of shares; None has none."""
+        return tuple(
+            self.mark(100 * probability, role, percent(probability))
+            for role, probability in zip(roles, probabilities, strict=True)
+            if probability is not None
+        )
 
     @property
     def ticks(self) -> tuple[Tick, ...]:
         """Round numbers along the axis, the first with the unit.
 
         >>> [tick.label for tick in Axis.shares().ticks]
-        ['0 %', '20', '40', '60', '80', '100']
+        ['0%', '20', '40', '60', '80', '100']
         >>> [tick.label for tick in Axis.fitted([-1.2, 0.3], "points", signed=True).ticks]
         ['−1.5 points', '−1', '−0.5', '0', '+0.5']
         """
         numbers, sign = self.scale.ticks(5), "+" if self.signed else ""
-        labels = [(f"{own:{sign}g}" if own else "0").replace("-", "−") for own in numbers]
-        labels[0] += f" {self.unit}"
-        return tuple(map(Tick, labels, map(self.scale, numbers)))
+        labels = [(f"{number:{sign}g}" if number else "0").replace("-", "−") for number in numbers]
+        labels[0] += "%" if self.unit == "%" else f" {self.unit}"
+        shares = [self.scale(number) for number in numbers]
+        return tuple(Tick(label, share) for label, share in zip(labels, shares, strict=True))
 
 
-class Column(NamedTuple):
+class WordColumn(NamedTuple):
     """One word along a sentence."""
 
     word: str
@@ -125,25 +128,26 @@ class Column(NamedTuple):
     text: str  # the value in few digits
     below: str  # what stands below the word
     level: int = 0  # of its tint
-    side: str = ""  # `reference` or `candidate` where it is a difference
+    role: str = ""  # `reference` or `candidate` where it is a difference
 
 
 @dataclass(frozen=True)
-class Columns:
+class WordColumns:
     """The words of a sentence as columns over an axis of percents of the height."""
 
-    columns: tuple[tuple[Column, Mark], ...]
+    columns: tuple[tuple[WordColumn, Mark], ...]
     ticks: tuple[Tick, ...]
     zero: float
 
     @classmethod
-    def of(cls, columns: Sequence[Column], unit: str) -> "Columns | None":
+    def of(cls, columns: Sequence[WordColumn], unit: str) -> "WordColumns | None":
         """None without a word; an infinite value reaches the end of the axis."""
         if not columns:
             return None
-        values, signed = [own.value for own in columns], any(own.side for own in columns)
+        values = [column.value for column in columns]
+        signed = any(column.role for column in columns)
         axis = Axis.fitted(values, unit, signed=signed, digits=2)
-        marks = [axis.mark(own.value, own.side, own.text) for own in columns]
+        marks = [axis.mark(column.value, column.role, column.text) for column in columns]
         *ticks, last = (tick._replace(label=tick.label.split()[0]) for tick in axis.ticks)
         last = last._replace(label=f"{last.label} {unit}")
         return cls(tuple(zip(columns, marks, strict=True)), (*ticks, last), axis.zero)

@@ -6,7 +6,7 @@ A row of `DISPLAYS` for each kind of record of the core; features bring rows for
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,51 +37,60 @@ _mask_html: Callable[..., str] = partial(
 _SHOWN_TOKENS = 10
 
 
-def filling_rows(found: Filling) -> Iterator[Row]:
+def filling_rows(filling: Filling) -> Iterator[Row]:
     """The candidates of each mask, then the words asked about that are none."""
-    for number, mask in enumerate(found.masks, start=1):
-        place, listed = {"mask": number, "position": mask.position}, set[int]()
-        totals = itertools.accumulate(own.probability for own in mask.candidates)
-        for own, total in zip(mask.candidates, totals, strict=True):
-            more = {"nll_bits": own.nll_bits, "cumulative_probability": total, "asked": False}
-            yield {**place, **vars(own), **more}
-            listed.add(own.token_id)
+    for number, mask in enumerate(filling.masks, start=1):
+        position = {"mask": number, "position": mask.position}
+        totals = itertools.accumulate(candidate.probability for candidate in mask.candidates)
+        for candidate, total in zip(mask.candidates, totals, strict=True):
+            sums = {"nll_bits": candidate.nll_bits, "cumulative_probability": total}
+            yield position | vars(candidate) | sums | {"asked": False}
+        listed_ids = {candidate.token_id for candidate in mask.candidates}
         for word in mask.scored:
-            if not listed.issuperset(word.ids):
-                said = {name: getattr(word, name) for name in ("rank", "word", "probability")}
-                losses = {"nll_nats": word.nll_nats, "nll_bits": word.nll_bits}
-                yield {**place, **said, **losses, "asked": True}
+            if not listed_ids.issuperset(word.ids):
+                names = ("rank", "word", "probability", "nll_nats", "nll_bits")
+                yield position | {name: getattr(word, name) for name in names} | {"asked": True}
 
 
-def comparison_rows(found: Comparison) -> Iterator[Row]:
+def comparison_rows(comparison: Comparison) -> Iterator[Row]:
     """The words of each mask."""
-    names = {
-        "reference_model": found.reference.signature.name,
-        "candidate_model": found.candidate.signature.name,
+    models = {
+        "reference_model": comparison.reference.signature.name,
+        "candidate_model": comparison.candidate.signature.name,
     }
-    for number, mask in enumerate(found.masks, start=1):
-        place = {
-            "mask": number,
+    for number, mask in enumerate(comparison.masks, start=1):
+        positions = {
             "reference_position": mask.reference_position,
             "candidate_position": mask.candidate_position,
         }
-        yield from ({**place, **vars(own), **names} for own in mask.candidates)
+        for word in mask.candidates:
+            yield {"mask": number, **positions, **vars(word), **models}
 
 
-def _surprisal_rows(found: SentenceSurprisal) -> Iterator[Row]:
-    for own in found.words:
-        said = {name: getattr(own, name) for name in ("nll_nats", "probability", "rank", "unknown")}
-        best = {"wanted": own.wanted[0].word, "wanted_probability": own.wanted[0].probability}
-        place = {"word": own.word.text, "start": own.word.start, "end": own.word.end}
-        yield {**place, **said, "tokens": len(own.parts), **best}
+def _surprisal_rows(surprisal: SentenceSurprisal) -> Iterator[Row]:
+    for word in surprisal.words:
+        best = word.wanted[0]
+        yield {
+            "word": word.word.text,
+            "start": word.word.start,
+            "end": word.word.end,
+            "nll_nats": word.nll_nats,
+            "probability": word.probability,
+            "rank": word.rank,
+            "unknown": word.unknown,
+            "tokens": len(word.parts),
+            "wanted": best.word,
+            "wanted_probability": best.probability,
+        }
 
 
-def _layer_rows(found: LogitLens) -> Iterator[Row]:
-    for token in found.positions:
+def _layer_rows(lens: LogitLens) -> Iterator[Row]:
+    for token in lens.positions:
         for guess in token.layers:
-            place = {"position": token.position, "at": token.token, "layer": guess.layer}
+            position = {"position": token.position, "at": token.token, "layer": guess.layer}
             true = {"true_probability": guess.true.probability} if guess.true else {}
-            yield from ({**place, **vars(own), **true} for own in guess.candidates)
+            for candidate in guess.candidates:
+                yield {**position, **vars(candidate), **true}
 
 
 def _token_rows(rows: Rows) -> Iterator[Row]:
@@ -91,81 +100,95 @@ def _token_rows(rows: Rows) -> Iterator[Row]:
 
 
 def _summary_rows(summary: Summary) -> Iterator[Row]:
-    sides = [*zip(roles_of(summary), models_of(summary), strict=True)]
-    for of, record in (*sides, ("comparison", summary.comparison)):
-        own = [] if of == "comparison" else [summary.metric_figure]
-        for figure in () if record is None else (*own, *figures_of(type(record))):
+    records = [*zip(roles_of(summary), models_of(summary), strict=True)]
+    for role, record in (*records, ("comparison", summary.comparison)):
+        if record is None:
+            continue
+        figures = figures_of(type(record))
+        for figure in figures if role == "comparison" else (summary.metric_figure, *figures):
             value, span = figure.value(record), figure.interval_of(record)
-            ends = {"low": span and span.low, "high": span and span.high}
             if isinstance(value, int | float):
-                yield {"of": of, "figure": figure.key, "unit": figure.unit, "value": value, **ends}
+                yield {
+                    "of": role,
+                    "figure": figure.key,
+                    "unit": figure.unit,
+                    "value": value,
+                    "low": span and span.low,
+                    "high": span and span.high,
+                }
 
 
-def listed(*records: Any) -> ListedTokens:
-    """The vocabulary of the tokens that some records name."""
-    return ListedTokens({own.token_id: own.token for own in records})
+def listed_tokens(candidates: Iterable[Any]) -> ListedTokens:
+    """The vocabulary of the tokens of some candidates."""
+    return ListedTokens({candidate.token_id: candidate.token for candidate in candidates})
 
 
-def _filling_html(found: Filling) -> Iterator[str]:
-    for number, mask in enumerate(found.masks):
-        size = found.signature.vocabulary_size
-        bars = bars_of(mask, number, listed(*mask.candidates), size)
-        values = {"filling": found, "selected": number, "mask": mask, "bars": bars, "zoom": 1}
-        left_out = max(0, len(mask.candidates) - MAX_BARS)
-        yield still("page/bars.html", **values, left_out=left_out, hidden=None)
-    yield still("page/joint.html", filling=found, most=MAX_JOINT_MASKS)
+def _filling_html(filling: Filling) -> Iterator[str]:
+    for number, mask in enumerate(filling.masks):
+        vocabulary = listed_tokens(mask.candidates)
+        yield still(
+            "page/bars.html",
+            filling=filling,
+            selected=number,
+            mask=mask,
+            bars=bars_of(mask, number, vocabulary, filling.signature.vocabulary_size),
+            zoom=1,
+            left_out=max(0, len(mask.candidates) - MAX_BARS),
+            hidden=None,
+        )
+    yield still("page/joint.html", filling=filling, most=MAX_JOINT_MASKS)
 
 
-def _comparison_html(found: Comparison) -> Iterator[str]:
-    names = found.reference.signature.name, found.candidate.signature.name
-    both = ([m.candidates for m in own.masks] for own in (found.reference, found.candidate))
-    known = [listed(*itertools.chain(*candidates)) for candidates in both]
-    notes = [answers.sentence(note) for note in found.notes]
-    for number, mask in enumerate(found.masks):
-        place = number if found.masks[1:] else None
-        yield _mask_html(mask, known, titles=names, number=place, notes=notes)
-    yield still("page/compare_joint.html", joint=found.joint, names=names)
+def _comparison_html(comparison: Comparison) -> Iterator[str]:
+    fillings = (comparison.reference, comparison.candidate)
+    names = tuple(filling.signature.name for filling in fillings)
+    vocabularies = [
+        listed_tokens(candidate for mask in filling.masks for candidate in mask.candidates)
+        for filling in fillings
+    ]
+    notes = [answers.sentence(note) for note in comparison.notes]
+    for index, mask in enumerate(comparison.masks):
+        number = index if comparison.masks[1:] else None
+        yield _mask_html(mask, vocabularies, titles=names, number=number, notes=notes)
+    yield still("page/compare_joint.html", joint=comparison.joint, names=names)
 
 
 def _contrast_html(mask: Contrast) -> Iterator[str]:
-    known = [
-        ListedTokens({row[name]: row[token] for row in map(vars, mask.candidates) if row[token]})
-        for name, token in (
-            ("reference_token_id", "reference_token"),
-            ("candidate_token_id", "candidate_token"),
-        )
+    words = mask.candidates
+    vocabularies = [
+        ListedTokens({w.reference_token_id: w.reference_token for w in words if w.reference_token}),
+        ListedTokens({w.candidate_token_id: w.candidate_token for w in words if w.candidate_token}),
     ]
-    yield _mask_html(mask, known, titles=ROLES, number=None)
+    yield _mask_html(mask, vocabularies, titles=ROLES, number=None)
 
 
-def _surprisal_html(found: SentenceSurprisal) -> Iterator[str]:
-    known = listed(*(one for own in found.words for one in own.wanted))
-    values = answers.surprisal_values(found.words, known, "nats")
-    count = len(found.words)
-    values |= {"vocabulary": known, "known": count, "total": count}
-    yield still("page/surprise.html", **values)
+def _surprisal_html(surprisal: SentenceSurprisal) -> Iterator[str]:
+    words = surprisal.words
+    vocabulary = listed_tokens(candidate for word in words for candidate in word.wanted)
+    values = answers.surprisal_values(words, vocabulary, "nats")
+    counts = {"known": len(words), "total": len(words)}
+    yield still("page/surprise.html", vocabulary=vocabulary, **values, **counts)
 
 
-def _layers_html(found: LogitLens) -> Iterator[str]:
-    guesses = (guess for own in found.positions for guess in own.layers)
-    known = listed(*itertools.chain(*(own.candidates for own in guesses)))
-    yield still("page/layers_table.html", found=found, vocabulary=known)
+def _layers_html(lens: LogitLens) -> Iterator[str]:
+    guesses = (guess for token in lens.positions for guess in token.layers)
+    vocabulary = listed_tokens(candidate for guess in guesses for candidate in guess.candidates)
+    yield still("page/layers_table.html", lens=lens, vocabulary=vocabulary)
 
 
-def _words_html(found: SentenceComparison) -> Iterator[str]:
-    values = answers.compared_values(found.words, found.alignment.alike, "difference", "nats")
-    names, count = (
-        [own.signature.name for own in (found.reference, found.candidate)],
-        len(found.words),
-    )
-    yield still("page/apart.html", **values, models=names, known=count, total=count)
+def _words_html(comparison: SentenceComparison) -> Iterator[str]:
+    words, alike = comparison.words, comparison.alignment.alike
+    values = answers.compared_values(words, alike, "difference", "nats")
+    names = [model.signature.name for model in (comparison.reference, comparison.candidate)]
+    counts = {"known": len(words), "total": len(words)}
+    yield still("page/apart.html", **values, models=names, **counts)
 
 
 def _rows_html(rows: Rows) -> Iterator[str]:
     summary = summarize(rows)
-    pair = summary.most_different
-    values = {"tokens": (pair or summary.worst)[:_SHOWN_TOKENS], "names": ROLES[: 1 + bool(pair)]}
-    yield still("notebook_rows.html", summary=summary, **values)
+    tokens = summary.most_different or summary.worst
+    names = ROLES if summary.most_different else ROLES[:1]
+    yield still("notebook_rows.html", summary=summary, tokens=tokens[:_SHOWN_TOKENS], names=names)
 
 
 def _summary_html(summary: Summary) -> Iterator[str]:
@@ -189,34 +212,34 @@ DISPLAYS: dict[type, Display] = {
         filling_rows,
         _filling_html,
         Bars(("mask", "word"), ("probability",), _CHANCE, ".3~p"),
-        lambda own: own.encoding.text,
+        lambda record: record.encoding.text,
     ),
     Comparison: Display(
         comparison_rows,
         _comparison_html,
         Bars(("mask", "word"), ("reference_probability", "candidate_probability"), _CHANCE, ".3~p"),
-        lambda own: own.reference.encoding.text,
+        lambda comparison: comparison.reference.encoding.text,
     ),
     Contrast: Display(
-        lambda own: map(vars, own.candidates),
+        lambda contrast: map(vars, contrast.candidates),
         _contrast_html,
         Bars(("word",), ("reference_probability", "candidate_probability"), _CHANCE, ".3~p"),
     ),
     SentenceSurprisal: Display(
-        _surprisal_rows, _surprisal_html, Bars(("word",), ("nll_nats",), _LOSS, across=False)
+        _surprisal_rows, _surprisal_html, Bars(("word",), ("nll_nats",), _LOSS, horizontal=False)
     ),
     LogitLens: Display(
         _layer_rows,
         _layers_html,
         Bars(("at", "layer", "word"), ("probability",), _CHANCE, ".3~p"),
-        lambda own: own.encoding.text,
+        lambda record: record.encoding.text,
     ),
     SentenceComparison: Display(
-        lambda own: (word.to_dict() for word in own.words),
+        lambda comparison: (word.to_dict() for word in comparison.words),
         _words_html,
-        Bars(("word",), _NLLS, _LOSS, across=False),
+        Bars(("word",), _NLLS, _LOSS, horizontal=False),
     ),
-    Rows: Display(_token_rows, _rows_html, lambda own: summary_figure(summarize(own))),
+    Rows: Display(_token_rows, _rows_html, lambda rows: summary_figure(summarize(rows))),
     Summary: Display(_summary_rows, _summary_html, summary_figure),
 }
 
@@ -238,12 +261,12 @@ def frame(record: Any) -> pd.DataFrame:
     import pandas as pd
 
     rows = [*display_of(record).rows(record)]
-    made = {}
+    columns = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
-        some = set(map(type, values)) == {int, type(None)}
-        made[name] = pd.array(values, "Int64") if some else values
-    return pd.DataFrame(made)
+        some_missing = {type(value) for value in values} == {int, type(None)}
+        columns[name] = pd.array(values, "Int64") if some_missing else values
+    return pd.DataFrame(columns)
 
 
 def html(record: Any) -> str:

@@ -61,12 +61,14 @@ def bars_of(
     The bars of tokens add up to 1. Words of several tokens come on top: theirs are probabilities of
     another event. The mask has at least one candidate; its `number` counts from 0.
     """
-    shown, true_id = mask.candidates[:MAX_BARS], single_id(hidden)
+    candidates, true_id = mask.candidates[:MAX_BARS], single_id(hidden)
+    names = candidate_names(candidates, vocabulary)
     bars: dict[tuple[int, ...], Bar] = {}  # by the ids of the tokens
-    for name, own in zip(candidate_names(shown, vocabulary), shown, strict=True):
-        kind, note = ("hidden", "the hidden word") if own.token_id == true_id else ("", "")
-        key = f"{number}:{own.token_id}"
-        bars[(own.token_id,)] = Bar(name, own.probability, kind, key, note, own.nll_nats)
+    for name, candidate in zip(names, candidates, strict=True):
+        token_id, probability = candidate.token_id, candidate.probability
+        kind, note = ("hidden", "the hidden word") if token_id == true_id else ("", "")
+        key = f"{number}:{token_id}"
+        bars[(token_id,)] = Bar(name, probability, kind, key, note, candidate.nll_nats)
     for word in (*([hidden] if hidden else []), *mask.scored):
         if word.ids in bars:
             continue
@@ -76,8 +78,8 @@ def bars_of(
         bars[word.ids] = Bar(word.word, word.probability, kind, key, note, word.nll_nats)
     tokens = [bar.probability for ids, bar in bars.items() if len(ids) == 1]
     left = vocabulary_size - len(tokens)
-    rest = max(0.0, 1.0 - sum(tokens)) if left else 0.0
-    return (*bars.values(), Bar("all other words", rest, "rest", note=f"in {left:,} words"))
+    remaining = max(0.0, 1.0 - sum(tokens)) if left else 0.0
+    return (*bars.values(), Bar("all other words", remaining, "rest", note=f"in {left:,} words"))
 
 
 def single_id(word: ScoredWord | None) -> int | None:

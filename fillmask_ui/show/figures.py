@@ -62,7 +62,7 @@ def figures_table(summary: Summary, names: Names = (), metric_label: str = "") -
     counts |= {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
     padding = (None,) * (len(columns) - 1)
     rows = [(metric_label or summary.metric.figure_label, *_values(metric, models))]
-    rows += _written_rows(models)
+    rows += _extra_rows(models)
     rows += [(figure.label, *_values(figure, models)) for figure in MODEL_FIGURES]
     rows += [(label, count, *padding) for label, count in counts.items()]
     return Table.of(("figure", *columns), rows)
@@ -70,18 +70,19 @@ def figures_table(summary: Summary, names: Names = (), metric_label: str = "") -
 
 def comparison_table(summary: Summary) -> Table:
     """The differences of two models that are known; no rows for one model."""
-    pair = summary.comparison
-    pairs = [] if pair is None else [pair]
-    known = [figure for figure in COMPARISON_FIGURES if pair and figure.value(pair) is not None]
-    rows = _written_rows(pairs) + [(figure.label, *_values(figure, pairs)) for figure in known]
+    pair, rows = summary.comparison, []
+    if pair is not None:
+        figures = [figure for figure in COMPARISON_FIGURES if figure.value(pair) is not None]
+        rows = _extra_rows([pair])
+        rows += ((figure.label, *_values(figure, [pair])) for figure in figures)
     return Table.of(("figure", "value", interval_heading(summary)), rows)
 
 
-def _written_rows(records: Iterable[Any]) -> list[tuple[Any, ...]]:
+def _extra_rows(records: Iterable[Any]) -> list[tuple[Any, ...]]:
     """A row per figure that the metric alone has; none where it has none."""
-    own = [record.extra for record in records if record.extra is not None]
-    figures = figures_of(type(own[0])) if own else ()
-    return [(figure.label, *_values(figure, own)) for figure in figures]
+    extras = [record.extra for record in records if record.extra is not None]
+    figures = figures_of(type(extras[0])) if extras else ()
+    return [(figure.label, *_values(figure, extras)) for figure in figures]
 
 
 def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
@@ -93,26 +94,26 @@ def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
         yield span
 
 
-def own_groups(summary: Summary, names: Names = ()) -> Iterator[Table]:
+def metric_groups(summary: Summary, names: Names = ()) -> Iterator[Table]:
     """Figures of the groups that the metric alone makes, a table for each split that it has."""
-    found = [model.extra for model in models_of(summary)]
-    for split, what in getattr(found[0], "splits", {}).items():
-        if groups := getattr(found[0], split):
-            own = figures_of(type(groups[0]))
-            yield groups_table(found, split, names or roles_of(summary), what, own)
+    extras = [model.extra for model in models_of(summary)]
+    for split, heading in getattr(extras[0], "splits", {}).items():
+        if groups := getattr(extras[0], split):
+            figures = figures_of(type(groups[0]))
+            yield groups_table(extras, split, names or roles_of(summary), heading, figures)
 
 
 def groups_table(
     records: Sequence[Any],
     split: str,
     names: Names = ROLES,
-    what: str = "",
+    heading: str = "",
     figures: Sequence[Figure] = GROUP_FIGURES,
 ) -> Table:
-    """A row per group of the tokens of each record; the groups of a `split` go by `what`."""
-    by_name = [{(group.name,): group for group in getattr(own, split)} for own in records]
+    """A row per group of the tokens of each record; `heading` names the groups of the `split`."""
+    by_name = [{(group.name,): group for group in getattr(record, split)} for record in records]
     keys = [(name,) for name in group_names(records, split)]
-    return records_table((what or SPLITS[split],), keys, by_name, figures, names)
+    return records_table((heading or SPLITS[split],), keys, by_name, figures, names)
 
 
 def records_table(
@@ -126,23 +127,30 @@ def records_table(
 
     A model without a record of a key has 0 tokens. `heading` is that of the cells of the key.
     """
-    labels = [label for f in figures for label in (f.label, *[INTERVAL] * bool(f.interval))]
-
-    def cells(record: Any) -> Iterator[Any]:
-        for figure in figures:
-            missing = 0 if figure.key == "tokens" else None
-            value, span = (missing, None) if record is None else _values(figure, [record])
-            yield value
-            if figure.interval:
-                yield span
-
-    rows = ((*key, *(c for own in records for c in cells(own.get(key)))) for key in keys)
+    labels = []
+    for figure in figures:
+        labels += [figure.label, INTERVAL] if figure.interval else [figure.label]
+    rows = []
+    for key in keys:
+        row = list(key)
+        for by_key in records:
+            for figure in figures:
+                row += _cells(figure, by_key.get(key))
+        rows.append(row)
     return Table.of((*heading, *headings(labels, names[: len(records)])), rows)
+
+
+def _cells(figure: Figure, record: Any) -> list[Any]:
+    if record is None:
+        cells = [0 if figure.key == "tokens" else None, None]
+    else:
+        cells = list(_values(figure, [record]))
+    return cells if figure.interval else cells[:1]
 
 
 def group_names(models: Sequence[Any], split: str) -> list[str]:
     """Names of all groups, in order; another tokenizer may have other ones."""
     longest_first = sorted((getattr(model, split) for model in models), key=len, reverse=True)
-    found = dict.fromkeys(group.name for groups in longest_first for group in groups)
-    # `8-15` and `4096+` go by where they begin; words keep their places.
-    return sorted(found, key=lambda name: int((re.match(r"\d+", name) or "0")[0]))
+    names = dict.fromkeys(group.name for groups in longest_first for group in groups)
+    # `8-15` and `4096+` go by where they begin; words keep their order.
+    return sorted(names, key=lambda name: int((re.match(r"\d+", name) or "0")[0]))

@@ -26,9 +26,9 @@ class LayerCell(NamedTuple):
     def drawn(self) -> str:
         """The bars for the script of the page: name, share, number, whether it is the true word."""
         drawn = []
-        for own in self.bars:
-            share = own.probability
-            drawn.append((own.word, round(share, 5), percent(share), own.kind == "hidden"))
+        for bar in self.bars:
+            share = bar.probability
+            drawn.append((bar.word, round(share, 5), percent(share), bar.kind == "hidden"))
         return json.dumps(drawn)
 
 
@@ -47,25 +47,24 @@ class LayerGrid:
     rows: tuple[LayerRow, ...]  # the last layer first
     heads: tuple[str, ...]  # the tokens; none for a mask
     leads_from: int  # the layer from which on the best word of the last one leads
-    known: str  # the true word of a mask; blank if it is not followed
+    true_word: str  # of a mask; blank if it is not followed
 
     @classmethod
-    def of(cls, found: LogitLens, vocabulary: Vocabulary) -> "LayerGrid":
-        masked = found.encoding.ids[found.positions[0].position] == vocabulary.mask_id
-        special = found.encoding.special
-        columns = [own for own in found.positions if masked or not special[own.position]]
+    def of(cls, lens: LogitLens, vocabulary: Vocabulary) -> "LayerGrid":
+        masked = lens.encoding.ids[lens.positions[0].position] == vocabulary.mask_id
+        special = lens.encoding.special
+        columns = [column for column in lens.positions if masked or not special[column.position]]
         # The true token is the same in every layer.
-        true = [own.layers[0].true for own in columns]
-        names = [candidate_names([own], vocabulary)[0] if own else "" for own in true]
+        true_tokens = [column.layers[0].true for column in columns]
+        names = [candidate_names([true], vocabulary)[0] if true else "" for true in true_tokens]
         rows = []
-        for across in zip(*(own.layers for own in columns), strict=True):
+        for guesses in zip(*(column.layers for column in columns), strict=True):
             cells = (
                 _cell(guess, vocabulary, "" if masked else f" at “{name}”")
-                for guess, name in zip(across, names, strict=True)
+                for guess, name in zip(guesses, names, strict=True)
             )
-            follows = across[0].true if masked else None
-            chance = follows.probability if follows else None
-            rows.append(LayerRow(across[0].layer, tuple(cells), chance))
+            true = guesses[0].true if masked else None
+            rows.append(LayerRow(guesses[0].layer, tuple(cells), true and true.probability))
         best = [guess.candidates[0].token_id for guess in columns[0].layers]
         leads = next((i for i in range(len(best), 0, -1) if best[i - 1] != best[-1]), 0)
         heads = () if masked else tuple(names)
@@ -75,9 +74,10 @@ class LayerGrid:
 def _cell(guess: LayerGuess, vocabulary: Vocabulary, at: str) -> LayerCell:
     """With `at` its tint is the probability of the token that stands there."""
     true, candidates = guess.true, guess.candidates
-    kinds = ["hidden" if true and own.token_id == true.token_id else "" for own in candidates]
-    names = candidate_names(candidates, vocabulary)
-    bars = tuple(map(Bar, names, (own.probability for own in candidates), kinds))
+    bars = []
+    for name, candidate in zip(candidate_names(candidates, vocabulary), candidates, strict=True):
+        is_true = true is not None and candidate.token_id == true.token_id
+        bars.append(Bar(name, candidate.probability, "hidden" if is_true else ""))
     title = f"Layer {guess.layer}{at}" if guess.layer else f"The embeddings{at}"
     share = true.probability if at and true else bars[0].probability
-    return LayerCell(title, share, bars)
+    return LayerCell(title, share, tuple(bars))

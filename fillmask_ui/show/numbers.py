@@ -163,8 +163,8 @@ def three_digits(value: float | None) -> str:
     """
     if value is None:
         return ""
-    places = next((n for n, least in enumerate((100, 10, 1)) if abs(value) >= least), 3)
-    return f"{value:,.{places}f}"
+    digits = next((n for n, least in enumerate((100, 10, 1)) if abs(value) >= least), 3)
+    return f"{value:,.{digits}f}"
 
 
 def grouped(value: float, digits: int = 0) -> str:

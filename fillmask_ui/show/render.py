@@ -18,13 +18,13 @@ from fillmask_ui.show.sentences import as_unsure
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def inserts(place: str) -> list[str]:
-    """The templates that features add at a place of a template of this room."""
-    return [own.inserts[place] for own in features() if place in own.inserts]
+def inserts(slot: str) -> list[str]:
+    """The templates that features add at a named slot of a template."""
+    return [feature.inserts[slot] for feature in features() if slot in feature.inserts]
 
 
 # By the name in front of theirs: those of features, and of rooms above that add them.
-_FOLDERS = {own.name: FileSystemLoader(own.folder / "templates") for own in features()}
+_FOLDERS = {feature.name: FileSystemLoader(feature.folder / "templates") for feature in features()}
 _LOADER = ChoiceLoader([PrefixLoader(_FOLDERS), FileSystemLoader(_TEMPLATES)])
 
 
@@ -42,15 +42,26 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_NUMBERS = (
-    *("general", "grouped", "in_unit", "is_zero", "loss_number", "percent"),
-    *("signed", "signed_loss", "signed_percent", "three_digits"),
-)
-_ENVIRONMENT.filters |= {name: getattr(numbers, name) for name in _NUMBERS}
-_ENVIRONMENT.filters |= {"factors": words.factors, "guesses": words.guesses}
-_ENVIRONMENT.filters |= {"names": words.candidate_names}
-_ENVIRONMENT.filters |= {"cell": numbers.cell_text, "cosine": numbers.cosine_text}
-_ENVIRONMENT.filters |= {"loss": numbers.loss_text, "as_unsure": as_unsure, "exp": math.exp}
+_ENVIRONMENT.filters |= {
+    "as_unsure": as_unsure,
+    "cell": numbers.cell_text,
+    "cosine": numbers.cosine_text,
+    "exp": math.exp,
+    "factors": words.factors,
+    "general": numbers.general,
+    "grouped": numbers.grouped,
+    "guesses": words.guesses,
+    "in_unit": numbers.in_unit,
+    "is_zero": numbers.is_zero,
+    "loss": numbers.loss_text,
+    "loss_number": numbers.loss_number,
+    "names": words.candidate_names,
+    "percent": numbers.percent,
+    "signed": numbers.signed,
+    "signed_loss": numbers.signed_loss,
+    "signed_percent": numbers.signed_percent,
+    "three_digits": numbers.three_digits,
+}
 _ENVIRONMENT.globals |= {
     "inserts": inserts,
     "Scale": Scale,
@@ -84,24 +95,26 @@ def render(template: str, **values: Any) -> str:
 
 def sources(*templates: str) -> dict[str, str]:
     """Templates and all that they include or import, name -> source, to be filled in elsewhere."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name in templates:
-        if name not in found:
+        if name not in texts:
             source, _, _ = _LOADER.get_source(_ENVIRONMENT, name)
             inner = find_referenced_templates(_ENVIRONMENT.parse(source))
-            found |= {name: source, **sources(*filter(None, inner))}
-    return found
+            texts |= {name: source, **sources(*filter(None, inner))}
+    return texts
 
 
 def macros(template: str, **values: Any) -> dict[str, Macro]:
     """The macros of a template in their order, called without a caller; `_PARTS` are known too."""
-    given = {name: _ENVIRONMENT.get_template(path).module for name, path in _PARTS.items()}
-    made = _ENVIRONMENT.get_template(template)
-    context = made.new_context(given | values)
-    deque(made.root_render_func(context), maxlen=0)
-    own = context.vars.items()
-    parts = [(name, value) for name, value in own if isinstance(value, Macro) and not value.caller]
-    return {name.removesuffix("_"): value for name, value in parts}  # `true_` is no word of Jinja
+    parts = {name: _ENVIRONMENT.get_template(path).module for name, path in _PARTS.items()}
+    loaded = _ENVIRONMENT.get_template(template)
+    context = loaded.new_context(parts | values)
+    deque(loaded.root_render_func(context), maxlen=0)
+    return {
+        name.removesuffix("_"): macro  # `true_`, as `true` is a word of Jinja
+        for name, macro in context.vars.items()
+        if isinstance(macro, Macro) and not macro.caller
+    }
 
 
 def render_part(template: str, part: str, **values: Any) -> str:

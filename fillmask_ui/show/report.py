@@ -15,15 +15,15 @@ from fillmask_ui.show.figures import comparison_table, figures_table
 from fillmask_ui.show.render import render
 
 
-def write_report(run: Run, target: Path, other: Run | None = None) -> None:
+def write_report(run: Run, target: Path, baseline: Run | None = None) -> None:
     """Write the page of a run, done or not, or of two runs compared.
 
     A `DataError` if no text was measured, the runs do not compare, or the file cannot be written.
     """
-    if other is None:
+    if baseline is None:
         summary, info = run.summary(), run.info
     else:
-        summary, info = compare(run, other), compared_info(run, other)
+        summary, info = compare(run, baseline), compared_info(run, baseline)
     names = tuple(model["name"] for model in (info.baseline, info.model) if model)
     roles = ROLES if info.baseline else ("", "model")
     parts = {roles[0]: info.baseline, roles[1]: info.model, "texts": info.texts}

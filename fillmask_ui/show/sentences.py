@@ -38,8 +38,8 @@ def engine_names(engines: Engines) -> str:
     >>> engine_names([{"name": "ray", "workers": 2}, {"name": "local"}, {"name": "ray"}])
     'Ray, local'
     """
-    names = ("Ray" if own["name"] == "ray" else str(own["name"]) for own in engines)
-    return ", ".join(dict.fromkeys(names))
+    names = (engine["name"] for engine in engines)
+    return ", ".join(dict.fromkeys("Ray" if name == "ray" else str(name) for name in names))
 
 
 def speed_text(info: RunInfo | None, workers: int, tokens_per_second: float | None) -> str:
@@ -48,17 +48,17 @@ def speed_text(info: RunInfo | None, workers: int, tokens_per_second: float | No
     >>> speed_text(None, 1, 1234.5), speed_text(None, 2, None), speed_text(None, 0, None)
     ('1,234 tokens/s', '2 workers', 'workers are starting')
     """
-    said = [f"{three_digits(tokens_per_second)} tokens/s"] if tokens_per_second else []
+    texts = [f"{three_digits(tokens_per_second)} tokens/s"] if tokens_per_second else []
     elsewhere = info is not None and info.engines and info.engines[-1]["name"] != "local"
     if not workers:
-        said.append("workers are starting")
+        texts.append("workers are starting")
     elif elsewhere or workers > 1:
-        said.append(_counted(workers, "worker"))
-    return ", ".join(said)
+        texts.append(_counted(workers, "worker"))
+    return ", ".join(texts)
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def headline_text(summary: Summary) -> str:
@@ -149,7 +149,7 @@ def difference_text(change: float, span: Interval | None) -> str:
     """A difference of losses in nats, candidate less reference, in words.
 
     >>> difference_text(0.0043, Interval(-0.003, 0.0112, "bootstrap-t"))
-    "No difference seen: the candidate's loss is 0.004 nats higher, 95% interval -0.003 to +0.011."
+    "No difference seen: the candidate's loss is 0.004 nats higher, 95% interval −0.003 to +0.011."
     """
     if change == math.inf:
         return "The candidate is worse: it gave a hidden word no chance at all."
@@ -160,8 +160,8 @@ def difference_text(change: float, span: Interval | None) -> str:
     text = f"loss is {_size(change)} nats {'higher' if change > 0 else 'lower'}"
     if span is None:
         return f"Too few texts to tell: the candidate's {text}."
-    ends = interval_text(span, lambda end: f"{'-' if end < 0 else '+'}{_size(end)}")
-    text += f", {INTERVAL} {ends}."
+    interval = interval_text(span, lambda nats: f"{'−' if nats < 0 else '+'}{_size(nats)}")
+    text += f", {INTERVAL} {interval}."
     if span.low <= 0 <= span.high:
         return f"No difference seen: the candidate's {text}"
     return f"The candidate is {'better' if change < 0 else 'worse'}: its {text}"
@@ -231,19 +231,22 @@ def story_text(summary: Summary, label: str, *, final: bool = True) -> str:
     """
     texts = _counted(summary.texts, summary.metric.measures)
     on = f"On {texts}," if final else f"So far, on {texts},"
-    own, base = summary.model, summary.baseline
-    mean = own.mean_nll_nats
-    hidden = f"the {own.tokens:,} {_HIDDEN}"
+    model, baseline = summary.model, summary.baseline
+    mean = model.mean_nll_nats
+    hidden = f"the {model.tokens:,} {_HIDDEN}"
     if summary.metric.higher_is_better:
-        shares = [percent(figures.metric) for figures in (base, own) if figures is not None]
-        said = f"{on} {label if base is None else 'the reference'} was right in {shares[0]}"
-        also = f", the candidate in {shares[1]}" if shares[1:] else ""
-        return f"{said}{also}: it found the better sentence more likely. Guessing gets half."
-    if base is not None:
-        shares = [percent(exp(-figures.mean_nll_nats)) for figures in (base, own)]
+        right = percent(model.metric)
+        if baseline is None:
+            story = f"{label} was right in {right}"
+        else:
+            story = (
+                f"the reference was right in {percent(baseline.metric)}, the candidate in {right}"
+            )
+        return f"{on} {story}: it found the better sentence more likely. Guessing gets half."
+    if baseline is not None:
         return (
-            f"{on} the reference gave {hidden} {shares[0]} on average (the geometric mean), the "
-            f"candidate {shares[1]}."
+            f"{on} the reference gave {hidden} {percent(exp(-baseline.mean_nll_nats))} on average "
+            f"(the geometric mean), the candidate {percent(exp(-mean))}."
         )
     if not math.isfinite(mean):
         return f"{on} {label} gave one of {hidden} no chance at all: its mean loss is infinite."

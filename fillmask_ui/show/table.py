@@ -60,8 +60,8 @@ class Table:
         cls, columns: Iterable[str | Column], rows: Iterable[Sequence[Any]], title: str = ""
     ) -> Table:
         """A table; a string among the columns is the heading of one in the usual format."""
-        made = (Column(own) if isinstance(own, str) else own for own in columns)
-        return cls(tuple(made), tuple(map(tuple, rows)), title)
+        headed = (Column(column) if isinstance(column, str) else column for column in columns)
+        return cls(tuple(headed), tuple(tuple(row) for row in rows), title)
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -71,21 +71,15 @@ class Table:
     def right(self) -> tuple[bool, ...]:
         """Whether each column is aligned to the right."""
         return tuple(
-            any(isinstance(row[place], int | float | Interval) for row in self.rows)
+            any(isinstance(row[index], int | float | Interval) for row in self.rows)
             if column.right is None
             else column.right
-            for place, column in enumerate(self.columns)
+            for index, column in enumerate(self.columns)
         )
 
     def texts(self) -> list[list[str]]:
         pairs = (zip(self.columns, row, strict=True) for row in self.rows)
         return [[column.text(cell) for column, cell in row] for row in pairs]
-
-    def filled(self) -> Table:
-        """Without the columns in which every cell is blank."""
-        kept = [place for place, cells in enumerate(zip(*self.texts(), strict=True)) if any(cells)]
-        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
-        return Table(tuple(self.columns[place] for place in kept), rows, self.title)
 
     def headed(self, first: str, title: str = "") -> Table:
         """With another first heading, and a title."""
@@ -118,8 +112,3 @@ class Table:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerows([*map(csv_cell, row)] for row in (self.headings, *self.rows))
         return text.getvalue()
-
-    def to_markdown(self) -> str:
-        """For documentation."""
-        rule = ["--:" if right else ":--" for right in self.right]
-        return "\n".join(f"| {' | '.join(row)} |" for row in (self.headings, rule, *self.texts()))

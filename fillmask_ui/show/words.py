@@ -70,8 +70,8 @@ def candidate_names(candidates: Sequence[Candidate], vocabulary: Spelling) -> li
 def guesses(candidates: Sequence[Candidate], vocabulary: Spelling, most: int = 3) -> str:
     """The first of some candidates by name, each with its probability."""
     names = candidate_names(candidates, vocabulary)
-    both = [*zip(names, candidates, strict=True)][:most]
-    return ", ".join(f"{name} {percent(own.probability)}" for name, own in both)
+    pairs = [*zip(names, candidates, strict=True)][:most]
+    return ", ".join(f"{name} {percent(candidate.probability)}" for name, candidate in pairs)
 
 
 def factors(parts: Sequence[ScoredPart], unit: str) -> str:
@@ -122,10 +122,7 @@ def rank_change(row: ContrastedWord) -> str:
 
 def first_words(mask: Contrast) -> tuple[ContrastedWord, ContrastedWord]:
     """The most probable word of the reference and that of the candidate."""
-    reference = next(
-        row for row in mask.candidates if row.reference_listed and row.reference_rank == 1
-    )
-    candidate = next(
-        row for row in mask.candidates if row.candidate_listed and row.candidate_rank == 1
-    )
+    words = mask.candidates
+    reference = next(w for w in words if w.reference_listed and w.reference_rank == 1)
+    candidate = next(w for w in words if w.candidate_listed and w.candidate_rank == 1)
     return reference, candidate

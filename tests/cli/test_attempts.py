@@ -262,7 +262,7 @@ _IN_USE = [
     ("site {}/t", "exists and holds u: name another folder, or use --force"),
     ("report good -o {}/m/config.json", "a file of a model"),
     ("runs export good -o {}/runs/good/rows.jsonl", "part of a stored run"),
-    ("runs export good --format csv -o {}/a.parquet", "is named as parquet"),
+    ("runs export good --format csv -o {}/a.parquet", "ends with .parquet"),
     ("quantize {}/m -o {}/m/v --scheme int8 --no-measure", "in the folder of the model"),
     (f"{_TRAIN} -o {{}}/m --steps 1", "m holds a model"),
 ]

@@ -13,7 +13,7 @@ from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Plan, perform
 from fillmask_ui.runs.info import RunInfo
-from fillmask_ui.runs.perform import Pace, Progress
+from fillmask_ui.runs.perform import Pace, RunProgress
 from fillmask_ui.texts import TextSource
 
 PLANS = [
@@ -83,9 +83,9 @@ def test_models_that_do_not_compare_leave_no_run(store):
 def test_what_is_done_by_the_time_it_took(monkeypatch, expected, begun, steps, speed, left):
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    pace = Pace(Progress(None, None, expected, through=begun))
+    pace = Pace(RunProgress(None, None, expected, through=begun))
     for seconds, through, tokens in steps:
         now = 100.0 + seconds
-        pace.add(Progress(None, None, expected, through=through, tokens=tokens))
+        pace.add(RunProgress(None, None, expected, through=through, tokens=tokens))
     assert pace.tokens_per_second == (speed and pytest.approx(speed))
     assert pace.seconds_left == (left and pytest.approx(left))

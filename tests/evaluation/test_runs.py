@@ -61,7 +61,7 @@ def test_runs_are_compared_by_their_folders_and_what_is_none_is_named(store, tmp
     assert by_text.to_dict() == compare(*runs).to_dict()
     with pytest.raises(DataError, match=r"a is no run: .*; give the folder of a stored run"):
         compare(str(tmp_path / "a"), str(tmp_path / "b"))
-    with pytest.raises(DataError, match=r"the type was dict: open one as in RunStore"):
+    with pytest.raises(DataError, match="dict is neither a run nor a folder of one: open one"):
         compare(runs[0], {})
 
 

@@ -79,7 +79,7 @@ def test_a_stopped_run_goes_on_to_the_same_figures(name, tmp_path):
     stop(tmp_path / "runs" / run, 14)
     refused = call("eval", "--resume", run, "--seed", "3")
     assert refused.returncode == 2
-    assert "a resumed run has its own choices: leave out --seed" in refused.stderr
+    assert "a resumed run keeps its own options: leave out --seed" in refused.stderr
     resumed = call("eval", "--resume", run, "--json")
     assert "dropped a half-written last line of 15 bytes" in resumed.stderr
     assert differing(whole, resumed.json) == []

@@ -14,7 +14,7 @@ from fillmask_ui.features.classroom.class_run import ClassRound, RoundLosses, Wo
 from fillmask_ui.features.classroom.room import Room, Round
 from fillmask_ui.filling.guesses import Guesses, key
 from fillmask_ui.filling.prompt import normalise_masks
-from fillmask_ui.show.bars import Axis, Row
+from fillmask_ui.show.bars import Axis, BarRow
 from fillmask_ui.show.numbers import is_zero, signed
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.guess_view import compare
@@ -86,7 +86,7 @@ def wall(room: Room) -> dict[str, Any]:
     return room.wall
 
 
-def _rows(now: Round, splits: Sequence[Guesses]) -> list[Row]:
+def _rows(now: Round, splits: Sequence[Guesses]) -> list[BarRow]:
     axis, found = Axis.shares(), now.finished
     if found is None:
         guesses = (own for own in pool(splits).guesses if key(own.word) not in now.struck)
@@ -99,11 +99,13 @@ def _rows(now: Round, splits: Sequence[Guesses]) -> list[Row]:
     )
     title = "the key x takes it from the wall"
     rows = [
-        Row(own.word, mark, key=own.word, title=title, truth=bool(found.truth) and own is shown[0])
+        BarRow(
+            own.word, mark, key=own.word, title=title, truth=bool(found.truth) and own is shown[0]
+        )
         for own, mark in zip(shown, marks, strict=True)
     ]
     notes = (f"{len(now.struck)} struck",) if now.struck else ()
-    return [*rows, Row("other words, or none", mark_of_others, notes=notes)]
+    return [*rows, BarRow("other words, or none", mark_of_others, notes=notes)]
 
 
 def verdict(found: Standing) -> str:

@@ -12,7 +12,7 @@ from fillmask_ui.features.ray.ray_connection import Cluster
 from fillmask_ui.features.ray.ray_crew import Block, Crew
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs import Plan, Progress, Recorder
+from fillmask_ui.runs import Plan, Recorder, RunProgress
 from fillmask_ui.runs.perform import Measure, progress_of
 from fillmask_ui.runs.rows_file import read_row
 from fillmask_ui.texts import Texts
@@ -46,7 +46,7 @@ class RayEngine:
 
     def _measure(
         self, placed: list[ray_machines.Placed], recorder: Recorder, texts: Texts
-    ) -> Generator[Progress]:
+    ) -> Generator[RunProgress]:
         crew, tokens = Crew(self.cluster, placed, recorder.info.config), 0
         measured = crew.measure(_blocks(recorder, texts))
         with recorder.under_way(self.cluster.to_dict()), closing(measured):

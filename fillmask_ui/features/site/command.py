@@ -8,7 +8,7 @@ from pathlib import Path
 
 import fillmask_ui
 from fillmask_ui.cli.options import FORCE, argument, option
-from fillmask_ui.cli.terminal import folder_to_write, given_texts, print_line
+from fillmask_ui.cli.terminal import folder_to_write, print_line, sentences_of
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.files import asset, expanded, writing
 
@@ -60,7 +60,7 @@ def site(
     if frozen is None:
         files = build(model, title)
     else:
-        files = freeze(model, title, [*given_texts(None, frozen, "")[0]])
+        files = freeze(model, title, [*sentences_of(None, frozen, "")[0]])
     _write(files, target)
     size = sum(map(len, files.values()))
     shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"

@@ -57,11 +57,11 @@ export async function compared({ unit, ...question }, { draft, mask, filling, vi
     filling.score(found.encoding, position, word, found.logs[mask]).catch(() => null));
   const several = scores.some((own) => own?.parts.length > 1);
   const along = axis(100, "%", 0);
-  along.ticks[0].label += " %";
+  along.ticks[0].label += "%";
   const row = (name, people, model, parts = 1, hidden = false) => ({
     ...{ name, truth: hidden, cells: several && parts ? [{ text: String(parts), quiet: parts === 1 }] : [] },
     marks: [[people, "candidate"], [model, "reference"]].filter(([p]) => p !== undefined)
-      .map(([p, side]) => along.mark(100 * p, side, percent(p))),
+      .map(([p, role]) => along.mark(100 * p, role, percent(p))),
   });
   const rows = words.map((word, at) =>
     row(word, share(word), scores[at]?.probability, scores[at]?.parts.length, word === truth));

@@ -57,8 +57,8 @@ export function axis(largest, unit, room = 0.2) {
   const power = 10 ** Math.floor(Math.log10(end / 5));
   const step = [1, 2, 5, 10].map((own) => own * power).find((own) => end / own <= 5);
   const ticks = Array.from({ length: Math.floor(end / step + 1e-9) + 1 }, (_, at) => (
-    { label: String(Number((at * step).toPrecision(6))), place: (at * step) / end }));
-  const mark = (value, side, text) => ({ side, start: 0, size: Math.min(value / end, 1), text, cut: value > end });
+    { label: String(Number((at * step).toPrecision(6))), share: (at * step) / end }));
+  const mark = (value, role, text) => ({ role, start: 0, size: Math.min(value / end, 1), text, cut: value > end });
   return { unit, zero: 0, ticks, mark };
 }
 

@@ -18,7 +18,16 @@ from fillmask_ui.models.model_choice import ModelChoice, parse_reference
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.options import check_options, configured, own_options
 from fillmask_ui.records import finite
-from fillmask_ui.runs import Engine, Plan, Progress, Run, RunStore, compare, perform, perform_rest
+from fillmask_ui.runs import (
+    Engine,
+    Plan,
+    Run,
+    RunProgress,
+    RunStore,
+    compare,
+    perform,
+    perform_rest,
+)
 from fillmask_ui.runs.info import DONE, FAILED
 from fillmask_ui.runs.perform import Load
 from fillmask_ui.schema import from_values
@@ -147,7 +156,7 @@ def _sha256(path: Path | None) -> str:
 
 def measure_cell(
     cell: SweepCell, run: Run | None, store: RunStore, load: Load, engine: Engine | None = None
-) -> Generator[Progress]:
+) -> Generator[RunProgress]:
     """Measure what the stored run of a cell lacks, or all without one; nothing if it is done."""
     if run is None:
         yield from perform(cell.plan, store, load, engine, cell={"key": cell.key})

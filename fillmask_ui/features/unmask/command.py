@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from fillmask_ui.cli.options import JSON, MASKED_TEXTS, TEXT_FILE, file_option, option, with_options
-from fillmask_ui.cli.terminal import given_texts, load, print_line, print_table, show_each
+from fillmask_ui.cli.terminal import load, print_line, print_table, sentences_of, show_each
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.features.unmask.decoding_history import Step, Unmasked, history_lines
 from fillmask_ui.features.unmask.unmask_texts import masked_prompt, unmask_all
@@ -55,7 +55,7 @@ def unmask(
     sentences: Iterable[str] = ()
     several = False
     if written is None:
-        sentences, several = given_texts(texts, file, _ADVICE)
+        sentences, several = sentences_of(texts, file, _ADVICE)
     if history is not None and several:
         raise OptionError("--history keeps one text: give one, without --file")
     loaded = load(model)

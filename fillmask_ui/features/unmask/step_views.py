@@ -9,7 +9,7 @@ import fillmask_ui.show.words as spelling
 from fillmask_ui.features.unmask.decoding_history import HiddenPosition, Unmasked
 from fillmask_ui.records import Candidate
 from fillmask_ui.show.charts.record_charts import Bars
-from fillmask_ui.show.displays import Display, Row, listed, still
+from fillmask_ui.show.displays import Display, Row, listed_tokens, still
 
 _LEAST_GROWTH = 0.01  # of a probability that a sentence tells
 
@@ -72,7 +72,7 @@ def _rows(result: Unmasked) -> Iterator[Row]:
 def _html(result: Unmasked) -> Iterator[str]:
     hidden = (own.candidates for step in result.steps for own in step.hidden)
     filled = (step.filled for step in result.steps)
-    known = listed(*itertools.chain(*hidden, *filled))
+    known = listed_tokens(itertools.chain(*hidden, *filled))
     cells = frames(result, known, lambda own: own.candidates[0].probability)
     values = {"result": result, "frames": cells, "grown": partial(grown, result)}
     name = partial(spelling.named, known)
@@ -86,7 +86,7 @@ DISPLAY = Display(
         ("step", "token"),
         ("total_log_probability_nats",),
         "log-probability so far (nats)",
-        across=False,
+        horizontal=False,
     ),
     lambda result: result.text,
 )

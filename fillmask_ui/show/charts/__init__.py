@@ -1,7 +1,7 @@
 """Figures of an evaluation as charts: each a plotly figure with the table of its numbers.
 
 No chart grows with the texts: a summary holds counts in bins of 0.02 nats and a fair sample of
-tokens. A new chart is a function of a `Subject` and a row of `CHARTS`.
+tokens. A new chart is a function of a `ChartSubject` and a row of `CHARTS`.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from functools import partial
 from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.files import printable
 from fillmask_ui.show.charts import loss_charts
-from fillmask_ui.show.charts.chart import Chart, Subject
+from fillmask_ui.show.charts.chart import Chart, ChartSubject
 from fillmask_ui.show.figures import Names, roles_of
 
 __all__ = ["CHANGES", "CHARTS", "MAIN_CHARTS", "Chart", "chart_library", "charts"]
@@ -19,7 +19,7 @@ __all__ = ["CHANGES", "CHARTS", "MAIN_CHARTS", "Chart", "chart_library", "charts
 
 @dataclass(frozen=True)
 class ChartKind:
-    draw: Callable[[Subject], Chart | None]  # None if there is nothing to draw
+    draw: Callable[[ChartSubject], Chart | None]  # None if there is nothing to draw
     title: str
     note: str  # how to read it; `{candidate}` names it, `{sample}` counts points
     live: bool = False  # whether it is drawn while an evaluation runs
@@ -113,11 +113,11 @@ def charts(
     `names` are of the model, or of reference and candidate; `history` is the mean after more texts.
     """
     names = tuple(map(printable, names or roles_of(summary)))  # plotly takes UTF-8 alone
-    subject = Subject(summary, names, history)
+    subject = ChartSubject(summary, names, history)
     sample = min(summary.points.shape[1], loss_charts.MAX_POINTS)
-    found = []
+    drawn_charts = []
     for name, kind in CHARTS.items():
         if (kind.live or not live) and (drawn := kind.draw(subject)):
             note = kind.note.format(candidate=names[-1], sample=sample)
-            found.append(replace(drawn, name=name, title=kind.title, note=note))
-    return tuple(found)
+            drawn_charts.append(replace(drawn, name=name, title=kind.title, note=note))
+    return tuple(drawn_charts)

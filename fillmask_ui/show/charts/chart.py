@@ -63,7 +63,7 @@ class Style:
         return {"name": self.name, "line": line}
 
 
-class Subject:
+class ChartSubject:
     """What charts are drawn of: the model, or reference and candidate, their names and styles."""
 
     def __init__(self, summary: Summary, names: Names, history: Sequence[MeanSoFar]) -> None:
@@ -72,7 +72,9 @@ class Subject:
         self.two = len(self.models) > 1
         self.names = names[: len(self.models)]
         labels = [label(name, _TITLE_CHARACTERS) for name in self.names]
-        self.styles = tuple(map(Style, labels, (REFERENCE, CANDIDATE), ("solid", "dash")))
+        looks = ((REFERENCE, "solid"), (CANDIDATE, "dash"))
+        styles = zip(labels, looks, strict=False)
+        self.styles = tuple(Style(name, colour, dash) for name, (colour, dash) in styles)
 
     @property
     def drawn(self) -> Iterator[tuple[ModelFigures, Style]]:
@@ -127,21 +129,25 @@ def new_figure(
         look["margin_t"] = 40
     figure = go.Figure(layout=go.Layout(**{**look, **layout}))
     if diagonal is not None:
-        ends, line = [0, diagonal], {"color": MUTED, "width": 1, "dash": "dash"}
         figure.add_scatter(
-            x=ends, y=ends, mode="lines", line=line, showlegend=False, hoverinfo="skip"
+            x=[0, diagonal],
+            y=[0, diagonal],
+            mode="lines",
+            line={"color": MUTED, "width": 1, "dash": "dash"},
+            showlegend=False,
+            hoverinfo="skip",
         )
     return figure
 
 
 def whiskers(
-    places: Sequence[float], spans: Sequence[Interval | None], colour: str, width: int = 3
+    values: Sequence[float], spans: Sequence[Interval | None], colour: str, width: int = 3
 ) -> dict[str, Any]:
-    """The intervals of some places as plotly's error bars, of no length where there is none."""
-    ends = [*zip(places, spans, strict=True)]
+    """The intervals of some values as plotly's error bars, of no length where there is none."""
+    pairs = [*zip(values, spans, strict=True)]
     return {
-        "array": [own.high - place if own else 0.0 for place, own in ends],
-        "arrayminus": [place - own.low if own else 0.0 for place, own in ends],
+        "array": [span.high - value if span else 0.0 for value, span in pairs],
+        "arrayminus": [value - span.low if span else 0.0 for value, span in pairs],
         "color": colour,
         "thickness": 1.2,
         "width": width,

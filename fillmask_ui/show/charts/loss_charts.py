@@ -12,7 +12,7 @@ import fillmask_ui.show.figures as figures
 from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.evaluation.summary import CALIBRATION_FIGURES, Histogram
 from fillmask_ui.intervals import Estimate
-from fillmask_ui.show.charts.chart import Chart, Subject, new_figure
+from fillmask_ui.show.charts.chart import Chart, ChartSubject, new_figure
 from fillmask_ui.show.numbers import is_zero, signed
 from fillmask_ui.show.table import Table
 
@@ -62,12 +62,12 @@ def _bars_table(edges: np.ndarray, every: Sequence[np.ndarray], names: figures.N
     """A row per bar: for each histogram its count and the share of all up to this bar."""
     shares = ((counts, np.cumsum(counts) / counts.sum()) for counts in every)
     columns = (edges[:-1], edges[1:], *chain(*shares))
-    own = figures.headings(["tokens", "share up to here"], names)
+    headings = figures.headings(["tokens", "share up to here"], names)
     rows = zip(*(column.tolist() for column in columns), strict=True)
-    return Table.of(("from (nats)", "to (nats)", *own), rows)
+    return Table.of(("from (nats)", "to (nats)", *headings), rows)
 
 
-def loss_histogram(subject: Subject) -> Chart:
+def loss_histogram(subject: ChartSubject) -> Chart:
     """Histogram of the loss with mean and median; buttons switch the axis of counts."""
     first, two = subject.models[0], subject.two
     edges, every = _gathered([model.histogram for model in subject.models])
@@ -80,7 +80,7 @@ def loss_histogram(subject: Subject) -> Chart:
         for kind, y in _AXES
     ]
     # In the corner where bars are low.
-    places = {"x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "pad": {"t": 4}}
+    corner = {"x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "pad": {"t": 4}}
     menu = {"type": "buttons", "direction": "right", "buttons": buttons, "bgcolor": "rgba(0,0,0,0)"}
     figure = new_figure(
         f"Histogram of the loss of {first.tokens:,} tokens; mean {first.mean_nll_nats:.3f}, "
@@ -94,7 +94,7 @@ def loss_histogram(subject: Subject) -> Chart:
         selectdirection="h",
         modebar_remove=["lasso2d", "select2d"],
         yaxis_rangemode="tozero",
-        updatemenus=[{**menu, **places}],
+        updatemenus=[menu | corner],
     )
     for (model, style), counts in zip(subject.drawn, every, strict=True):
         mean, median = model.mean_nll_nats, model.median_nll_nats
@@ -112,13 +112,13 @@ def loss_histogram(subject: Subject) -> Chart:
             showlegend=two,
             customdata=ranges,
         )
-        for what, value, dash in (("mean", mean, "solid"), ("median", median, "dot")):
+        for average, value, dash in (("mean", mean, "solid"), ("median", median, "dot")):
             line = {"color": style.colour if two else chart.LOSS, "width": 2, "dash": dash}
-            figure.add_vline(value, line=line, showlegend=not two, name=f"{what} {value:.3f}")
+            figure.add_vline(value, line=line, showlegend=not two, name=f"{average} {value:.3f}")
     return Chart(figure, _bars_table(edges, every, subject.names))
 
 
-def loss_distribution(subject: Subject) -> Chart:
+def loss_distribution(subject: ChartSubject) -> Chart:
     """The empirical distribution function of the loss."""
     figure = subject.figure(
         "Share of tokens whose loss is at most a value: half of them at most "
@@ -130,11 +130,11 @@ def loss_distribution(subject: Subject) -> Chart:
     )
     for model, style in subject.drawn:
         share = np.cumsum(model.histogram.total) / model.tokens
-        end = int(np.searchsorted(share, 1 - 1e-12))
-        kept = np.unique(np.linspace(0, end, min(end + 1, MAX_STEPS)).round().astype(int))
+        last = int(np.searchsorted(share, 1 - 1e-12))
+        steps = np.unique(np.linspace(0, last, min(last + 1, MAX_STEPS)).round().astype(int))
         figure.add_scatter(
-            x=np.append(0.0, model.histogram.edges[kept + 1]),
-            y=np.append(0.0, share[kept]),
+            x=np.append(0.0, model.histogram.edges[steps + 1]),
+            y=np.append(0.0, share[steps]),
             mode="lines",
             **style.trace(2.5),
             hovertemplate="%{y:.1%} at most %{x:.2f} nats<extra></extra>",
@@ -144,7 +144,7 @@ def loss_distribution(subject: Subject) -> Chart:
     return Chart(figure, Table.of(("share of tokens", *columns), rows))
 
 
-def loss_by_kind(subject: Subject) -> Chart:
+def loss_by_kind(subject: ChartSubject) -> Chart:
     """Violins of the loss of tokens that the model saw masked, replaced or unchanged."""
     kinds = subject.models[0].by_kind
     means = (f"{group.name} mean {group.mean_nll_nats:.3f}" for group in kinds)
@@ -157,15 +157,15 @@ def loss_by_kind(subject: Subject) -> Chart:
         yaxis_rangemode="tozero",
         margin_b=32,
     )
-    sides = ("negative", "positive") if subject.two else ("both",)
-    for side, (model, style) in zip(sides, subject.drawn, strict=True):
+    halves = ("negative", "positive") if subject.two else ("both",)
+    for half, (model, style) in zip(halves, subject.drawn, strict=True):
         for group in model.by_kind:
-            own = Histogram(model.histogram.edges, {"": model.histogram.counts[group.name]})
+            histogram = Histogram(model.histogram.edges, {"": model.histogram.counts[group.name]})
             count = min(group.tokens, VIOLIN_POINTS)
             figure.add_violin(
                 x=[group.name] * count,
-                y=[own.quantile((place + 0.5) / count) for place in range(count)],
-                side=side,
+                y=[histogram.quantile((point + 0.5) / count) for point in range(count)],
+                side=half,
                 name=style.name,
                 legendgroup=style.name,
                 scalegroup=f"{style.name} {group.name}",
@@ -180,28 +180,28 @@ def loss_by_kind(subject: Subject) -> Chart:
     return Chart(figure, figures.groups_table(subject.models, "by_kind", subject.names))
 
 
-def scatter(subject: Subject) -> Chart | None:
+def scatter(subject: ChartSubject) -> Chart | None:
     """The loss of each token under the candidate against its loss under the reference."""
     # A fair sample in random order: the first of it are one as well.
-    drawn = subject.summary.points[:, :MAX_POINTS]
-    if len(drawn) < 2:
+    points = subject.summary.points[:, :MAX_POINTS]
+    if len(points) < 2:
         return None
     reference, candidate = subject.names
-    own, other = drawn
-    worse = np.round(own - other, 3) > 0  # equal as printed is equal
-    end = float(drawn.max()) * 1.03
+    candidate_losses, reference_losses = points
+    worse = np.round(candidate_losses - reference_losses, 3) > 0  # equal as printed is equal
+    longest = float(points.max()) * 1.03
     figure = new_figure(
-        f"Scatter of the losses of {len(own):,} tokens under both models; "
+        f"Scatter of the losses of {len(worse):,} tokens under both models; "
         f"{float(worse.mean()):.0%} lie above the diagonal, where {candidate} is worse.",
         f"loss under {reference} (nats)",
         f"loss under {candidate} (nats)",
-        diagonal=end,
-        xaxis_range=[-end / 60, end],
-        yaxis_range=[-end / 60, end],
+        diagonal=longest,
+        xaxis_range=[-longest / 60, longest],
+        yaxis_range=[-longest / 60, longest],
     )
     figure.add_scatter(
-        x=other,
-        y=own,
+        x=reference_losses,
+        y=candidate_losses,
         mode="markers",
         marker={"color": chart.CANDIDATE, "size": 5, "opacity": 0.45},
         hovertemplate="%{x:.3f} and %{y:.3f} nats<extra></extra>",
@@ -213,20 +213,22 @@ def scatter(subject: Subject) -> Chart | None:
     )
     rows = []
     for low, high in pairwise(_BANDS):  # of the reference's loss; the last has no upper end
-        inside = (other >= low) & (other < high)
+        inside = (reference_losses >= low) & (reference_losses < high)
         if inside.any():
-            means = (other[inside].mean(), own[inside].mean(), worse[inside].mean())
+            means = [
+                values[inside].mean() for values in (reference_losses, candidate_losses, worse)
+            ]
             upper = high if math.isfinite(high) else None
             rows.append((low, upper, int(inside.sum()), *map(float, means)))
     return Chart(figure, Table.of(columns, rows))
 
 
-def differences(subject: Subject) -> Chart | None:
+def differences(subject: ChartSubject) -> Chart | None:
     """Histogram of the candidate's loss of a token less the reference's; None if all are equal."""
     pair = subject.summary.comparison
     if pair is None or pair.histogram is None:  # by character there are no pairs of tokens
         return None
-    changes = [own.difference_nats or 0.0 for own in subject.summary.most_different]
+    changes = [token.difference_nats or 0.0 for token in subject.summary.most_different]
     if changes and all(is_zero(change, 2) for change in changes):
         return None
     reference, candidate = subject.names
@@ -249,7 +251,7 @@ def differences(subject: Subject) -> Chart | None:
     return Chart(figure, _bars_table(edges, every, subject.names[1:]))
 
 
-def loss_by_group(subject: Subject, split: str) -> Chart:
+def loss_by_group(subject: ChartSubject, split: str) -> Chart:
     """Mean loss of each group of tokens of a split, with its interval."""
     groups = getattr(subject.models[0], split)
     figure = subject.figure(
@@ -278,16 +280,16 @@ def loss_by_group(subject: Subject, split: str) -> Chart:
     return Chart(figure, figures.groups_table(subject.models, split, subject.names))
 
 
-def right_by_group(subject: Subject) -> Chart | None:
+def right_by_group(subject: ChartSubject) -> Chart | None:
     """Share of the pairs of each group that came out right, with its interval; None without."""
-    tables = [*figures.own_groups(subject.summary, subject.names)]
+    tables = [*figures.metric_groups(subject.summary, subject.names)]
     if not tables:
         return None
-    written = [model.extra for model in subject.models]
-    names = [own.name for own in written[0].by_group]
+    extras = [model.extra for model in subject.models]
+    names = [group.name for group in extras[0].by_group]
     figure = subject.figure(
         "Share of pairs right by group: "
-        + ", ".join(f"{own.name} {own.pair_accuracy:.0%}" for own in written[-1].by_group),
+        + ", ".join(f"{group.name} {group.pair_accuracy:.0%}" for group in extras[-1].by_group),
         "share of pairs right",
         height=120 + 44 * len(names),
         xaxis={"range": [0, 1.03], "tickformat": ",.0%"},
@@ -298,10 +300,10 @@ def right_by_group(subject: Subject) -> Chart | None:
         },
     )
     figure.add_vline(x=0.5, line={"color": chart.MUTED, "width": 1, "dash": "dash"})
-    for place, (own, style) in enumerate(zip(written, subject.styles, strict=True)):
-        shares = [group.pair_accuracy for group in own.by_group]
-        spans = [group.pair_accuracy_interval for group in own.by_group]
-        shift = 0.0 if not subject.two else 0.12 - 0.24 * place  # side by side, not one on another
+    for index, (pairs, style) in enumerate(zip(extras, subject.styles, strict=True)):
+        shares = [group.pair_accuracy for group in pairs.by_group]
+        spans = [group.pair_accuracy_interval for group in pairs.by_group]
+        shift = 0.12 - 0.24 * index if subject.two else 0.0  # not one on another
         figure.add_scatter(
             x=shares,
             y=[len(names) - 1 - at + shift for at in range(len(names))],
@@ -309,13 +311,13 @@ def right_by_group(subject: Subject) -> Chart | None:
             mode="markers",
             marker={"color": style.colour, "size": 9},
             name=style.name,
-            customdata=[[group.name, group.pairs] for group in own.by_group],
+            customdata=[[group.name, group.pairs] for group in pairs.by_group],
             hovertemplate="%{customdata[0]}: %{x:.1%} of %{customdata[1]:,} pairs<extra></extra>",
         )
     return Chart(figure, tables[0])
 
 
-def calibration(subject: Subject) -> Chart:
+def calibration(subject: ChartSubject) -> Chart:
     """The stated probability of the best guess against how often it is right."""
     axis = {"range": [-0.02, 1.04], "tickformat": ",.0%"}
     figure = subject.figure(
@@ -344,7 +346,7 @@ def calibration(subject: Subject) -> Chart:
     return Chart(figure, table)
 
 
-def running_mean(subject: Subject) -> Chart | None:
+def running_mean(subject: ChartSubject) -> Chart | None:
     """The mean loss over the texts measured so far, with its interval."""
     history = subject.history
     if not history:

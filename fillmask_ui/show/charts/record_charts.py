@@ -29,30 +29,34 @@ class Bars(NamedTuple):
     values: tuple[str, ...]  # a column, or those of reference and candidate
     title: str
     form: str = ""  # of the numbers, for plotly
-    across: bool = True  # from left to right, one row below the other
+    horizontal: bool = True  # from left to right, one row below the other
 
 
 def bars_figure(rows: Sequence[Mapping[str, Any]], drawn: Bars) -> go.Figure:
     """The rows that have a value as bars."""
     rows = [row for row in rows if row[drawn.values[0]] is not None]
-    kept = [name for name in drawn.labels[:-1] if len({row[name] for row in rows}) > 1]
-    kept.append(drawn.labels[-1])
-    names = [" · ".join(str(row[name]) for name in kept) for row in rows]
+    columns = [name for name in drawn.labels[:-1] if len({row[name] for row in rows}) > 1]
+    columns.append(drawn.labels[-1])
+    names = [" · ".join(str(row[name]) for name in columns) for row in rows]
     description = f"{drawn.title} of {len(rows)}: {', '.join(names[:5])}"
-    sides = zip(ROLES if drawn.values[1:] else ("",), drawn.values, strict=True)
-    figure = new_figure(description, legend=len(drawn.values) > 1)
-    along, beside = "xy" if drawn.across else "yx"  # the axis of the values, that of the rows
-    places = list(range(len(rows)))
-    for (side, column), colour in zip(sides, (REFERENCE, CANDIDATE), strict=False):
-        ends = {along: [row[column] for row in rows], beside: places}
-        look = {"name": side, "marker": {"color": colour}}
-        figure.add_bar(**ends, orientation="h" if drawn.across else None, **look)
+    two = len(drawn.values) > 1
+    figure = new_figure(description, legend=two)
+    value_axis, row_axis = "xy" if drawn.horizontal else "yx"
+    numbers = list(range(len(rows)))
+    for column, role, colour in zip(drawn.values, ROLES, (REFERENCE, CANDIDATE), strict=False):
+        bars = {value_axis: [row[column] for row in rows], row_axis: numbers}
+        figure.add_bar(
+            **bars,
+            orientation="h" if drawn.horizontal else None,
+            name=role if two else "",
+            marker={"color": colour},
+        )
     ticks = [label(name, _LABEL_CHARACTERS) for name in names]
     axes = {
-        f"{along}axis": {"title_text": drawn.title, "tickformat": drawn.form},
-        f"{beside}axis": {"tickvals": places, "ticktext": ticks},
+        f"{value_axis}axis": {"title_text": drawn.title, "tickformat": drawn.form},
+        f"{row_axis}axis": {"tickvals": numbers, "ticktext": ticks},
     }
-    if drawn.across:
+    if drawn.horizontal:
         height = 110 + _BAR_PIXELS * len(rows) * len(drawn.values)
         figure.update_layout(height=height, yaxis_autorange="reversed")
     return figure.update_layout(axes, font_color=_INK)
@@ -60,7 +64,7 @@ def bars_figure(rows: Sequence[Mapping[str, Any]], drawn: Bars) -> go.Figure:
 
 def summary_figure(summary: Summary) -> go.Figure:
     """The chart that stands with the story of an evaluation."""
-    found = {chart.name: chart.figure for chart in charts(summary)}
-    figure = next(found[name] for name in MAIN_CHARTS if name in found)
+    figures = {chart.name: chart.figure for chart in charts(summary)}
+    figure = next(figures[name] for name in MAIN_CHARTS if name in figures)
     figure.layout.updatemenus = ()  # whose buttons are light on any ground
     return figure.update_layout(font_color=_INK)

@@ -45,7 +45,7 @@ SLOTS, PUBLIC_SLOTS = 2, 1
 LEFT_SECONDS = 4 * 3600
 FIGURES_SECONDS = 1.0  # between two sets of figures
 # `perform` or `perform_rest`, still to be given the model loader and the engine.
-Measure = Callable[[Load, evaluations.Engine | None], Generator[evaluations.Progress]]
+Measure = Callable[[Load, evaluations.Engine | None], Generator[evaluations.RunProgress]]
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class PageJobs(Page):
             values, store.root, default_model=session.default_model, public=session.public
         )
 
-        def measure(*how: Any) -> Generator[evaluations.Progress]:
+        def measure(*how: Any) -> Generator[evaluations.RunProgress]:
             if values["where"] == PASTE:  # now that it has its turn: waiting jobs fill no disk
                 pasted_file(values["pasted"], store.root, write=True)
             yield from evaluations.perform(plan, store, *how)
@@ -268,8 +268,8 @@ class PageJobs(Page):
 
 
 def _followed(
-    job: Job, steps: Generator[evaluations.Progress]
-) -> Generator[Waiting, None, evaluations.Progress]:
+    job: Job, steps: Generator[evaluations.RunProgress]
+) -> Generator[Waiting, None, evaluations.RunProgress]:
     """Measure to the end; returns the last step."""
     first = next(steps)
     job.on_cancel(first.stop)
@@ -287,7 +287,7 @@ def _followed(
     return step
 
 
-def _progress(step: evaluations.Progress, pace: Pace, result: Result) -> Waiting:
+def _progress(step: evaluations.RunProgress, pace: Pace, result: Result) -> Waiting:
     """A step in words: texts, speed and the time left."""
     # An engine measures whole blocks before it returns their rows.
     through = max(float(step.running.seen), step.through or 0.0)

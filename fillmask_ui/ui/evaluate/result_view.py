@@ -20,7 +20,13 @@ from fillmask_ui.runs import Run, RunInfo
 from fillmask_ui.runs.compare import ONE_RUN_ONLY
 from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.answers import masked_figures, summary_html
-from fillmask_ui.show.figures import ROLES, comparison_table, figures_table, models_of, own_groups
+from fillmask_ui.show.figures import (
+    ROLES,
+    comparison_table,
+    figures_table,
+    metric_groups,
+    models_of,
+)
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import engines_text, model_label, sentence, story_text
 from fillmask_ui.show.words import ListedTokens, candidate_names, named
@@ -161,7 +167,7 @@ def all_figures_html(summary: Summary, info: RunInfo) -> str:
         "evaluate/all_figures.html",
         story=story_text(summary, "") if summary.comparison else "",
         masked=masked_figures(summary),
-        tables=[figures_table(summary), comparison_table(summary), *own_groups(summary)],
+        tables=[figures_table(summary), comparison_table(summary), *metric_groups(summary)],
         unchanged=UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else "",
         info=info,
         measured_by=engines_text(info.engines),

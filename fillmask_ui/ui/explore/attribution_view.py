@@ -21,7 +21,7 @@ from fillmask_ui.show.answers import (
     compared_values,
     surprisal_values,
 )
-from fillmask_ui.show.bars import Axis, Cell, Row
+from fillmask_ui.show.bars import Axis, BarRow, Cell
 from fillmask_ui.show.numbers import in_unit, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.text_words import text_words
@@ -95,7 +95,7 @@ def occlusion(session: Session, question: Question) -> Json:
     axis = Axis.fitted(sizes, unit, digits=3)
     marks = [(axis.mark(size, "reference", f"{size:.3f}"),) for size in sizes]
     rows = [
-        Row(own.word.text, mark, (Cell(percent(own.probability)),))
+        BarRow(own.word.text, mark, (Cell(percent(own.probability)),))
         for own, mark in zip(most, marks, strict=True)
     ]
     tinted = [
@@ -156,7 +156,7 @@ def contrast_words(session: Session, question: Question) -> Json:
     tinted = []
     for word in words:
         column = compared_column(word, tint, unit)
-        look = {"level": column.level, "sign": column.side, "label": column.text}
+        look = {"level": column.level, "sign": column.role, "label": column.text}
         tinted.append(_Word(word, look, tuple(part.word.tokens[0] for part in word.reference)))
     values = compared_values(words, alignment.alike, tint, unit)
     values["vocabularies"] = [model.vocabulary for model in models]

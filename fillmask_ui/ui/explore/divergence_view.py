@@ -23,7 +23,7 @@ from fillmask_ui.comparing.divergence_search import (
 from fillmask_ui.errors import OptionError
 from fillmask_ui.intervals import share_interval
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.show.bars import Axis, Cell, Row
+from fillmask_ui.show.bars import Axis, BarRow, Cell
 from fillmask_ui.show.numbers import in_unit, is_zero
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
@@ -139,11 +139,11 @@ def _bins(hidden: Sequence[Divergence], unit: str) -> list[list[Divergence]]:
 
 def _bars(
     bins: Sequence[Sequence[Divergence]], axis: Axis, unit: str, pressed: int
-) -> Iterator[Row]:
+) -> Iterator[BarRow]:
     names = [f"{low:g}–{high:g}" for low, high in pairwise(BORDERS)] + [f"{BORDERS[-1]:g}+ {unit}"]
     for number, (name, own) in enumerate(zip(names, bins, strict=True)):
         flips = sum(one.flipped for one in own)
-        yield Row(
+        yield BarRow(
             name,
             (axis.mark(float(len(own)), "rest", f"{len(own):,}"),),
             (Cell(f"{flips:,}", quiet=not flips),),

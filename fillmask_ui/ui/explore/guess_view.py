@@ -15,7 +15,7 @@ from fillmask_ui.filling import MAX_TOP_K, fill, score_candidates, unscorable
 from fillmask_ui.filling.guesses import Guesses, key, parse_guesses
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, ScoredWord, finite
-from fillmask_ui.show.bars import Axis, Cell, Row
+from fillmask_ui.show.bars import Axis, BarRow, Cell
 from fillmask_ui.show.numbers import general, loss_number, loss_text, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
@@ -182,12 +182,12 @@ def comparison_html(found: Comparison, unit: str, *, curve: bool = False) -> str
     )
 
 
-def _row(own: ContrastedWord, parts: Mapping[str, int], axis: Axis) -> Row:
+def _row(own: ContrastedWord, parts: Mapping[str, int], axis: Axis) -> BarRow:
     marks = axis.pair(own.probabilities, ("candidate", "reference"))
     if not own.word:
-        return Row(
+        return BarRow(
             "no guess, all other words" if own.reference_probability else "all other words", marks
         )
     count = parts.get(own.word, 1)
     cells = (Cell(str(count), quiet=count == 1),) if max(parts.values(), default=1) > 1 else ()
-    return Row(own.word, marks, cells, truth=own.asked)
+    return BarRow(own.word, marks, cells, truth=own.asked)

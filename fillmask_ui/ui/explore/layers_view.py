@@ -26,7 +26,7 @@ def guess_layers(session: Session, question: Question) -> Json:
         ),
     )
     shown = {
-        "found": found,
+        "lens": found,
         "vocabulary": asked.model.vocabulary,
         "grid": LayerGrid.of(found, asked.model.vocabulary),
         "hidden": word,

@@ -14,7 +14,7 @@ import pytest
 
 from fillmask_ui.models import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.runs import Plan, Progress, Run, RunStore, perform
+from fillmask_ui.runs import Plan, Run, RunProgress, RunStore, perform
 from fillmask_ui.runs.engines import EngineChoice, open_engine
 from fillmask_ui.texts import TextSource
 
@@ -53,7 +53,7 @@ def plan(tmp_path: Path, tiny_models: Any) -> Plan:
 def measured(plan: Plan, store: RunStore, engine: Any = None) -> Run:
     """A run to its end."""
     *_, last = perform(plan, store, load_choice, engine)
-    assert isinstance(last, Progress)
+    assert isinstance(last, RunProgress)
     return store.open(last.info.name)
 
 

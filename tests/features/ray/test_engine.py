@@ -133,7 +133,7 @@ def test_what_is_wrong_with_texts_is_an_error_of_the_run(
         list(perform_rest(name, store, load_choice, engine))
     assert store.open(name).state == "failed"
     other = load_choice(tiny(tiny_models, "roberta"))
-    with pytest.raises(DataError, match="the model is not the one that the run has"):
+    with pytest.raises(DataError, match="the model is not the one that the run began with"):
         list(perform_rest(name, store, lambda choice: other, engine))
 
 
