@@ -12,7 +12,7 @@ from fillmask_ui.cli.main import app
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.options import own_options
+from fillmask_ui.options import all_options
 from fillmask_ui.runs.engines import EngineChoice
 from fillmask_ui.texts import TextChoice
 
@@ -26,7 +26,7 @@ SHARED = {
     "Filling step by step": UnmaskingConfig,
     "Engines": EngineChoice,
 }
-SECTIONS = {option.help: title for title, kind in SHARED.items() for option in own_options(kind)}
+SECTIONS = {option.help: title for title, kind in SHARED.items() for option in all_options(kind)}
 
 
 def reference() -> str:

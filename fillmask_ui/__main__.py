@@ -16,8 +16,8 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
         code = 130
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
     # A library's thread that is torn down in a call to C++ would end the process by SIGABRT.
     if any(thread.daemon for thread in threading.enumerate()):
         atexit._run_exitfuncs()

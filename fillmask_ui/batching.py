@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 # Calls of a model at a time: more are no faster and hold more logits.
 MOST_CALLS = 4
 
-_OWN = threading.local()
+_THREAD = threading.local()
 
 
 @dataclass(frozen=True)
@@ -105,23 +105,23 @@ def plan_batches(
     """
     batches: list[list[int]] = []
     batch: list[int] = []
-    asked = 0
+    batch_targets = 0
     for index in np.argsort(np.asarray(lengths), kind="stable").tolist():
-        own = targets[index] if targets is not None else 0
+        sequence_targets = targets[index] if targets is not None else 0
         # Lengths ascend, so this sequence is the longest of the batch so far.
         too_long = (len(batch) + 1) * lengths[index] > max_tokens
-        too_many = max_targets is not None and asked + own > max_targets
+        too_many = max_targets is not None and batch_targets + sequence_targets > max_targets
         if batch and (too_long or too_many):
             batches.append(batch)
-            batch, asked = [], 0
+            batch, batch_targets = [], 0
         batch.append(index)
-        asked += own
+        batch_targets += sequence_targets
     return [*batches, batch] if batch else batches
 
 
 def sharing() -> int:
     """How many threads of `in_order` share the machine with this one; 1 outside of it."""
-    return getattr(_OWN, "sharing", 1)
+    return getattr(_THREAD, "sharing", 1)
 
 
 def in_order(
@@ -137,7 +137,7 @@ def in_order(
         return
     unread = iter(items)
     waiting: deque[Future[Result]] = deque()
-    pool = ThreadPoolExecutor(workers, "fillmask", setattr, (_OWN, "sharing", workers))
+    pool = ThreadPoolExecutor(workers, "fillmask", setattr, (_THREAD, "sharing", workers))
     try:
         while True:
             try:

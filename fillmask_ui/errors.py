@@ -33,13 +33,13 @@ class DataError(FillmaskError):
     """A data set, file or stored run cannot be read or written."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+def unknown(kind: str, name: str, names: Iterable[str]) -> str:
     """The message for an unknown name, with the known ones.
 
     >>> unknown("provider", "Cuda", ["CPUExecutionProvider"])
     "unknown provider 'Cuda'; known: CPUExecutionProvider"
     """
-    return f"unknown {kind} {name!r}; known: {', '.join(sorted(known)) or 'none'}"
+    return f"unknown {kind} {name!r}; known: {', '.join(sorted(names)) or 'none'}"
 
 
 def first_line(error: BaseException, most: int = 300) -> str:
@@ -49,14 +49,12 @@ def first_line(error: BaseException, most: int = 300) -> str:
     ('no such node', 'KeyError')
     """
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    said = lines[0].rstrip()
-    if said.endswith(":") and len(lines) > 1:
-        said += f" {lines[1].strip()}"
-    return said[:most]
+    message = lines[0].rstrip()
+    if message.endswith(":") and len(lines) > 1:
+        message += f" {lines[1].strip()}"
+    return message[:most]
 
 
-# What fails as a `ModelError` if it cannot be opened; anything else from outside is data.
-_MODELS = ("a model", "a tokenizer", "ONNX")
 # Top-level modules that read things from outside, those of the standard library too.
 _READERS = {
     *("json", "gzip", "zlib", "tomllib", "pickle", "pathlib"),
@@ -80,7 +78,7 @@ def _is_readers(error: BaseException) -> bool:
 
 
 @contextmanager
-def opening(kind: str, name: object) -> Iterator[None]:
+def opening(kind: str, name: object, failure: type[FillmaskError] = DataError) -> Iterator[None]:
     """An error of a library that reads something from outside becomes one line, panics of Rust too.
 
     >>> with opening("texts", "a.json"):
@@ -93,10 +91,8 @@ def opening(kind: str, name: object) -> Iterator[None]:
     except BaseException as error:
         if not _is_readers(error):
             raise
-        said = error.strerror if isinstance(error, OSError) and error.strerror else None
-        why = said or first_line(error)
-        failed = ModelError if kind in _MODELS else DataError
-        raise failed(f"{name} cannot be read as {kind}: {why}") from error
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise failure(f"{name} cannot be read as {kind}: {reason or first_line(error)}") from error
 
 
 BUG = 70  # exit code of a mistake of this program, EX_SOFTWARE of sysexits.h
@@ -119,8 +115,5 @@ def explain(error: BaseException) -> tuple[str, int]:
         return f"{where}{error.strerror}", 1
     if isinstance(error, MemoryError):
         return "there is not enough memory: end other programs, or take a smaller model", 1
-    said = f"{type(error).__name__}: {first_line(error)}"
-    return (
-        f"this is a bug of fillmask-ui: {said}; please report it with what --traceback shows",
-        BUG,
-    )
+    bug = f"{type(error).__name__}: {first_line(error)}"
+    return f"this is a bug of fillmask-ui: {bug}; please report it with what --traceback shows", BUG

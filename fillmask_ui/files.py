@@ -18,10 +18,10 @@ _OF_MODELS = re.compile(
 _FORMULA = re.compile(r"""((?:^|[;\t\r\n])[\s"]*)(?=[=+\-@＝＋－＠]\s*[^\s;])""")
 _OF_RUNS = ("run.json", "rows.jsonl")
 # Characters that a terminal or a browser obeys instead of showing: controls, marks of direction.
-_SHOWN = {code: chr(0x2400 + code) for code in range(32)} | {127: "␡"}
+_VISIBLE = {code: chr(0x2400 + code) for code in range(32)} | {127: "␡"}
 _HIDDEN = (*range(0x80, 0xA0), 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F))
-_SHOWN |= {code: f"⟨U+{code:04X}⟩" for code in (*_HIDDEN, *range(0x2066, 0x206A), 0xFEFF)}
-_SHOWN_IN_LINES = {code: shown for code, shown in _SHOWN.items() if chr(code) not in "\n\t"}
+_VISIBLE |= {code: f"⟨U+{code:04X}⟩" for code in (*_HIDDEN, *range(0x2066, 0x206A), 0xFEFF)}
+_VISIBLE_IN_LINES = {code: sign for code, sign in _VISIBLE.items() if chr(code) not in "\n\t"}
 
 
 def asset(name: str) -> Path:
@@ -45,9 +45,9 @@ def user_folder(kind: str) -> Path:
     """The folder for "cache", "runs" or "variants": FILLMASK_UI_CACHE, ..., or the platform's."""
     import platformdirs
 
-    given = os.environ.get(f"FILLMASK_UI_{kind.upper()}", "")
-    if given.strip():
-        return expanded(given)
+    folder = os.environ.get(f"FILLMASK_UI_{kind.upper()}", "")
+    if folder.strip():
+        return expanded(folder)
     if kind == "cache":
         return platformdirs.user_cache_path("fillmask-ui", appauthor=False, opinion=False)
     return platformdirs.user_data_path("fillmask-ui", appauthor=False) / kind
@@ -62,23 +62,23 @@ def check_target(target: Path | None, *read: Path, folder: str | Path | None = N
         return
     failed = f"{target} cannot be written"
     real = target.resolve()  # a link is written to where it leads
+    in_texts = folder is not None and Path(folder).resolve() in real.parents
     in_use = {
-        "was named twice": any(_same(target, Path(own)) for own in read),
-        "is one of the texts": folder
-        and target.exists()
-        and Path(folder).resolve() in real.parents,
+        "was named twice": any(_same(target, Path(path)) for path in read),
+        "is one of the texts": in_texts and target.exists(),
         "is part of a stored run": _is_of_run(real),
         "is a file of a model": _OF_MODELS.fullmatch(real.name) and real.exists(),
     }
-    for why in filter(in_use.get, in_use):
-        raise OptionError(f"{failed}: it {why}; name another file")
+    for reason, applies in in_use.items():
+        if applies:
+            raise OptionError(f"{failed}: it {reason}; name another file")
     if not real.parent.is_dir():
         raise OptionError(f"no folder {str(target.parent)!r} to write {real.name!r} into: make it")
     if real.is_dir():
         raise OptionError(f"{failed}: it is a folder; name a file in it")
-    own = real if real.exists() and not _is_replaced(target) else real.parent
-    if not os.access(own, os.W_OK):
-        raise OptionError(f"{failed}: no permission to write {own}")
+    written = real if real.exists() and not _is_replaced(target) else real.parent
+    if not os.access(written, os.W_OK):
+        raise OptionError(f"{failed}: no permission to write {written}")
 
 
 def _same(first: Path, second: Path) -> bool:
@@ -89,7 +89,7 @@ def _same(first: Path, second: Path) -> bool:
 
 
 def _is_of_run(target: Path) -> bool:
-    return target.name in _OF_RUNS and all((target.parent / own).is_file() for own in _OF_RUNS)
+    return target.name in _OF_RUNS and all((target.parent / name).is_file() for name in _OF_RUNS)
 
 
 def _is_replaced(target: Path) -> bool:
@@ -103,7 +103,7 @@ def visible(text: str, *, lines: bool = False) -> str:
     >>> visible("a\x1b[31m\n\ud800")
     'a␛[31m␊\\ud800'
     """
-    return printable(text).translate(_SHOWN_IN_LINES if lines else _SHOWN)
+    return printable(text).translate(_VISIBLE_IN_LINES if lines else _VISIBLE)
 
 
 def printable(name: str) -> str:

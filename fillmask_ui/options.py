@@ -42,47 +42,51 @@ class Option:
     default: Any = None  # `dataclasses.MISSING` if it has none
 
 
-def option(default: Any, description: str, **shown: Any) -> Any:
-    """A dataclass field that carries an `Option`: `description` is its help, `shown` the rest."""
-    return field(default=default, metadata={"option": Option(description, **shown)})
+def option(default: Any, description: str, **details: Any) -> Any:
+    """A dataclass field that carries an `Option`: `description` is its help, `details` the rest."""
+    return field(default=default, metadata={"option": Option(description, **details)})
 
 
 def options_of(configuration: Any) -> dict[str, Option]:
     """The options of a dataclass, or of an instance of one, by the names of their fields."""
     owner = configuration if isinstance(configuration, type) else type(configuration)
     hints = get_type_hints(owner)
-    return {
-        entry.name: replace(
-            own,
-            label=own.label or entry.name.replace("_", " ").capitalize(),
-            flags=own.flags or (f"--{entry.name.replace('_', '-')}",),
-            name=entry.name,
-            kind=_given(hints[entry.name]),
-            default=entry.default,
-        )
-        for entry in fields(owner)
-        if (own := entry.metadata.get("option"))
-    }
+    options = {}
+    for column in fields(owner):
+        if declared := column.metadata.get("option"):
+            options[column.name] = replace(
+                declared,
+                label=declared.label or column.name.replace("_", " ").capitalize(),
+                flags=declared.flags or (f"--{column.name.replace('_', '-')}",),
+                name=column.name,
+                kind=_without_none(hints[column.name]),
+                default=column.default,
+            )
+    return options
 
 
-def _given(hint: Any) -> Any:
+def _without_none(hint: Any) -> Any:
     return get_args(hint)[0] if NoneType in get_args(hint) else hint
 
 
-def own_options(kind: Any) -> Iterator[Option]:
+def all_options(kind: Any) -> Iterator[Option]:
     """All options of a configuration, in order, those of dataclasses within it included."""
-    for _, hint, own in _fields(kind):
-        yield from own_options(hint) if own is None else (own,)
+    for _, hint, declared in _fields(kind):
+        if declared is None:
+            yield from all_options(hint)
+        else:
+            yield declared
 
 
 def configured(kind: Any, values: dict[str, Any]) -> Any:
     """A configuration of the values of its options, by name, which are taken out of `values`."""
-    chosen = {
-        entry.name: values.pop(entry.name, entry.default) if own else configured(hint, values)
-        for entry, hint, own in _fields(kind)
-        if own or any(own_options(hint))
-    }
-    return kind(**chosen)
+    arguments = {}
+    for column, hint, declared in _fields(kind):
+        if declared is not None:
+            arguments[column.name] = values.pop(column.name, column.default)
+        elif any(all_options(hint)):
+            arguments[column.name] = configured(hint, values)
+    return kind(**arguments)
 
 
 def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
@@ -94,10 +98,10 @@ def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
     seen = set()
     for owner in owners:
         options, hints = options_of(owner), get_type_hints(owner)
-        for entry in fields(owner):
-            if entry.name not in seen:  # a subclass has the options of its parent too
-                seen.add(entry.name)
-                yield entry, hints[entry.name], options.get(entry.name)
+        for column in fields(owner):
+            if column.name not in seen:  # a subclass has the options of its parent too
+                seen.add(column.name)
+                yield column, hints[column.name], options.get(column.name)
 
 
 # What counts as a value of a type, numbers of numpy included, and what to call it.
@@ -112,19 +116,21 @@ _MOST = 2**63 - 1  # what JSON holds for other programs
 
 def check_options(configuration: Any) -> None:
     """An `OptionError` for a value of another type or out of bounds; None counts as not given."""
-    for name, own in options_of(configuration).items():
+    for name, declared in options_of(configuration).items():
         value: Any = getattr(configuration, name)
         if value is None:
             continue
         words = name.replace("_", " ")
-        kind, wanted = _KINDS.get(own.kind, (object, ""))
+        kind, expected = _KINDS.get(declared.kind, (object, ""))
         fits = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
-        if wanted and not (fits and (not isinstance(value, float) or math.isfinite(value))):
-            raise OptionError(f"{words} must be {wanted}; it was {repr(value)[:100]}")
-        if own.choices and getattr(value, "name", value) not in own.choices:
-            raise OptionError(unknown(words, value, own.choices))
-        if own.least is not None and value < own.least:
-            raise OptionError(f"{words} must be at least {own.least:g}; it was {value:g}")
-        most = _MOST if own.most is None and kind is Integral else own.most
+        if isinstance(value, float) and not math.isfinite(value):
+            fits = False
+        if expected and not fits:
+            raise OptionError(f"{words} must be {expected}; it was {repr(value)[:100]}")
+        if declared.choices and getattr(value, "name", value) not in declared.choices:
+            raise OptionError(unknown(words, value, declared.choices))
+        if declared.least is not None and value < declared.least:
+            raise OptionError(f"{words} must be at least {declared.least:g}; it was {value:g}")
+        most = _MOST if declared.most is None and kind is Integral else declared.most
         if most is not None and value > most:
             raise OptionError(f"{words} must be at most {most:g}; it was {float(value):g}")

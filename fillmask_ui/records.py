@@ -50,11 +50,10 @@ class Encoding:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def kept(self, places: slice) -> "Encoding":
+    def part(self, tokens: slice) -> "Encoding":
         """Some of its tokens, of the same text."""
-        return Encoding(
-            self.text, *(own[places] for name, own in vars(self).items() if name != "text")
-        )
+        columns = {name: column[tokens] for name, column in vars(self).items() if name != "text"}
+        return Encoding(self.text, **columns)
 
 
 @dataclass(frozen=True)

@@ -29,52 +29,57 @@ _MOST_SHOWN = 60  # characters of a wrong value
 _adapter = cache(TypeAdapter)
 
 
-def from_json(kind: type[T], content: str | bytes, what: str = "") -> T:
-    """A dataclass, or another type that pydantic reads, from the JSON of a file (`what`).
+def from_json(kind: type[T], content: str | bytes, source: str = "") -> T:
+    """A dataclass, or another type that pydantic reads, from the JSON of a file (`source`).
 
     Raises:
         DataError: if it is not JSON, or a value does not fit.
     """
-    with _explained(what):
+    with _explained(source):
         return cast("T", _adapter(cast("Any", kind)).validate_json(content, strict=True))
 
 
-def from_values(kind: type[T], values: Any, what: str = "") -> T:
+def from_values(kind: type[T], values: Any, source: str = "") -> T:
     """`from_json` for values that were already parsed, such as those of TOML or of a browser."""
     try:
         content = json.dumps(values, default=str, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = f"U+{ord(error.object[error.start]):04X}"
         raise DataError(
-            f"{what or 'a text'} has half of a character (a lone surrogate, {half}): delete it or "
-            "paste it again"
+            f"{source or 'a text'} has half of a character (a lone surrogate, {half}): delete it "
+            "or paste it again"
         ) from error
-    return from_json(kind, content, what)
+    return from_json(kind, content, source)
 
 
-def from_own_values(kind: type[T], values: Any, what: str = "") -> T:
+def from_trusted_values(kind: type[T], values: Any, source: str = "") -> T:
     """`from_values` for what this program has written: faster, and `"1"` passes for a number."""
-    with _explained(what):
+    with _explained(source):
         return cast("T", _adapter(cast("Any", kind)).validate_python(values))
 
 
 @contextmanager
-def _explained(what: str) -> Iterator[None]:
+def _explained(source: str) -> Iterator[None]:
     """The first thing that does not fit becomes a `DataError` of one line."""
     try:
         yield
     except ValidationError as error:
-        raise DataError(_sentence(error, what)) from error
+        raise DataError(_sentence(error, source)) from error
 
 
-def _sentence(error: ValidationError, what: str) -> str:
+def _sentence(error: ValidationError, source: str) -> str:
     first = error.errors(include_url=False)[0]
-    where = ""
+    field = ""
     for part in first["loc"]:
-        where += f"[{part}]" if isinstance(part, int) else f".{part}" if where else str(part)
-    wanted = first["msg"][:1].lower() + first["msg"][1:]
-    was = ""
-    if first["type"] not in ("json_invalid", "missing"):
-        shown = json.dumps(first["input"], default=str, ensure_ascii=False)
-        was = f"; it was {shown if len(shown) <= _MOST_SHOWN else shown[: _MOST_SHOWN - 3] + '...'}"
-    return f"{': '.join(filter(None, (what, where, wanted)))}{was}"
+        if isinstance(part, int):
+            field += f"[{part}]"
+        else:
+            field += f".{part}" if field else str(part)
+    problem = first["msg"][:1].lower() + first["msg"][1:]
+    sentence = ": ".join(filter(None, (source, field, problem)))
+    if first["type"] in ("json_invalid", "missing"):
+        return sentence
+    value = json.dumps(first["input"], default=str, ensure_ascii=False)
+    if len(value) > _MOST_SHOWN:
+        value = value[: _MOST_SHOWN - 3] + "..."
+    return f"{sentence}; it was {value}"

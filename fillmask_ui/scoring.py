@@ -146,10 +146,10 @@ def ranks(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
     array([2])
     """
     targets = np.asarray(targets)
-    own = _picked(scores, targets).tolist()
+    target_scores = _picked(scores, targets).tolist()
     better = [
-        np.count_nonzero(row[:target] >= value) + np.count_nonzero(row[target + 1 :] > value)
-        for row, target, value in zip(scores, targets.tolist(), own, strict=True)
+        np.count_nonzero(row[:target] >= score) + np.count_nonzero(row[target + 1 :] > score)
+        for row, target, score in zip(scores, targets.tolist(), target_scores, strict=True)
     ]
     return np.array(better, dtype=np.int64) + 1
 
@@ -195,12 +195,12 @@ def divergences(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     Jensen-Shannon is the mean KL of either from the mean of both (Lin 1991, doi:10.1109/18.61115).
     """
     width = min(first.shape[1], second.shape[1])
-    own, other = (exponentials(values[:, :width]) for values in (first, second))
-    ratio = log_ratio(own.log_probabilities, other.log_probabilities)
-    # ln p - ln (p + q)/2, for p of either.
-    from_own, from_other = (np.log(2) - np.logaddexp(0, -way) for way in (ratio, -ratio))
-    js_nats = (expectation(own, from_own) + expectation(other, from_other)) / 2
-    return float(expectation(own, ratio)[0]), float(js_nats[0])
+    p, q = exponentials(first[:, :width]), exponentials(second[:, :width])
+    ratio = log_ratio(p.log_probabilities, q.log_probabilities)
+    p_to_mean = np.log(2) - np.logaddexp(0, -ratio)  # ln p - ln (p + q)/2
+    q_to_mean = np.log(2) - np.logaddexp(0, ratio)
+    js_nats = (expectation(p, p_to_mean) + expectation(q, q_to_mean)) / 2
+    return float(expectation(p, ratio)[0]), float(js_nats[0])
 
 
 def top_k(log_probs: np.ndarray, k: int | None) -> TopK:
@@ -212,10 +212,10 @@ def top_k(log_probs: np.ndarray, k: int | None) -> TopK:
     size = log_probs.shape[1]
     if k is not None and k < 1:
         raise OptionError(f"top-k must be at least 1, or 'all'; it was {k}")
-    wanted = size if k is None else min(k, size)
-    token_ids = np.empty((len(log_probs), wanted), dtype=np.int64)  # [M, K]
-    for row, found in zip(log_probs, token_ids, strict=True):
-        border = np.partition(row, size - wanted)[size - wanted]
+    count = size if k is None else min(k, size)
+    token_ids = np.empty((len(log_probs), count), dtype=np.int64)  # [M, K]
+    for row, best_ids in zip(log_probs, token_ids, strict=True):
+        border = np.partition(row, size - count)[size - count]
         ids = np.flatnonzero(row >= border)  # all that tie with the last are among them
-        found[:] = ids[np.argsort(-row[ids], kind="stable")[:wanted]]
+        best_ids[:] = ids[np.argsort(-row[ids], kind="stable")[:count]]
     return TopK(token_ids, -np.take_along_axis(log_probs, token_ids, axis=1) + 0.0)

@@ -13,7 +13,7 @@ import typer
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.files import check_target
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.options import Option, configured, options_of, own_options
+from fillmask_ui.options import Option, all_options, configured, options_of
 
 
 def option(default: Any, help: str, *flags: str, **settings: Any) -> Any:
@@ -149,7 +149,7 @@ def _check_written(written: Collection[str], values: Mapping[str, Any]) -> None:
 
 def _derived(kind: Any) -> Iterator[Parameter]:
     """A parameter of typer per option of a configuration; nothing for any other type."""
-    for declared in own_options(kind):
+    for declared in all_options(kind):
         annotation = str if declared.choices else declared.kind
         if declared.default is None:
             annotation = annotation | None

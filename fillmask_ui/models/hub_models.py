@@ -50,7 +50,7 @@ def cached_models() -> dict[str, tuple[Path, int]]:
     """Folder and bytes of the undamaged masked language models in the cache, by reference."""
     if not Path(constants.HF_HUB_CACHE).exists():
         return {}
-    with opening("a model", constants.HF_HUB_CACHE):
+    with opening("a model", constants.HF_HUB_CACHE, ModelError):
         repositories = scan_cache_dir(constants.HF_HUB_CACHE).repos
     found = {}
     for repository in repositories:

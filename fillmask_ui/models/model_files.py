@@ -85,7 +85,7 @@ def refuse_foreign(name: str, folder: Path) -> None:
 
 def refuse_pointer(path: Path) -> None:
     """A ModelError for what a clone without Git LFS leaves in the place of a large file."""
-    with opening("a model", path), path.open("rb") as file:
+    with opening("a model", path, ModelError), path.open("rb") as file:
         if file.read(len(_LFS_POINTER)) != _LFS_POINTER:
             return
     raise ModelError(
@@ -100,7 +100,7 @@ def is_inside(path: Path, root: Path) -> bool:
     In a snapshot of the hub's cache the files are links to where the client keeps their content:
     `blobs/` beside `snapshots/`, or a marked store that all repositories share.
     """
-    with opening("a model", path):
+    with opening("a model", path, ModelError):
         real, base = path.resolve(strict=True), root.resolve()
     allowed = [base]
     if base.parent.name == "snapshots":
@@ -224,7 +224,7 @@ def transformers_config(folder: Path) -> Any:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    with opening("a model", path):
+    with opening("a model", path, ModelError):
         values = json.loads(path.read_bytes())
     if not isinstance(values, dict):
         raise ModelError(f"{path} cannot be read as a model: it is not a JSON object")

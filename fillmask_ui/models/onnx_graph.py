@@ -36,7 +36,7 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
         ModelError: if it cannot be read, or takes weights from outside the folder, or from a
             safetensors file that was written anew in another order.
     """
-    with opening("ONNX", path):
+    with opening("ONNX", path, ModelError):
         model = onnx.load(str(path), load_external_data=False)
         references = list(_external_references(model))  # refuses offsets that are no numbers
     files = find_graph_files(path, root, {reference.location for reference in references}, name)
@@ -61,7 +61,7 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
         for entry in tensor.external_data:
             if entry.key == "location":
                 entry.value = files.target(files.external[entry.value])
-    with opening("ONNX", path):  # an empty file is a graph without nodes
+    with opening("ONNX", path, ModelError):  # an empty file is a graph without nodes
         point_into(model, path, files.target(path))
     return GraphSource(
         files,
@@ -149,7 +149,7 @@ def reads_types_as_words(source: GraphSource, inputs: Mapping[str, tuple[str, An
 
 def external_locations(path: Path) -> set[str]:
     """Where an ONNX file says that its weights lie, relative to its own folder."""
-    with opening("ONNX", path):
+    with opening("ONNX", path, ModelError):
         model = onnx.load(str(path), load_external_data=False)
         return {reference.location for reference in _external_references(model)}
 

@@ -436,7 +436,7 @@ def open_session(
     settings.add_session_config_entry(weights_folder, str(source.files.folder))
     if choice is not None:
         _set(settings, choice)
-    with opening("a model", source.files.path):
+    with opening("a model", source.files.path, ModelError):
         session = ort.InferenceSession(
             source.content, settings, providers=[provider], enable_fallback=0
         )

@@ -316,7 +316,7 @@ def read_incomplete(
 
     `vocabulary_size` stands in place of that of config.json.
     """
-    with _BUILDING, quiet_transformers(), opening("a model", files.name):
+    with _BUILDING, quiet_transformers(), opening("a model", files.name, ModelError):
         import transformers
 
         config = plain_config(files.folder, files.name)

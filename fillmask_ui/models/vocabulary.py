@@ -182,7 +182,7 @@ def load_vocabulary(source: Path | Any, name: str) -> TokenizerVocabulary:
             f"the tokenizer of {name} has no mask token: choose a model for fill-mask, or its own "
             "tokenizer"
         )
-    with opening("a tokenizer", name):
+    with opening("a tokenizer", name, ModelError):
         # Before `_over`, as a call switches cutting and padding.
         if more := set(tokenizer(mask)) - _INPUTS:
             raise ModelError(
@@ -266,7 +266,7 @@ def _refuse_incomplete(source: Path, name: str) -> None:
 def read_tokenizer(source: Path, name: str) -> Any:
     """The tokenizer of a folder as transformers makes it; a ModelError if that fails."""
     _refuse_incomplete(source, name)
-    with quiet_transformers(), opening("a tokenizer", name):
+    with quiet_transformers(), opening("a tokenizer", name, ModelError):
         from transformers import AutoTokenizer
 
         chooses_outputs = read_config(source).raw.get("output_attentions")
@@ -312,7 +312,7 @@ def _over(tokenizer: Any, name: str, packages: tuple[str, ...]) -> TokenizerVoca
         encode = partial(_encode_in_rust, backend)
 
     def split(text: str, special: bool) -> Encoding:
-        with opening("a tokenizer", name):
+        with opening("a tokenizer", name, ModelError):
             return encode(text, special)
 
     return TokenizerVocabulary(

@@ -50,7 +50,7 @@ class Tensor(NamedTuple):
 def read_header(path: Path) -> list[Tensor]:
     """The tensors of a safetensors file, in the order of their bytes."""
     # `safe_open` checks the header, but does not say where the bytes of a tensor are.
-    with opening("a model", path), safe_open(path, "numpy"), path.open("rb") as file:
+    with opening("a model", path, ModelError), safe_open(path, "numpy"), path.open("rb") as file:
         content = file.read(int.from_bytes(file.read(8), "little"))
         header, first = json.loads(content), 8 + len(content)
     header.pop("__metadata__", None)

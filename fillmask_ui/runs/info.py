@@ -18,7 +18,7 @@ from fillmask_ui.intervals import Limits
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import InJson
-from fillmask_ui.schema import from_json, from_own_values
+from fillmask_ui.schema import from_json, from_trusted_values
 from fillmask_ui.texts import TextSource
 
 RUN_FILE = "run.json"
@@ -107,14 +107,14 @@ class Plan:
                 "from Python): resume it there, with fillmask_ui.runs.resume"
             )
         baseline = model_choice(info, "baseline") if info.choices.get("baseline") else None
-        source = from_own_values(TextSource, info.texts, f"run {info.name}")
+        source = from_trusted_values(TextSource, info.texts, f"run {info.name}")
         return cls(model_choice(info, "model"), baseline, info.config, source, info.limits)
 
 
 def model_choice(info: RunInfo, which: str) -> ModelChoice:
     """The choice of the `model` or `baseline` of a run; a `DataError` if it is not stored."""
     if choice := info.choices.get(which):
-        return from_own_values(ModelChoice, choice, f"run {info.name}")
+        return from_trusted_values(ModelChoice, choice, f"run {info.name}")
     raise DataError(
         f"run {info.name} does not record how its {which} was chosen: evaluate again from the page "
         "or the command line"

@@ -8,7 +8,7 @@ from typing import Any
 from fillmask_ui.evaluation import EvaluatedText
 from fillmask_ui.evaluation.rows import nested, row_values
 from fillmask_ui.records import SkippedText
-from fillmask_ui.schema import from_json, from_own_values
+from fillmask_ui.schema import from_json, from_trusted_values
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def read_row(content: bytes, title: str, start: int = 0) -> StoredRow:
     values = from_json(dict[str, Any], content, title)
     row: EvaluatedText | SkippedText
     if "skipped" in values:
-        row = from_own_values(SkippedText, {**values, "reason": values["skipped"]}, title)
+        row = from_trusted_values(SkippedText, {**values, "reason": values["skipped"]}, title)
     else:
-        row = from_own_values(EvaluatedText, nested(values), title)
-    return StoredRow(row, from_own_values(int, values.get("checksum"), title), content, start)
+        row = from_trusted_values(EvaluatedText, nested(values), title)
+    return StoredRow(row, from_trusted_values(int, values.get("checksum"), title), content, start)

@@ -12,7 +12,7 @@ import pytest
 from text_files import texts_of
 
 from fillmask_ui.errors import DataError, OptionError
-from fillmask_ui.schema import from_own_values
+from fillmask_ui.schema import from_trusted_values
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
 
 TWO = ["The cat sat on the mat.", "A dog ran over the hill."]
@@ -182,6 +182,6 @@ def test_options_of_other_layouts_are_refused(name, choices, said):
 
 def test_run_json_holds_how_a_table_was_read_only_where_it_was_said():
     said = TextChoice("a.csv", delimiter="\t", quoting="none").source()
-    assert from_own_values(TextSource, asdict(said)) == said
+    assert from_trusted_values(TextSource, asdict(said)) == said
     assert "delimiter:tab|quoting:none" in str(said)
     assert TextChoice("a.json", field="data").source().field == "data"

@@ -66,7 +66,7 @@ def sentence_pair(model: MaskedLM, first: str, second: str) -> SentencePair:
         raise TextError("one of the two sentences is empty: write two")
     vocabulary = model.vocabulary
     one, two = vocabulary.encode(first.strip()), vocabulary.encode(second.strip())
-    two = two.kept(slice(two.special.index(False) if False in two.special else 0, None))
+    two = two.part(slice(two.special.index(False) if False in two.special else 0, None))
     moved = len(one.text) + 1
     words = 1 + max((word for word in one.word_ids if word is not None), default=0)
     values = {own.name: getattr(one, own.name) + getattr(two, own.name) for own in fields(one)}

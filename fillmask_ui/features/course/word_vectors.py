@@ -172,7 +172,7 @@ def background(
 
     `report` is called with the share done, in [0, 1].
     """
-    encodings = [model.vocabulary.encode(text).kept(slice(model.max_tokens)) for text in texts]
+    encodings = [model.vocabulary.encode(text).part(slice(model.max_tokens)) for text in texts]
     parts: list[np.ndarray] = []
     for batch in plan_batches([len(own) for own in encodings], max_tokens=_BATCH_TOKENS):
         report(sum(map(len, parts)) / sum(map(len, encodings)))

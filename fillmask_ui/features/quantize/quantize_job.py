@@ -25,7 +25,7 @@ from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.publishing.hub_folder import note_figures
 from fillmask_ui.records import Example, Progress
-from fillmask_ui.schema import from_own_values
+from fillmask_ui.schema import from_trusted_values
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.ui.evaluate.evaluate_form import EMBEDDED, UPLOAD
 from fillmask_ui.ui.job import Waiting
@@ -72,7 +72,7 @@ def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = Tr
         tuple(dict.fromkeys(filter(None, re.split(r"[,\s]+", values["exclude"] or "")))),
         TextChoice(values["upload"] if values["where"] == UPLOAD else EMBEDDED).source(),
         int(samples),
-        from_own_values(
+        from_trusted_values(
             Settings, {**values, "exclude": values["exclude"] or "", "samples": int(samples)}
         ),
     )

@@ -24,7 +24,7 @@ from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.publishing.hub_folder import RECORD, draft, read_record
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs.store import slug
-from fillmask_ui.schema import from_json, from_own_values
+from fillmask_ui.schema import from_json, from_trusted_values
 
 if TYPE_CHECKING:
     from fillmask_ui.features.quantize.graphs import GraphPair
@@ -123,7 +123,7 @@ class Home:
     def settings(self) -> Settings | None:
         """Of the last run; None if that is not known."""
         with contextlib.suppress(DataError):
-            return from_own_values(Settings, self._source().get("settings"))
+            return from_trusted_values(Settings, self._source().get("settings"))
         return None
 
     def keep_source(self, reference: str, figures: VariantFigures, settings: Settings) -> None:
@@ -215,7 +215,7 @@ def _variants(folder: Path) -> list[StoredVariant]:
 def _figures(values: Mapping[str, Any]) -> VariantFigures | None:
     """The row of what was read; None for no row, or one that cannot be read."""
     with contextlib.suppress(DataError):
-        return from_own_values(VariantFigures, values.get("figures"))
+        return from_trusted_values(VariantFigures, values.get("figures"))
     return None
 
 

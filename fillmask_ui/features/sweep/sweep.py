@@ -16,7 +16,7 @@ from fillmask_ui.evaluation.alarms import UNCHANGED_ALARM
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.model_choice import ModelChoice, parse_reference
 from fillmask_ui.models.weights import weights_sha256
-from fillmask_ui.options import check_options, configured, own_options
+from fillmask_ui.options import all_options, check_options, configured
 from fillmask_ui.records import finite
 from fillmask_ui.runs import (
     Engine,
@@ -137,7 +137,7 @@ def _labelled(key: str, entries: _Entries, main: str, kind: Any) -> dict[str, An
 
 def _configured(kind: Any, values: Mapping[str, Any], also: Collection[str] = ()) -> Any:
     """A configuration of options by their names in the shell; seeds are listed once for all."""
-    named = [(flag, option.name) for option in own_options(kind) for flag in option.flags]
+    named = [(flag, option.name) for option in all_options(kind) for flag in option.flags]
     names = {flag[2:]: name for flag, name in named if flag[:2] == "--" and flag != "--seed"}
     for key in values:
         if key not in names:

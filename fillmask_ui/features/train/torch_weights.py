@@ -101,7 +101,7 @@ def new_model(
         "eos_token_id": tokenizer.sep_token_id,
     }
     kind = _attention(device)
-    with opening("a model", config_path):
+    with opening("a model", config_path, ModelError):
         config = transformers.AutoConfig.for_model(model_type, **content)
         model = AutoModelForMaskedLM.from_config(config, attn_implementation=kind)
     limit = getattr(config, "max_position_embeddings", None)

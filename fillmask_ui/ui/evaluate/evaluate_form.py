@@ -14,7 +14,7 @@ from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.options import Option, configured, options_of, own_options
+from fillmask_ui.options import Option, all_options, configured, options_of
 from fillmask_ui.runs import Plan, RunInfo
 from fillmask_ui.runs.engines import LOCAL, EngineChoice, installed_engines
 from fillmask_ui.show.render import render
@@ -217,7 +217,7 @@ def option_control(owner: type, name: str, **shown: Any) -> Any:
     It has no bounds, as `gr.Number` would refuse or round a value silently, and cannot be blank: 0
     stands for a number not given.
     """
-    option = {own.name: own for own in own_options(owner)}[name]
+    option = {own.name: own for own in all_options(owner)}[name]
     kind, default = option.kind, option.default
     own = {"value": default, "label": option.label, "info": option.help}
     if kind in (int, float) and default is None:
@@ -236,7 +236,7 @@ def controls_of(metric: str) -> list[str]:
     >>> controls_of("cross-entropy")
     ['probability', 'shares', 'whole_word', 'mask_stream']
     """
-    names = (own.name for own in own_options(METRICS[metric]))
+    names = (own.name for own in all_options(METRICS[metric]))
     return list(dict.fromkeys("shares" if name in SHARES else name for name in names))
 
 
@@ -268,12 +268,12 @@ def plan_of(
     texts are not written yet: `uploads.pasted_file` does it, once their job has its turn.
     """
     metric = METRICS[values["metric"]]
-    own = configured(metric, _chosen(own_options(metric), values))
+    own = configured(metric, _chosen(all_options(metric), values))
     shared = _chosen(
         [options_of(EvaluationConfig)[name] for name in ("seed", "max_tokens")], values
     )
     config = EvaluationConfig(own, **shared)
-    borders = _chosen(own_options(Limits), values)
+    borders = _chosen(all_options(Limits), values)
     for name in ("pass_below", "risk_below"):
         borders[name] /= 100  # boxes show percent
     limits = Limits(**borders)
@@ -295,7 +295,7 @@ def engine_of(values: Values) -> EngineChoice:
     """Where the form says to measure; in this process if it offers no choice."""
     if values.get("engine", LOCAL) == LOCAL:
         return EngineChoice()  # the boxes for Ray are hidden
-    return configured(EngineChoice, _chosen(own_options(EngineChoice), values))
+    return configured(EngineChoice, _chosen(all_options(EngineChoice), values))
 
 
 def _chosen(wanted: Iterable[Option], values: Values) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from fillmask_ui.schema import from_own_values
+from fillmask_ui.schema import from_trusted_values
 
 MASK = "[MASK]"
 
@@ -39,7 +39,7 @@ class ExampleSet:
 
 def read_sets(path: Path) -> tuple[ExampleSet, ...]:
     """The sets of a YAML file."""
-    return from_own_values(
+    return from_trusted_values(
         tuple[ExampleSet, ...], yaml.safe_load(path.read_text(encoding="utf-8")), path.name
     )
 

@@ -24,7 +24,7 @@ from fillmask_ui.intervals import Interval
 from fillmask_ui.models import ModelChoice, load_choice, load_model
 from fillmask_ui.records import Example
 from fillmask_ui.runs import Plan, RunStore, perform
-from fillmask_ui.schema import from_own_values
+from fillmask_ui.schema import from_trusted_values
 from fillmask_ui.texts import TextSource, open_texts
 
 
@@ -81,7 +81,7 @@ def test_the_baseline_a_noisy_variant_and_the_same_model_again():
     assert same.verdict == "NEAR_CHANCE"  # as table models are
     broken = replace(noisy, mean_nll_nats=math.inf, relative_change=math.inf)
     for row in (first, noisy, broken):
-        assert from_own_values(VariantFigures, json.loads(json.dumps(row.to_dict()))) == row
+        assert from_trusted_values(VariantFigures, json.loads(json.dumps(row.to_dict()))) == row
 
 
 def test_speeds_are_of_the_same_turns():

@@ -14,7 +14,7 @@ from fillmask_ui.features.sweep.command import pivots
 from fillmask_ui.features.sweep.sweep import measure_cell, read_sweep, sweep_of
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.options import own_options
+from fillmask_ui.options import all_options
 from fillmask_ui.runs import perform
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextChoice, TextSource
@@ -72,7 +72,7 @@ def test_every_option_of_the_shell_is_a_key():
     """Each by its name there; a value of a wrong type is refused, but not as an unknown key."""
     kinds = (("models", ModelChoice, "model"), ("data", TextChoice, "dataset"))
     for key, kind, main in (*kinds, ("metrics", EvaluationConfig, "metric")):
-        flags = [flag for option in own_options(kind) for flag in option.flags]
+        flags = [flag for option in all_options(kind) for flag in option.flags]
         for name in (flag.removeprefix("--") for flag in flags if flag.startswith("--")):
             if name not in (main, "seed"):
                 with pytest.raises(OptionError, match=r"entry 1: .* (must be|belongs to)"):
