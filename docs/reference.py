@@ -1,7 +1,6 @@
 """Writes the commands and their options into docs/command-line.md: `python docs/reference.py`."""
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from fillmask_ui.texts import TextChoice
 
 PAGE = Path(__file__).with_name("command-line.md")
 MARK = "<!-- python docs/reference.py writes what follows. -->\n\n"
+HEAD = "| option | meaning | default |\n| --- | --- | --- |\n"
 # Options that several commands share: a section each.
 SHARED = {
     "Choosing a model": ModelChoice,
@@ -34,21 +34,19 @@ def reference() -> str:
     shared: dict[str, dict[str, str]] = {title: {} for title in SHARED}
     contents = sections = ""
     for name, command in commands(typer.main.get_command(app)):
-        about = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help)
-        contents += f"| [`{name}`](#{name.replace(' ', '-')}) | {about.split(chr(10))[0]} |\n"
-        rows, links = "", dict.fromkeys(SHARED, "")
+        contents += f"| [`{name}`](#{name.replace(' ', '-')}) | {command.help.splitlines()[0]} |\n"
+        rows, used = "", {title: [] for title in SHARED}
         for parameter in command.params:
             if title := SECTIONS.get(parameter.help):
-                shared[title][parameter.help] = row(parameter)
-                links[title] += f", `{parameter.opts[0]}`"
+                shared[title][parameter.help] = _row(parameter)
+                used[title].append(f"`{parameter.opts[0]}`")
             elif "completion" not in parameter.help:
-                rows += row(parameter)
-        sections += f"## `{name}`\n\n{about}\n\n{table([rows])}"
-        for title, names in links.items():
-            anchor = title.lower().replace(" ", "-")
-            sections += f"[{title}](#{anchor}): {names[2:]}.\n\n" if names else ""
+                rows += _row(parameter)
+        links = ", ".join(_link(title, names) for title, names in used.items() if names)
+        sections += f"## `{name}`\n\n{command.help}\n\n" + (f"{HEAD}{rows}\n" if rows else "")
+        sections += f"Shared options: {links}.\n\n" if links else ""
     for title, rows_of in shared.items():
-        sections += f"## {title}\n\n{table(rows_of.values())}"
+        sections += f"## {title}\n\n{HEAD}{''.join(rows_of.values())}\n"
     return f"| command | what it does |\n| --- | --- |\n{contents}\n{sections.rstrip()}\n"
 
 
@@ -59,23 +57,21 @@ def commands(command: Any, name: str = "fillmask-ui") -> Iterator[tuple[str, Any
         yield from commands(command.get_command(None, inner), f"{name} {inner}")
 
 
-def table(rows: Iterable[str]) -> str:
-    """A table of options; nothing without rows."""
-    text = "".join(rows)
-    return f"| option | meaning | default |\n| --- | --- | --- |\n{text}\n" if text else ""
+def _link(title: str, names: list[str]) -> str:
+    every = len(names) == list(SECTIONS.values()).count(title)
+    return f"[{title}](#{title.lower().replace(' ', '-')}) ({'all' if every else ', '.join(names)})"
 
 
-def row(parameter: Any) -> str:
-    """The row of one option or argument."""
+def _row(parameter: Any) -> str:
     names = [*sorted(parameter.opts, key=len, reverse=True), *parameter.secondary_opts]
     value = parameter.metavar or names[0].split("-")[-1].upper()
-    if not names[0].startswith("-"):  # an argument
+    if not names[0].startswith("-"):
         names = [value]
     elif not parameter.is_flag:
         names[0] += f" {value}"
     flags = ", ".join(f"`{name}`" for name in names).replace("|", "\\|")
-    default = {None: "", False: "", True: "on"}.get(parameter.default, parameter.default)
-    default = "required" if parameter.required else default
+    default = "required" if parameter.required else parameter.default
+    default = {None: "", False: "", True: "on"}.get(default, default)
     return f"| {flags} | {escape(parameter.help, quote=False)} | {default} |\n"
 
 

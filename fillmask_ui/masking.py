@@ -32,16 +32,32 @@ class MaskRecipe:
     # that a token (or word) is chosen, in (0, 1]
     probability: float = option(
         0.15,
-        "Share of tokens chosen; 0.15.",
+        "Cross-entropy: share of the tokens to choose.",
         label="Mask probability",
         flags=("--mask-probability",),
         metavar="P",
     )
     # of the chosen tokens; they add up to 1
-    mask_share: float = option(None, "Of these, shown as the mask token; 0.8.", metavar="S")
-    random_share: float = option(None, "Of these, shown as a random token; 0.1.", metavar="S")
-    unchanged_share: float = option(None, "Of these, shown unchanged; 0.1.", metavar="S")
-    whole_word: bool = option(False, "Choose words, shown as mask tokens.", label="Whole words")
+    mask_share: float = option(
+        None,
+        "Cross-entropy: share of these shown as the mask token; 0.8, or 1 with --whole-word.",
+        metavar="S",
+    )
+    random_share: float = option(
+        None,
+        "Cross-entropy: share of these shown as a random token; 0.1, or 0 with --whole-word.",
+        metavar="S",
+    )
+    unchanged_share: float = option(
+        None,
+        "Cross-entropy: share of these shown unchanged; 0.1, or 0 with --whole-word.",
+        metavar="S",
+    )
+    whole_word: bool = option(
+        False,
+        "Cross-entropy: choose whole words and show them as mask tokens.",
+        label="Whole words",
+    )
 
     def __post_init__(self) -> None:
         check_options(self)

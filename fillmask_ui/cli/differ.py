@@ -18,9 +18,11 @@ def differ(
     model: ModelChoice,
     baseline: str | None = BASELINE,
     texts: TextChoice,
-    sentences: int = option(200, "Sentences looked at.", min=1, metavar="N"),
-    words: int = option(WORDS, "Words hidden in each sentence, one at a time.", min=1, metavar="N"),
-    most: int = option(20, "Sentences shown.", min=1, metavar="N"),
+    sentences: int = option(200, "Sentences to search.", min=1, metavar="N"),
+    words: int = option(
+        WORDS, "Words to hide in each sentence, one at a time.", min=1, metavar="N"
+    ),
+    most: int = option(20, "Sentences to list.", min=1, metavar="N"),
     bits: bool = IN_BITS,
     as_json: bool = JSON,
 ) -> None:

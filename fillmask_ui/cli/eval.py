@@ -34,16 +34,22 @@ def evaluate(
     *,
     model: ModelChoice,
     baseline: str | None = options.option(
-        None, "A second model: paired difference and verdict.", metavar="REF"
+        None, "The reference to compare --model with: paired change and verdict.", metavar="REF"
     ),
-    task: str = options.option("fill-mask", "Always fill-mask."),
+    task: str = options.option(
+        "fill-mask", "Always fill-mask; accepted for commands of other evaluators."
+    ),
     texts: TextChoice,
     config: EvaluationConfig,
     limits: Limits,
     fail_on: str | None = options.FAIL_ON,
     where: EngineChoice,
-    resume: str | None = options.option(None, "Go on with a stopped run.", metavar="RUN"),
-    output: Path | None = options.file_option(None, "Write the JSON there.", "--output", "-o"),
+    resume: str | None = options.option(
+        None, "Continue a stopped run with its own choices.", metavar="RUN"
+    ),
+    output: Path | None = options.file_option(
+        None, "Also write the JSON to this file.", "--output", "-o"
+    ),
     as_json: bool = options.ONE_JSON,
 ) -> None:
     """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""

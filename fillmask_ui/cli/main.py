@@ -25,12 +25,12 @@ COMMANDS = {
         prints=True,
     ),
     "surprise": Command(
-        "Show the loss of every word, each hidden in turn, and what the model wanted.",
+        "Show the loss of every word, hidden in turn, and what the model expected there.",
         "fillmask_ui.cli.predict:surprise",
         prints=True,
     ),
     "layers": Command(
-        "Show what each layer would say at each mask, with the model's own head.",
+        "Show what each layer would predict at each mask, through the model's own head.",
         "fillmask_ui.cli.predict:layers",
         prints=True,
     ),
@@ -40,7 +40,7 @@ COMMANDS = {
         prints=True,
     ),
     "models": Command(
-        "List the models at hand: the embedded ones and those in the local cache.",
+        "List the models that load without a network: embedded ones and the local cache.",
         "fillmask_ui.cli.models:models",
         prints=True,
     ),
@@ -53,7 +53,7 @@ COMMANDS = {
         "fillmask_ui.cli.runs:report",
     ),
     "runs": Command(
-        "Evaluation runs: list, show, compare, delete, export, push.",
+        "List, show, compare, delete, export or push stored runs.",
         "fillmask_ui.cli.runs:runs",
         prints=True,
     ),

@@ -9,7 +9,7 @@ from fillmask_ui.show.table import Column, Table
 
 
 def models(as_json: bool = JSON) -> None:
-    """List the models at hand: the embedded ones and those in the local cache."""
+    """List the models that load without a network: embedded ones and the local cache."""
     available = available_models()
     if as_json:
         for model in available:

@@ -55,20 +55,22 @@ MASKED_TEXTS = argument(None, "TEXT...", "Sentences with [MASK], <mask> or ___."
 TEXT_FILE = option(
     None, "Read texts from a file, one per line; - for standard input.", metavar="F|-"
 )
-IN_BITS = option(False, "Losses, entropies and divergences in bits.", "--bits")
-JSON = option(False, "Print JSON, one object a line.", "--json")
+IN_BITS = option(False, "Show losses, entropies and divergences in bits.", "--bits")
+JSON = option(False, "Print JSON, one object per line.", "--json")
 ONE_JSON = option(False, "Print one JSON object.", "--json")
-SOURCE = argument(..., "REF", "The model, as of --model of other commands.")
+SOURCE = argument(..., "REF", "The model, as in --model of other commands.")
 FOLDER = option(..., "Folder to write.", "--output", "-o", metavar="DIR")
-FORCE = option(False, "Overwrite files of the same name, and write beside other things.", "--force")
+FORCE = option(False, "Overwrite files of the same name; write into a non-empty folder.", "--force")
 PICKED_MODEL = typer_option(options_of(ModelChoice)["reference"])
 HOST = option(
-    None, "Address to listen on, 127.0.0.1 if not given; 0.0.0.0 for all of this machine's."
+    None, "Address to listen on: 127.0.0.1 by default, 0.0.0.0 for all addresses of this machine."
 )
-PORT = option(None, "Port; the first free one from 7860 if not given.", min=1, max=65535)
-PUBLIC = option(False, "Hardened settings for a page that strangers can reach.", "--public")
-BASELINE = option(None, "The reference, which --model is compared with.", metavar="REF")
-FAIL_ON = option(None, "Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
+PORT = option(None, "Port; by default the first free one from 7860.", min=1, max=65535)
+PUBLIC = option(False, "Limits for public use (SECURITY.md).", "--public")
+BASELINE = option(None, "The reference to compare --model with.", metavar="REF")
+FAIL_ON = option(
+    None, "Exit with code 3 on this verdict or a worse one: regression, at-risk, inconclusive."
+)
 # The verdicts that it turns into exit code 3.
 FAILING = {
     "regression": ("REGRESSION", "NEAR_CHANCE"),

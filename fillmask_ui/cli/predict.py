@@ -17,7 +17,7 @@ _ADVICE = (
     ' in quotes, as in: fillmask-ui predict "The capital of France is [MASK]." or name a --file'
 )
 WINDOW_TEXTS = 64  # that wait for each other's answers
-TOP_K = options.option("5", "1 to 100, or all.", "--top-k", "-k", metavar="K")
+TOP_K = options.option("5", "Words listed: 1 to 100, or all.", "--top-k", "-k", metavar="K")
 
 
 @options.with_options
@@ -26,10 +26,14 @@ def predict(
     *,
     model: ModelChoice,
     top_k: str = TOP_K,
-    candidates: str | None = options.option(None, "Words to score at each mask.", metavar='"A,B"'),
-    joint: int = options.option(5, "Joint fillings of several masks; 0 for none.", min=0, max=100),
+    candidates: str | None = options.option(
+        None, "Also score these words, of one or several sub-tokens.", metavar='"A,B"'
+    ),
+    joint: int = options.option(
+        5, "Joint fillings of all masks together: 0 to 100.", min=0, max=100
+    ),
     beam_width: int = options.option(
-        16, "Hypotheses kept while joint fillings are searched for.", metavar="N"
+        16, "Width of the beam search for joint fillings.", metavar="N"
     ),
     file: str | None = options.TEXT_FILE,
     baseline: str | None = options.BASELINE,
@@ -121,7 +125,7 @@ def layers(
     top_k: str = TOP_K,
     as_json: bool = options.JSON,
 ) -> None:
-    """Show what each layer would say at each mask, with the model's own head."""
+    """Show what each layer would predict at each mask, through the model's own head."""
     from fillmask_ui.cli import printed
     from fillmask_ui.filling import layers as read_layers
 
@@ -139,7 +143,7 @@ def surprise(
     bits: bool = options.IN_BITS,
     as_json: bool = options.JSON,
 ) -> None:
-    """Show the loss of every word, each hidden in turn, and what the model wanted."""
+    """Show the loss of every word, hidden in turn, and what the model expected there."""
     from fillmask_ui.cli import printed
     from fillmask_ui.comparing.word_contrast import compare_sentence
     from fillmask_ui.filling import surprisal

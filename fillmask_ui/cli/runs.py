@@ -24,10 +24,10 @@ from fillmask_ui.show.figures import comparison_table, figures_table, groups_tab
 from fillmask_ui.show.sentences import comparison_lines, engine_names, engines_text
 from fillmask_ui.show.table import Table
 
-RUN_NAME = argument(..., "RUN", "Name, the beginning of one, or latest.")
+RUN_NAME = argument(..., "RUN", "A run: its name, the beginning of it, or latest.")
 
 runs = typer.Typer(
-    help="Evaluation runs: list, show, compare, delete, export, push.", rich_markup_mode=None
+    help="List, show, compare, delete, export or push stored runs.", rich_markup_mode=None
 )
 
 
@@ -148,7 +148,7 @@ def show(run: str = RUN_NAME, as_json: bool = JSON) -> None:
 @runs.command()
 def compare(
     run: str = RUN_NAME,
-    baseline: str = argument(..., "BASELINE", "The run to measure it by."),
+    baseline: str = argument(..., "BASELINE", "The run to compare it with."),
     as_json: bool = JSON,
 ) -> None:
     """Compare two runs over the same texts and masks: paired change and verdict."""
@@ -164,7 +164,9 @@ def compare(
 
 @runs.command()
 def delete(
-    runs: list[str] = argument(..., "RUN...", "Names."),
+    runs: list[str] = argument(
+        ..., "RUN...", "Runs: their names, the beginnings of them, or latest."
+    ),
     yes: bool = option(False, "Do not ask.", "--yes", "-y"),
 ) -> None:
     """Delete runs."""
@@ -188,10 +190,12 @@ def export(
     run: str = RUN_NAME,
     *,
     output: Path | None = file_option(
-        None, "Where to; standard output if not given.", "--output", "-o"
+        None, "File to write; standard output by default.", "--output", "-o"
     ),
     file_format: str | None = option(
-        None, "csv or parquet (a token a row), jsonl (a text a line), json.", "--format"
+        None,
+        "csv or parquet (a row per hidden token), jsonl (a line per text) or json (everything).",
+        "--format",
     ),
 ) -> None:
     """Export the rows of a run."""

@@ -26,7 +26,7 @@ def serve(
     open_browser: bool = options.option(False, "Open the page in the browser.", "--open"),
     version: bool = options.option(False, "Print the version.", "--version"),
     traceback: bool = options.option(  # noqa: ARG001 - `cli.main.run` heeds it, behind any command
-        False, "Show where an error arose; behind any command, too.", "--traceback"
+        False, "Show a traceback for errors; works after any command.", "--traceback"
     ),
 ) -> None:
     """Look inside masked language models. Without a command: start the page."""

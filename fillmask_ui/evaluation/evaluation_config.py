@@ -33,13 +33,13 @@ class EvaluationConfig:
         f"{', '.join([*METRICS][:-1])} or {[*METRICS][-1]}.",
         choices=tuple(METRICS),
     )
-    seed: int = option(42, "Of the masks.")
+    seed: int = option(42, "Seed of the masks.")
     max_tokens: int | None = option(
-        None, "Cut longer texts; the model's limit.", metavar="N", least=3
+        None, "Cut longer texts; the model's limit by default.", metavar="N", least=3
     )
     # It changes the last digits alone.
     batch_tokens: int | None = option(
-        None, "Tokens of a padded batch; 512 by default.", metavar="N", least=1
+        None, "Tokens per batch (speed and memory only); 512 by default.", metavar="N", least=1
     )
 
     def __init__(

@@ -26,31 +26,34 @@ class ModelChoice:
     )
     tokenizer: str | None = option(
         None,
-        "Where the tokenizer of a single .onnx file comes from: a folder or a hub id.",
+        "Tokenizer for a single .onnx file, or for a folder without one: a folder or a hub id.",
         flags=("--model-id", "--tokenizer"),
         metavar="ID",
     )
     onnx_file: str | None = option(  # relative to the folder or to its `onnx/`
-        None, "Which ONNX file of a folder or hub id.", label="ONNX file", metavar="NAME"
+        None, "The ONNX file to load from a folder or hub id.", label="ONNX file", metavar="NAME"
     )
     runtime: str = option(  # `auto`: by the file nearest to full precision
-        "auto", f"What runs it: auto, {', '.join(RUNTIMES)}.", choices=("auto", *RUNTIMES)
+        "auto",
+        f"Runtime: auto (the file nearest to full precision), {', '.join(RUNTIMES)}.",
+        choices=("auto", *RUNTIMES),
     )
     provider: str | None = option(None, "ONNX Runtime execution provider, such as CPU or CUDA.")
     device: str | None = option(None, "PyTorch device, such as cpu or cuda:0.")
-    dtype: str | None = option(None, "PyTorch weights: float32, float16 or bfloat16.")
+    dtype: str | None = option(None, "Precision on PyTorch: float32, float16, bfloat16 or float64.")
     # None for all cores; on PyTorch concurrent calls share them
-    threads: int | None = option(None, "Threads that the model computes with.", least=1)
+    threads: int | None = option(None, "Threads of the model; all cores by default.", least=1)
     graph_optimization: str = option(
         "all",
-        "What ONNX Runtime fuses: all, extended, basic or none. Numbers of int8 depend on it.",
+        "Graph optimization of ONNX Runtime: all, extended, basic or none. Results of "
+        "int8 vary with it.",
         choices=("all", "extended", "basic", "none"),
     )
     # `session.x64quantprecision` of ONNX Runtime: sums of products of bytes in 32 bits instead of
     # 16, in which they saturate; `auto`: where the CPU has no instruction that does so anyway
     x64_quant_precision: str = option(
         "auto",
-        "Exact products of bytes on x86: auto (on where they would saturate), on or off.",
+        "Exact 8-bit products on x86: auto (on where they would saturate), on or off.",
         label="x64 quant precision",
         choices=("auto", "on", "off"),
     )

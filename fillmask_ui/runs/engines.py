@@ -20,17 +20,17 @@ class EngineChoice:
 
     engine: str = option(
         LOCAL,
-        "local, or ray: several processes, on one machine or many.",
+        "local (this process) or ray (several processes, on one machine or many).",
         choices=(LOCAL, *ENGINES),
     )
     address: str | None = option(
-        None, "Of a Ray cluster; processes of this machine if none.", metavar="ADDRESS"
+        None, "Address of a Ray cluster; by default Ray runs on this machine.", metavar="ADDRESS"
     )
     workers: int | None = option(
-        None, "Processes of Ray that hold the model; all cores by default.", metavar="N", least=1
+        None, "Ray processes, each with the model; one per core by default.", metavar="N", least=1
     )
     threads_per_worker: int | None = option(
-        None, "Threads of each process; 1 by default.", metavar="T", least=1
+        None, "Threads of each Ray process; 1 by default.", metavar="T", least=1
     )
 
     def __post_init__(self) -> None:

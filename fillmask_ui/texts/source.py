@@ -144,28 +144,40 @@ class TextChoice:
         metavar="TEXTS",
     )
     dataset_name: str | None = option(
-        None, "Configuration of a data set.", label="Configuration", metavar="CONFIG"
+        None, "Configuration of a Hugging Face data set.", label="Configuration", metavar="CONFIG"
     )
-    split: str | None = option(None, "Split of a data set; test by default.")
-    revision: str | None = option(None, "Revision of a data set.")
-    streaming: bool = option(False, "Read a data set while it is used.")
+    split: str | None = option(
+        None, "Split of a data set, or a slice such as test[:10%]; test by default."
+    )
+    revision: str | None = option(None, "Branch, tag or commit of a data set.")
+    streaming: bool = option(False, "Read a data set over the network without storing it.")
     column: str | None = option(
-        None, "The column of the text; of nested ones a.b.", metavar="input_column=NAME"
+        None,
+        "Column of the texts; a.b is b inside a. By default text, or the only column.",
+        metavar="input_column=NAME",
     )
     field: str | None = option(
-        None, "Key of a JSON file under which its rows lie.", label="JSON field", metavar="KEY"
+        None, "Key of a JSON file under which its rows are.", label="JSON field", metavar="KEY"
     )
-    by: str | None = option(None, "Plain text by line or paragraph (blank lines).", choices=UNITS)
-    format: str | None = option(None, "txt, csv, tsv, jsonl, parquet.", choices=FORMATS)
+    by: str | None = option(
+        None, "Split plain text by line (default) or paragraph (blank lines).", choices=UNITS
+    )
+    format: str | None = option(
+        None,
+        "Format, if the file name does not tell: txt, csv, tsv, jsonl, parquet.",
+        choices=FORMATS,
+    )
     delimiter: str | None = option(
-        None, "Of csv and tsv: tab, comma, semicolon, bar, or one character.", metavar="D"
+        None, "Separator in csv and tsv: tab, comma, semicolon, bar, or one character.", metavar="D"
     )
     quoting: str | None = option(
-        None, "Of csv and tsv: csv, or none where quotation marks are text.", choices=QUOTINGS
+        None,
+        "Quotation marks in csv and tsv: csv (they enclose fields) or none (they are text).",
+        choices=QUOTINGS,
     )
-    encoding: str | None = option(None, "Of text files; utf-8 by default.")
-    samples: int | None = option(None, "The first N texts; all by default.", metavar="N")
-    shuffle: bool = option(True, "Texts in the order of a permutation with seed 42.")
+    encoding: str | None = option(None, "Encoding of text files; utf-8 by default.")
+    samples: int | None = option(None, "Use only the first N texts; all by default.", metavar="N")
+    shuffle: bool = option(True, "Shuffle the texts with seed 42.")
     seed: int = 42  # of the permutation; the command line has no option for it
 
     def source(self) -> TextSource:

@@ -89,7 +89,7 @@ LISTS = {
         [(str(chapter.number), chapter.name, chapter.question) for chapter in chapters()],
     ),
     "example sets": (
-        between("docs/page.md", "come in sets (", ")").split(", "),
+        between("docs/page.md", "come in sets (", ")").replace("\n", " ").split(", "),
         [examples.name.lower() for examples in EXAMPLE_SETS],
     ),
 }

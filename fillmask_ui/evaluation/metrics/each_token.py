@@ -32,7 +32,9 @@ class EachToken(Metric):
     seeded = False
     one_by_one = True
 
-    within_word: bool = option(False, "Pseudo-perplexity: hide the rest of the word too.")
+    within_word: bool = option(
+        False, "Pseudo-perplexity, bits-per-byte, pairs: hide the rest of the word too."
+    )
 
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Each token in a view of its own; draws nothing."""

@@ -10,7 +10,10 @@ from fillmask_ui.features.classroom.class_rounds import read_sentences
 
 def class_(
     sentences: Path | None = options.argument(
-        None, "FILE", "A sentence a line, its hidden word in brackets; the examples if not given."
+        None,
+        "FILE",
+        "A sentence per line, its hidden word in brackets, and optionally a tab and a "
+        "question; the examples by default.",
     ),
     host: str | None = options.HOST,
     port: int | None = options.PORT,
@@ -18,7 +21,7 @@ def class_(
     public: bool = options.PUBLIC,
     open_browser: bool = options.option(True, "Open the wall in the browser.", "--open/--no-open"),
 ) -> None:
-    """Open the wall of a class that guesses on its phones, against the model."""
+    """Open the wall of a class that guesses on phones, against the model."""
     read = read_sentences(sentences) if sentences is not None else ()
     key = secrets.token_urlsafe(16) if read else ""
     link = f"present=1&class=1&key={key}" if read else "present=1&class=1"

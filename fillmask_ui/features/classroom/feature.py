@@ -7,7 +7,7 @@ FEATURE = Feature(
     package=__package__,
     commands={
         "class": Command(
-            "Open the wall of a class that guesses on its phones, against the model.",
+            "Open the wall of a class that guesses on phones, against the model.",
             "fillmask_ui.features.classroom.command:class_",
         )
     },

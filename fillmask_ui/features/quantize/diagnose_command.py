@@ -45,7 +45,7 @@ def diagnose(
     texts: TextChoice,
     config: EvaluationConfig,
     budget: str = option(
-        "0.5%", "Relative change of the loss that may stay, as 0.5% or 0.005.", metavar="X"
+        "0.5%", "Loss budget: the relative change that may remain, as 0.5% or 0.005.", metavar="X"
     ),
     options: DiagnoseOptions,
     apply: Path | None = option(
@@ -134,14 +134,16 @@ def check(
     *,
     reference: str = argument(..., "FILE", "The ONNX file, or a model that has one."),
     baseline: str | None = option(
-        None, "Compared with; the file on CPU at the level extended.", metavar="REF"
+        None,
+        "The model to compare with; by default the file on the CPU at the level extended.",
+        metavar="REF",
     ),
     choice: Annotated[ModelChoice, ("onnx_file", "tokenizer", "threads", "x64_quant_precision")],
     provider: list[str] | None = option(
-        None, "One of all that are here, or WebAssembly; repeatable."
+        None, "Run only on this execution provider, or on WebAssembly; repeatable."
     ),
     onnxruntime_web: Path | None = option(
-        None, "Where npm installed it; else as NODE_PATH says.", metavar="DIR"
+        None, "Folder where npm installed onnxruntime-web; NODE_PATH by default.", metavar="DIR"
     ),
     texts: TextChoice,
     fail_on: str | None = FAIL_ON,

@@ -81,7 +81,7 @@ class DiagnoseOptions:
     budget: float = 0.005
     most: int = option(
         12,
-        "Parts that are measured in full precision, worst first; 0 for none.",
+        "Parts to measure in full precision, lowest SNR first; 0 for none.",
         metavar="N",
         least=0,
     )

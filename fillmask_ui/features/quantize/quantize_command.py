@@ -75,7 +75,7 @@ def quantize(
     ),
     exclude: list[str] | None = option(
         None,
-        "Stays in full precision: a name, embedding, projection, or layer:N; repeatable.",
+        "Keep a part in full precision: its name, embedding, projection, or layer:N; repeatable.",
         metavar="PART",
     ),
     calibration: str | None = option(

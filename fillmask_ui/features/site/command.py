@@ -46,7 +46,10 @@ def site(
     ),
     title: str = option("Fill-mask explorer", "Title of the page.", "--title"),
     frozen: str | None = option(
-        None, "Bake in the answers for its sentences, one per line.", "--frozen", metavar="F|-"
+        None,
+        "Write one page with the answers for these sentences, one per line.",
+        "--frozen",
+        metavar="F|-",
     ),
     force: bool = FORCE,
 ) -> None:

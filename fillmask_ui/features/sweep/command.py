@@ -28,13 +28,13 @@ def sweep(
     file: Path = options.argument(..., "SWEEP.toml", "The models, data sets, metrics and seeds."),
     *,
     engine: EngineChoice,
-    table_only: bool = options.option(False, "Only print what is there.", "--table-only"),
+    table_only: bool = options.option(False, "Print the table without measuring.", "--table-only"),
     fail_on: str | None = options.FAIL_ON,
-    csv: Path | None = options.file_option(None, "Write a line per cell there."),
-    html: Path | None = options.file_option(None, "Write the heat map there."),
+    csv: Path | None = options.file_option(None, "Write a line per cell to this file."),
+    html: Path | None = options.file_option(None, "Write the table as a heat map to this file."),
     as_json: bool = options.ONE_JSON,
 ) -> None:
-    """Measure models x data sets x metrics x seeds of a file, and print one table."""
+    """Measure the models, data sets, metrics and seeds of a file, and print one table."""
     chosen = sweeps.read_sweep(file)
     options.check_fail_on(fail_on, chosen.baseline, "baseline in the sweep file")
     for source in {cell.plan.source for cell in chosen.cells}:

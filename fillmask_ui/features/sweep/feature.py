@@ -7,7 +7,7 @@ FEATURE = Feature(
     package=__package__,
     commands={
         "sweep": Command(
-            "Measure models x data sets x metrics x seeds of a file, and print one table.",
+            "Measure the models, data sets, metrics and seeds of a file, and print one table.",
             "fillmask_ui.features.sweep.command:sweep",
         )
     },

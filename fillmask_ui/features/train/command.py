@@ -120,7 +120,7 @@ def package(
     request: PackageRequest,
     target: HubTarget,
 ) -> None:
-    """Make a folder to ship of a trained model.
+    """Make a model folder to publish from a training run.
 
     Weights are halved, ONNX graphs in full precision and int8 are made that share them, their
     agreement with PyTorch is checked, and the model card says what was measured.

@@ -11,7 +11,7 @@ FEATURE = Feature(
             "fillmask_ui.features.train.command:train",
         ),
         "package": Command(
-            "Make a folder to ship of a trained model.",
+            "Make a model folder to publish from a training run.",
             "fillmask_ui.features.train.command:package",
         ),
     },

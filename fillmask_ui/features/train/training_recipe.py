@@ -13,25 +13,29 @@ class TrainingRecipe:
     """Every choice that shapes a run, apart from the text and the initial weights."""
 
     # Exactly one of `minutes` and `steps` is given.
-    minutes: float | None = option(None, "Length of the run; the rate decays to zero at its end.")
-    steps: int | None = option(None, "Length in optimizer steps instead.", least=1)
-    # T; positions are kept as int16
-    block_tokens: int = option(192, "Tokens a row.", most=32_767)
-    batch_blocks: int = option(20, "Rows a step.", least=1)  # B
-    mask_share: float = option(
-        0.2, "Part of the tokens hidden in training; losses are told at 0.15."
+    minutes: float | None = option(
+        None, "Length of the run in minutes; the learning rate decays to zero at its end."
     )
-    whole_word: bool = option(False, "Hide words with all their tokens, in training alone.")
+    steps: int | None = option(
+        None, "Length of the run in optimizer steps, instead of --minutes.", least=1
+    )
+    # T; positions are kept as int16
+    block_tokens: int = option(192, "Tokens per row.", most=32_767)
+    batch_blocks: int = option(20, "Rows per step.", least=1)  # B
+    mask_share: float = option(
+        0.2, "Share of the tokens hidden in training; losses are reported at 0.15."
+    )
+    whole_word: bool = option(False, "Hide whole words, only in training.")
     optimizer: str = option("adamw", "adamw or muon.", choices=("adamw", "muon"))
-    learning_rate: float = option(5e-4, "At the peak.")
-    warmup: float = option(0.02, "Part of the run that is warm-up.")
-    weight_decay: float = option(0.01, "Of the matrices.")
+    learning_rate: float = option(5e-4, "Peak learning rate.")
+    warmup: float = option(0.02, "Share of the run that is warm-up.")
+    weight_decay: float = option(0.01, "Weight decay of the matrices.")
     clip: float = 1.0  # greatest gradient norm
     precision: str = option("bf16", "bf16 or fp32.", choices=("bf16", "fp32"))
     validation_segments: int = 300  # held out of the training text to follow the loss
     # Each comes with a validation.
-    checkpoint_minutes: float = option(10.0, "Between two checkpoints.")
-    seed: int = option(42, "Of everything random.", least=0, most=2**63 - 1)
+    checkpoint_minutes: float = option(10.0, "Minutes between checkpoints.")
+    seed: int = option(42, "Seed of everything random.", least=0, most=2**63 - 1)
     device: str = option("cpu", "PyTorch device, such as cpu or cuda.")
     compile: bool = option(False, "Fuse with torch.compile; needs a C++ compiler.")
     blend: bool = option(
@@ -101,7 +105,7 @@ class PackageRequest:
         None, "Trim the vocabulary to N tokens that --text uses.", metavar="N"
     )
     text: list[str] | None = option(
-        None, "Text whose tokens stay; repeat for several.", metavar="FILE[:SHARE]"
+        None, "Text whose tokens are kept in the vocabulary; repeatable.", metavar="FILE[:SHARE]"
     )
     calibration: str | None = option(
         None,
@@ -109,15 +113,19 @@ class PackageRequest:
         metavar="FILE[:SHARE]",
     )
     evaluate: str | None = option(
-        None, "Held-out text to measure for the card.", metavar="FILE[:SHARE]"
+        None, "Held-out text to measure for the model card.", metavar="FILE[:SHARE]"
     )
     cloze: Path | None = option(
-        None, "Cloze list to measure: JSON lines with text and accepted.", metavar="FILE"
+        None, "Cloze list to measure: JSON lines with the keys text and accepted.", metavar="FILE"
     )
     baseline: str | None = option(
-        None, "A model to measure beside it, such as the start.", metavar="REF"
+        None,
+        "A second model to measure, such as the one that training started from.",
+        metavar="REF",
     )
-    notes: Path | None = option(None, "Markdown that the model card begins with.", metavar="FILE")
+    notes: Path | None = option(
+        None, "Markdown file that the model card begins with.", metavar="FILE"
+    )
 
     def __post_init__(self) -> None:
         if self.vocabulary_size is not None and not self.text:

@@ -24,22 +24,24 @@ _MOST = 10_000  # tokens that are written for a prompt
 def unmask(
     texts: list[str] | None = MASKED_TEXTS,
     *,
-    prefix: str = option("", "What stands before the new tokens."),
-    suffix: str = option("", "What stands after the new tokens."),
+    prefix: str = option("", "Text before the new tokens."),
+    suffix: str = option("", "Text after the new tokens."),
     new_tokens: int | None = option(
-        None, "Tokens to be written behind the prefix, or before the suffix."
+        None, "Number of new tokens after the prefix or before the suffix."
     ),
-    length: int | None = option(None, "Tokens of a text with nothing given."),
+    length: int | None = option(None, "Number of tokens of a text of masks alone."),
     file: str | None = TEXT_FILE,
     model: ModelChoice,
     config: UnmaskingConfig,
     steps: bool = option(False, "Print every step.", "--steps"),
     history: Path | None = file_option(
-        None, "Write the whole history of a single text to a file.", metavar="F.jsonl"
+        None,
+        "Write every step of a single text to a file, for unmasking.read_history.",
+        metavar="F.jsonl",
     ),
     as_json: bool = JSON,
 ) -> None:
-    """Fill many masks step by step: which position first, and with what."""
+    """Fill many masks step by step."""
     if bool(prefix.strip() or suffix.strip()) != (new_tokens is not None):
         raise OptionError(
             "--new-tokens goes with --prefix or --suffix, and they with it; for nothing but new "

@@ -7,7 +7,7 @@ FEATURE = Feature(
     package=__package__,
     commands={
         "unmask": Command(
-            "Fill many masks step by step: which position first, and with what.",
+            "Fill many masks step by step.",
             "fillmask_ui.features.unmask.command:unmask",
             prints=True,
         )

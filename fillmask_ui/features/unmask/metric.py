@@ -62,7 +62,7 @@ class Unmasking(Metric):
     token_columns = ("step", "written_id", "written_token", "written_probability")
 
     hidden_share: float = option(
-        0.15, "Unmasking: share of the tokens hidden, above 0 and at most 1.", metavar="P", most=1
+        0.15, "Unmasking: share of the tokens to hide, above 0 and at most 1.", metavar="P", most=1
     )
     decoding: UnmaskingOptions = field(default_factory=UnmaskingOptions)  # how they are filled
 

@@ -24,7 +24,7 @@ class UnmaskingOptions:
 
     max_steps: int | None = option(
         None,
-        "Steps at most; one per hidden position if not given. The last fills all.",
+        "Maximum number of steps; by default one per hidden position. The last fills the rest.",
         least=1,
         most=10_000,
     )
@@ -35,7 +35,7 @@ class UnmaskingOptions:
         choices=ORDERS,
     )
     confidence_temperature: float = option(
-        0.0, "Gumbel noise, times this, on the confidences; 0 takes the surest.", least=0
+        0.0, "Gumbel noise, times this, on the confidences; 0 takes the most certain.", least=0
     )
     threshold: float | None = option(
         None,
@@ -43,7 +43,10 @@ class UnmaskingOptions:
         "than this, instead of a fixed number per step.",
     )
     temperature: float = option(
-        0.0, "Of the distribution that tokens are drawn from; 0 takes the most probable.", least=0
+        0.0,
+        "Temperature of the distribution that tokens are drawn from; 0 takes the most "
+        "probable token.",
+        least=0,
     )
     top_k: int | None = option(None, "Draw among the K most probable tokens.", least=1)
     top_p: float | None = option(
@@ -51,7 +54,7 @@ class UnmaskingOptions:
     )
     pieces: str = option(
         "any",
-        "fitting: never draw a sub-word piece where there is no word to go on with.",
+        "any, or fitting: write a word-continuing sub-token only after a word.",
         choices=PIECES,
     )
     remask: int = option(
@@ -91,4 +94,4 @@ class UnmaskingOptions:
 class UnmaskingConfig(UnmaskingOptions):
     """How a text is unmasked."""
 
-    seed: int = option(42, "Of all that is drawn.", least=0)
+    seed: int = option(42, "Seed of everything random.", least=0)
