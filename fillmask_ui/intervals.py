@@ -2,8 +2,8 @@
 
 The mean over tokens is a ratio of two sums over texts, X / N: tokens of one text are not
 independent, whole texts are, so texts are the unit. With 15 to 60 texts of skewed losses the
-percentile bootstrap and BCa cover 88 % to 92 % of the time instead of 95 %, the studentised one
-93 % to 94 % (tests/simulate_coverage.py).
+percentile bootstrap and BCa cover 88% to 92% of the time instead of 95%, the studentised one
+93% to 94% (tests/simulate_coverage.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FEWEST_BEHIND_VARIANCE = 30
 # Where it rests on less than this share of the texts, Student's t has as little freedom.
 LEAST_SHARE_BEHIND_VARIANCE = 0.15
 LARGEST = 0.05  # share of the texts that `largest_share` asks about
-LEAST_FREEDOM = 2  # of one the 95 % quantile is 12.7: too wide to be of use
+LEAST_FREEDOM = 2  # of one the 95% quantile is 12.7: too wide to be of use
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure and its 95 % interval over texts; None where there is none."""
+    """A figure and its 95% interval over texts; None where there is none."""
 
     value: float
     interval: Interval | None
@@ -253,9 +253,9 @@ def effective_number(weights: np.ndarray) -> float:
 
 
 def largest_share(x: np.ndarray, n: np.ndarray) -> float:
-    """Share of the variance of sum(x) / sum(n) that the largest 5 % of the texts carry; 0 if none.
+    """Share of the variance of sum(x) / sum(n) that the largest 5% of the texts carry; 0 if none.
 
-    x and n are float64 [N]. Of Normal residuals it is 28 %, of exponential ones 50 %.
+    x and n are float64 [N]. Of Normal residuals it is 28%, of exponential ones 50%.
 
     >>> largest_share(np.array([21.0, *[1.0] * 19]), np.ones(20))
     0.95...
@@ -267,7 +267,7 @@ def largest_share(x: np.ndarray, n: np.ndarray) -> float:
     return float(most / squares.sum()) if squares.any() else 0.0
 
 
-# Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom.
+# Two-sided 95% quantiles of Student's t for 1 to 30 degrees of freedom.
 _STUDENT_T = (
     *(12.706204736174676, 4.302652729749459, 3.1824463052837064, 2.7764451051977908),
     *(2.5705818356363146, 2.446911851144966, 2.364624251592783, 2.306004135204166),
@@ -281,7 +281,7 @@ _STUDENT_T = (
 
 
 def student_t_quantile(freedom: int) -> float:
-    """Two-sided quantile of Student's t: |t| stays below it with probability 95 %.
+    """Two-sided quantile of Student's t: |t| stays below it with probability 95%.
 
     Above 30 degrees of freedom by the series 26.7.5 of Abramowitz and Stegun 1964.
 
@@ -354,7 +354,7 @@ def judge(
     near_chance: bool = False,
     equal: bool = False,
 ) -> Verdict:
-    """The band that the whole interval of a relative change (0.03 for +3 %) lies in, if any.
+    """The band that the whole interval of a relative change (0.03 for +3%) lies in, if any.
 
     NEAR_CHANCE comes first: beside another broken model a broken one changes nothing. What is exact
     (`equal`, or an infinite change) takes no number of texts.

@@ -63,7 +63,7 @@ class MaskRecipe:
         check_options(self)
         if not 0 < self.probability <= 1:
             raise OptionError(
-                "the mask probability must be above 0 and at most 1 (0.15 hides 15 % of the "
+                "the mask probability must be above 0 and at most 1 (0.15 hides 15% of the "
                 f"tokens); it was {self.probability:.10g}"
             )
         shares = [self.mask_share, self.random_share, self.unchanged_share]

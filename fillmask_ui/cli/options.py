@@ -84,7 +84,9 @@ def check_fail_on(fail_on: str | None, baseline: object, where: str) -> None:
     if fail_on is not None and fail_on not in FAILING:
         raise OptionError(unknown("verdict to fail on", fail_on, FAILING))
     if fail_on is not None and baseline is None:
-        raise OptionError(f"--fail-on needs a {where}: without one there is no verdict")
+        raise OptionError(
+            f"--fail-on needs a verdict on two models: name the reference with {where}"
+        )
 
 
 def compared(model: ModelChoice, baseline: str | None) -> list[ModelChoice]:

@@ -105,7 +105,7 @@ def print_comparison(comparison: Comparison, unit: str, models: Sequence[MaskedL
         print_line(f"{note[:1].upper()}{note[1:]}.")
     for number, mask in enumerate(comparison.masks, start=1):
         first, second = map(name, first_words(mask))
-        story = f"first word flipped: {first} → {second}" if mask.flipped else f"both say {first}"
+        story = f"top word changed: {first} → {second}" if mask.flipped else f"both predict {first}"
         print_line(f"\n{_mask_name(number, comparison.masks)}: {story}", "bold")
         entropies = f"{loss(mask.reference_entropy_nats)} → {loss(mask.candidate_entropy_nats)}"
         figures = f"entropy {entropies} {unit}"
@@ -167,7 +167,7 @@ def _print_token_layers(lens: LogitLens) -> None:
         (token.token, *(layer.true and layer.true.probability for layer in token.layers))
         for token in lens.positions
     ]
-    print_line("The probability of each token as it stands, behind each layer")
+    print_line("Probability of each token of the text, after each layer")
     print_table(Table.of(columns, rows))
 
 
@@ -179,7 +179,7 @@ def print_surprisal(surprisal: SentenceSurprisal, unit: str) -> None:
         Column(f"NLL ({unit})", loss_form(unit)),
         Column("probability", percent),
         Column("rank", missing="-"),
-        "the model wanted",
+        "the model expected",
         "sub-tokens",
     )
     rows = [
@@ -197,14 +197,14 @@ def print_surprisal(surprisal: SentenceSurprisal, unit: str) -> None:
     print_table(Table.of(columns, rows))
     if summary := surprisal.summary:
         print_line(
-            f"Total {loss(summary.total_nll_nats)} {unit}; mean "
-            f"{loss(summary.mean_token_nll_nats)} a token ({summary.tokens:,}), "
-            f"{loss(summary.mean_word_nll_nats)} a word ({summary.words:,}); "
+            f"Total {loss(summary.total_nll_nats)} {unit}, "
+            f"{loss(summary.mean_token_nll_nats)} per token ({summary.tokens:,}), "
+            f"{loss(summary.mean_word_nll_nats)} per word ({summary.words:,}); "
             f"pseudo-perplexity {summary.pseudo_perplexity:,.1f}"
         )
         print_line(f"Most surprising: {summary.most.word.text}")
     if unknown := [word.word.text for word in surprisal.words if word.unknown]:
-        print_line(f"Not counted, as the vocabulary cannot spell them: {', '.join(unknown)}")
+        print_line(f"Not counted, because the vocabulary cannot spell them: {', '.join(unknown)}")
     for note in surprisal.notes:
         print_line(f"Note: {note}")
     print_line(f"\n{surprisal.signature}\n", "dim")
@@ -220,9 +220,9 @@ def print_compared_losses(comparison: SentenceComparison, unit: str) -> None:
         "word",
         *_losses(unit),
         Column("difference", lambda nats: signed(in_unit(nats, unit), 4)),
-        "reference wanted",
-        "candidate wanted",
-        "best word",
+        "reference expected",
+        "candidate expected",
+        "top word",
     )
     rows = [
         (
@@ -232,7 +232,7 @@ def print_compared_losses(comparison: SentenceComparison, unit: str) -> None:
             word.difference_nats,
             " | ".join(_guess(part.wanted[0]) for part in word.reference),
             " | ".join(_guess(part.wanted[0]) for part in word.candidate),
-            "flipped" if word.flipped else "",
+            "changed" if word.flipped else "",
         )
         for word in comparison.words
     ]
@@ -263,7 +263,7 @@ def _print_loss_summary(summary: ComparisonSummary, unit: str, *, alike: bool) -
         means.append(("token", reference.mean_token_nll_nats, candidate.mean_token_nll_nats))
     for name, reference_nats, candidate_nats in means:
         print_line(
-            f"Mean loss a {name}: reference {loss(reference_nats)}, "
+            f"Mean loss per {name}: reference {loss(reference_nats)}, "
             f"candidate {loss(candidate_nats)} {unit}"
         )
     if alike:
@@ -273,7 +273,7 @@ def _print_loss_summary(summary: ComparisonSummary, unit: str, *, alike: bool) -
         )
     difference = in_unit(summary.largest.difference_nats, unit)
     change = "none" if is_zero(difference, 4) else f"{summary.largest.text} {signed(difference, 4)}"
-    flips = f"the best word flipped at {summary.flipped} of {summary.words}"
+    flips = f"the top word changed at {summary.flipped} of {summary.words} words"
     print_line(f"Largest difference: {change}; {flips}")
 
 
@@ -287,7 +287,12 @@ def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
     ]
     if differing:
         kl = Column(f"KL ({unit})", loss_form(unit), missing="-", right=True)
-        columns: tuple[str | Column, ...] = ("#", "sentence", "reference says", "candidate says")
+        columns: tuple[str | Column, ...] = (
+            "#",
+            "sentence",
+            "reference predicts",
+            "candidate predicts",
+        )
         columns += (kl, *_losses(unit))
         rows = [
             (
@@ -308,7 +313,7 @@ def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
     else:
         print_line(f"The models do not differ on {looked}.")
     if search.left_out:
-        print_line(f"Left out as too short or too long: {search.left_out:,}.")
+        print_line(f"Skipped as too short or too long: {search.left_out:,}.")
     _print_signatures(models)
 
 

@@ -91,7 +91,7 @@ def list_runs(as_json: bool = JSON) -> None:
         for entry in entries:
             print_json(entry)
     elif not entries:
-        say(f"no runs that can be read in {store().root}: make one with fillmask-ui eval")
+        say(f"No runs in {store().root}: make one with fillmask-ui eval.")
     else:
         columns = ["run", "state", "model", "metric", "value", "rows", "verdict"]
         for entry in entries:
@@ -219,7 +219,7 @@ def export(
 def report(
     run: str = RUN_NAME,
     *,
-    output: Path = file_option(Path("report.html"), "The page to write.", "--output", "-o"),
+    output: Path = file_option(Path("report.html"), "HTML file to write.", "--output", "-o"),
 ) -> None:
     """Write a run as one HTML page: figures, charts with their tables, worst tokens."""
     from fillmask_ui.show.report import write_report

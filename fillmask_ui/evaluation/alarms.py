@@ -11,7 +11,7 @@ UNCHANGED_ALARM = (
 # Where texts count as less than this share of them, a reader is told, from so many texts on.
 LEAST_EFFECTIVE_SHARE = 0.5
 FEWEST_TEXTS_TO_TELL = 10
-# Told too where 5 % of the texts carry more than this share of the variance of the mean.
+# Told too where 5% of the texts carry more than this share of the variance of the mean.
 MOST_VARIANCE_OF_A_FEW = 2 / 3
 
 

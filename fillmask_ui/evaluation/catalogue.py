@@ -20,7 +20,7 @@ class Figure:
     key: str  # in JSON
     name: str  # for people
     unit: str = ""  # in brackets behind the name; blank for counts, shares and ratios
-    interval: str = ""  # attribute of its 95 % interval; blank for none
+    interval: str = ""  # attribute of its 95% interval; blank for none
     attribute: str = ""  # of the record; the key if blank
     interval_in_json: bool = True
     share: bool = False  # whether tables write it as a percentage

@@ -148,7 +148,7 @@ class ModelComparison:
     mean_abs_logit_difference: float | None = figure("mean |logit difference|", default=None)
     max_abs_logit_difference: float | None = figure("largest |logit difference|", default=None)
     histogram: Histogram | None = None  # of the difference of the loss of a token
-    # Of `Summary.compared_metric`, against the baseline; 0.03 is 3 % higher, which is worse unless
+    # Of `Summary.compared_metric`, against the baseline; 0.03 is 3% higher, which is worse unless
     # of the metric `higher_is_better`.
     relative_change: float
     interval: Interval | None  # of it, paired

@@ -58,7 +58,7 @@ class Guesses:
         return -math.log(share) + 0.0 if share else math.inf  # + 0.0 turns -0.0 into 0.0
 
     def nll_with_one_more(self, word: str) -> float:
-        """`nll_nats` as if one more person, or 1 % of the class, had guessed the word.
+        """`nll_nats` as if one more person, or 1% of the class, had guessed the word.
 
         >>> round(parse_guesses("floor 23").nll_with_one_more("mat"), 4)  # ln 24
         3.1781

@@ -86,7 +86,7 @@ def contrast_html(
             key=f"{key}:{word.reference_token_id}"
             if key and word.reference_token_id is not None
             else "",
-            title=f"click to write {word.word} there",
+            title=f"Click to write {word.word} here",
             truth=word is truth,
             notes=("asked",) if word.asked and word is not truth else (),
         )

@@ -74,7 +74,7 @@ def percent(probability: float) -> str:
         return f"< {_LEAST_PERCENT:.6f}%"
     if not value or math.isnan(value):
         return "0%" if value == 0 else ""
-    # Two digits that count, one behind the point from 1 % on.
+    # Two digits that count, one behind the point from 1% on.
     digits = 1 if value >= 1 else 1 - math.floor(math.log10(value))
     return f"{value:.{digits}f}%"
 
@@ -130,20 +130,35 @@ def cell_text(value: Any) -> str:
 
     >>> cell_text(1234), cell_text(0.25), cell_text(1.5e-7), cell_text(math.inf), cell_text(None)
     ('1,234', '0.2500', '1.5e-07', 'infinite', '')
-    >>> cell_text(Share(0.25)), cell_text(Share(-0.00001)), cell_text(-0.0)
-    ('25.00%', '0.00%', '0.0000')
+    >>> cell_text(Share(0.25)), cell_text(Share(-0.00001)), cell_text(-0.0), cell_text(-1.5)
+    ('25.00%', '0.00%', '0.0000', '−1.5000')
     """
-    if isinstance(value, Share):
-        return f"{round(value, 4) + 0.0:.2%}"
     if isinstance(value, Interval):
         return interval_text(value, cell_text)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else str(value)
-    if isinstance(value, int):
-        return f"{value:,}"
-    if not math.isfinite(value):
-        return "" if math.isnan(value) else f"{'-' * (value < 0)}infinite"
-    return f"{value + 0.0:,.4f}" if 0.001 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
+    if math.isnan(value):
+        return ""
+    if isinstance(value, Share):
+        text = f"{round(value, 4) + 0.0:.2%}"
+    elif isinstance(value, int):
+        text = f"{value:,}"
+    elif math.isinf(value):
+        text = "infinite" if value > 0 else "-infinite"
+    elif 0.001 <= abs(value) < 1e6 or value == 0:
+        text = f"{value + 0.0:,.4f}"
+    else:
+        text = f"{value:.4g}"
+    return with_minus(text)
+
+
+def with_minus(number: str) -> str:
+    """A formatted number with a true minus sign; that of an exponent stays.
+
+    >>> with_minus("-1.5e-07")
+    '−1.5e-07'
+    """
+    return f"−{number[1:]}" if number.startswith("-") else number
 
 
 def cosine_text(cosine: float | None) -> str:

@@ -81,7 +81,7 @@ def bound_text(summary: Summary) -> str:
     if verdict.equal:
         return "the difference is exactly 0"
     if pair.relative_change == math.inf:
-        return "the candidate gave a hidden word no chance at all"
+        return "the candidate gave a hidden word zero probability"
     if verdict.needed_texts is not None:
         texts = _counted(pair.texts, measures)
         if pair.texts < summary.limits.fewest_texts:
@@ -152,7 +152,7 @@ def difference_text(change: float, span: Interval | None) -> str:
     "No difference seen: the candidate's loss is 0.004 nats higher, 95% interval −0.003 to +0.011."
     """
     if change == math.inf:
-        return "The candidate is worse: it gave a hidden word no chance at all."
+        return "The candidate is worse: it gave a hidden word zero probability."
     if not math.isfinite(change):
         return "The two cannot be compared: a mean loss is infinite."
     if change == 0:
@@ -249,12 +249,12 @@ def story_text(summary: Summary, label: str, *, final: bool = True) -> str:
             f"(the geometric mean), the candidate {percent(exp(-mean))}."
         )
     if not math.isfinite(mean):
-        return f"{on} {label} gave one of {hidden} no chance at all: its mean loss is infinite."
+        return f"{on} {label} gave one of {hidden} zero probability: its mean loss is infinite."
     perplexity = exp(mean)
-    words = f"{perplexity:,.{1 if perplexity < 10 else 0}f} equal words"
+    words = f"{perplexity:,.{1 if perplexity < 10 else 0}f} equally likely words"
     return (
         f"{on} {label} gave {hidden} {percent(exp(-mean))} on average (the geometric mean): a loss "
-        f"of {mean:.2f} nats, as unsure as among {words}."
+        f"of {mean:.2f} nats, as uncertain as {words}."
     )
 
 
@@ -273,8 +273,8 @@ def as_unsure(perplexity: float) -> str:
     """A perplexity in words.
 
     >>> as_unsure(6.2), as_unsure(1.1)
-    ('as unsure as among 6 equal words', 'nearly sure of one word')
+    ('as uncertain as 6 equally likely words', 'nearly certain of one word')
     """
     if perplexity < 1.5:
-        return "nearly sure of one word"
-    return f"as unsure as among {perplexity:,.0f} equal words"
+        return "nearly certain of one word"
+    return f"as uncertain as {perplexity:,.0f} equally likely words"

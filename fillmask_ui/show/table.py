@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.files import csv_cell, visible
 from fillmask_ui.intervals import Interval
-from fillmask_ui.show.numbers import cell_text
+from fillmask_ui.show.numbers import cell_text, with_minus
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -44,7 +44,9 @@ class Column:
         """A cell for reading; strings are written unchanged."""
         if cell is None or isinstance(cell, str):
             return self.missing if cell is None else cell
-        return format(cell, self.form) if isinstance(self.form, str) else self.form(cell)
+        return (
+            with_minus(format(cell, self.form)) if isinstance(self.form, str) else self.form(cell)
+        )
 
 
 @dataclass(frozen=True)

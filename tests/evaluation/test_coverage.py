@@ -16,7 +16,7 @@ from fillmask_ui.intervals import effective_number, ratio_interval
 
 REPETITIONS = 300
 slow = pytest.mark.slow
-# Two standard errors of a share of 95 % below the 93.5 % that is promised.
+# Two standard errors of a share of 95% below the 93.5% that is promised.
 LEAST = 0.935 - 2 * (0.05 * 0.95 / REPETITIONS) ** 0.5
 
 
@@ -59,7 +59,7 @@ def test_ordinary_texts_have_no_note_and_no_wider_intervals(count):
     assert found.noted <= 0.15  # by their lengths none, by chance those of large losses
     assert found.mean_width <= 1.05
     assert min(found.mean, found.change) >= LEAST
-    assert found.difference >= 0.90  # 93 to 94 % in the long run
+    assert found.difference >= 0.90  # 93 to 94% in the long run
 
 
 def test_ordinary_intervals_are_the_plain_ones_and_one_text_may_be_nearly_everything():
@@ -77,7 +77,7 @@ def test_ordinary_intervals_are_the_plain_ones_and_one_text_may_be_nearly_everyt
 @pytest.mark.parametrize("law", HEAVY_LOSSES, ids=lambda law: law.name)
 @pytest.mark.parametrize("count", [60, pytest.param(200, marks=slow)])
 def test_headline_and_verdict_say_what_is_not_so_at_most_one_time_in_twenty(law, count):
-    """Both rest on the interval of the change; before, that of the difference missed 10 %."""
+    """Both rest on the interval of the change; before, that of the difference missed 10%."""
     rates = error_rates(law, count, REPETITIONS)
     most = 0.05 + 2 * (0.05 * 0.95 / REPETITIONS) ** 0.5
     assert max(rates.headline, rates.difference, rates.either) <= most

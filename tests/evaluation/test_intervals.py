@@ -113,7 +113,7 @@ def test_few_texts_have_no_verdict_but_an_exact_one():
 
 
 def test_the_share_of_the_variance_that_a_few_texts_carry():
-    """Of Normal residuals 28 %, of exponential ones 50 %: the integrals of scipy."""
+    """Of Normal residuals 28%, of exponential ones 50%: the integrals of scipy."""
     rng = np.random.default_rng(6)
     for draw, density, mean in (
         (rng.normal, stats.norm, 0.0),

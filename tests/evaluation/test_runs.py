@@ -378,7 +378,7 @@ def test_two_processes_never_write_one_run(tmp_path):
 
 @pytest.mark.slow
 def test_memory_of_many_texts(tmp_path):
-    """Peak memory of 7,000 texts is within 15 % of that of 1,000, in processes of their own."""
+    """Peak memory of 7,000 texts is within 15% of that of 1,000, in processes of their own."""
 
     def peak(count):
         with spawn(tmp_path, 0, "", 10**9, count) as process:

@@ -3,7 +3,7 @@
 PYTHONPATH=tests python tests/ui/soak.py [--minutes 20] [--public] [--clients 32] [--model NAME ...]
     [--attackers 3]
 Starts the page as a process of its own and asks it over HTTP what browsers and programs ask. Exit
-code 1 if the memory after the first two minutes grows by more than 5 %, if files are left, or if a
+code 1 if the memory after the first two minutes grows by more than 5%, if files are left, or if a
 request was not answered, or by an error of the server. Attackers do what `ATTACKS` lists, from an
 address of their own; 3 of 32 clients send about one request in ten. Memory is Pss; it rises and
 falls by a third with what is at work, so what is compared are the medians of the four minutes after
@@ -342,7 +342,7 @@ def report(samples: list[float], left: list[Path], site: Site) -> bool:
     last = statistics.median(samples[-window:])
     growth = 100 * (last / begin - 1)
     print(f"memory: {begin:.0f} MB after {first * SAMPLE_SECONDS:.0f} s, {last:.0f} MB at the end")
-    print(f"growth: {growth:+.1f} %, highest {max(samples):.0f} MB")
+    print(f"growth: {growth:+.1f}%, highest {max(samples):.0f} MB")
     for kind, seconds in sorted(site.seconds.items()):
         ordered = sorted(seconds)
         p50, p95 = (ordered[min(len(ordered) * p // 100, len(ordered) - 1)] for p in (50, 95))

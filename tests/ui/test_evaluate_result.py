@@ -95,7 +95,7 @@ def test_one_model_in_a_sentence():
     model = replace(summary.model, tokens=2, mean_nll_nats=-math.log(1 / 4 * 1 / 9) / 2)
     assert story_text(replace(summary, texts=2, model=model), "A") == (
         "On 2 texts, A gave the 2 hidden words and word parts 16.7% on average (the geometric "
-        "mean): a loss of 1.79 nats, as unsure as among 6.0 equal words."
+        "mean): a loss of 1.79 nats, as uncertain as 6.0 equally likely words."
     )
 
 
@@ -108,7 +108,12 @@ def test_one_model_in_a_sentence():
         (0.0, (0.0, 0.0), replace(PASS, equal=True), "PASS: the difference is exactly 0"),
         (0.07, (0.06, 0.08), Verdict("AT_RISK"), "AT_RISK: 6.00% to 8.00% worse (limits 5% and "),
         (0.4, (0.3, 0.5), Verdict("REGRESSION"), "REGRESSION: at least 30.00% worse (limit 10%)"),
-        (math.inf, None, Verdict("REGRESSION"), "REGRESSION: the candidate gave a hidden word no "),
+        (
+            math.inf,
+            None,
+            Verdict("REGRESSION"),
+            "REGRESSION: the candidate gave a hidden word zero ",
+        ),
         (0.03, (-0.01, 0.07), UNSURE, "INCONCLUSIVE: 1.00% better to 7.00% worse crosses the 5% "),
         (0.05, (0.01, 0.2), UNSURE, "INCONCLUSIVE: 1.00% to 20.00% worse crosses the 5% and 10% "),
         (math.nan, None, UNSURE, "INCONCLUSIVE: a mean loss is infinite"),

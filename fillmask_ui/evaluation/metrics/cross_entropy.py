@@ -1,7 +1,7 @@
 """Masked cross-entropy: BERT's training objective, measured.
 
-Definition: choose each token with probability 15 %, show 80 % of these as the mask token, 10 % as a
-random token and 10 % unchanged, and average -ln P(true token) over the chosen ones.
+Definition: choose each token with probability 15%, show 80% of these as the mask token, 10% as a
+random token and 10% unchanged, and average -ln P(true token) over the chosen ones.
 
 Rivals: perplexity is e^ of it; pseudo-perplexity hides every token alone and so depends on no
 draw, at some twenty times the cost.
@@ -27,7 +27,7 @@ class CrossEntropy(Metric):
 
     name = "cross-entropy"
     label = "Cross-entropy"
-    note = "Each token is hidden with probability 15 %, as in BERT's training."
+    note = "Each token is hidden with probability 15%, as in BERT's training."
     hides = "a share of the tokens at random"
     figure_label = "Cross-entropy"
 

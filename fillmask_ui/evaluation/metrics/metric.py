@@ -96,7 +96,7 @@ class Metric(ABC):
         return texts.ratio
 
     def change(self, candidate: TextSums, reference: TextSums) -> Estimate:
-        """The relative change of the figure between two models on the same texts, 0.03 for +3 %."""
+        """The relative change of the figure between two models on the same texts, 0.03 for +3%."""
         differences = loss_difference(candidate.numerators, reference.numerators)
         return estimate_ratio(differences, reference.numerators, candidate.quick)
 

@@ -7,7 +7,7 @@ the negative log-likelihood a token.
 
 Rivals: the mean over the hidden tokens (`mean_nll_nats`, shown beside it) counts a text by how much
 of it was hidden, so that it says most of texts with little context left: it is mostly larger.
-Cross-entropy at 15 % says how a model does with much context around each gap.
+Cross-entropy at 15% says how a model does with much context around each gap.
 
 Source:
     LLaDA, arXiv:2502.09992, the likelihood bound with l of L tokens hidden; the same weight, as 1/t
@@ -31,7 +31,7 @@ class Uniform(Metric):
     name = "uniform"
     label = "Uniform share"
     note = (
-        "A share of each text, drawn anew from 0 to 100 %. The figure is the objective of masked "
+        "A share of each text, drawn anew from 0 to 100%. The figure is the objective of masked "
         "diffusion models: each text's loss times its tokens, by how many are hidden."
     )
     hides = "a share drawn anew for each text"

@@ -28,9 +28,9 @@ class WordShare:
     """A word at the gap."""
 
     word: str
-    people: float  # share of the class's 100 %, in [0, 1]
+    people: float  # share of the class's 100%, in [0, 1]
     model: float | None  # probability; None if the model cannot spell it
-    sub_tokens: int = 1  # with more its probability is not part of the model's 100 %
+    sub_tokens: int = 1  # with more its probability is not part of the model's 100%
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Figures of the chapter `guess`: a class splits 100 % over its guesses, then sees the model's."""
+"""Figures of the chapter `guess`: a class splits 100% over its guesses, then sees the model's."""
 
 import math
 from pathlib import Path

@@ -35,7 +35,7 @@ _POOLED_TOKENS = 20_000  # that the model is made to read
 _ALL = 9_999  # lines: more than a text can have
 _UNCHANGED = round(100 * DEFAULT_SHARES[UNCHANGED])  # percent
 _SEEDED = control("text", "text", "Your text", TEXT), control("dial", "seed", "Seed", SEED)
-_RATE = control("slider", "rate", "Mask rate", 1, 60, 1, 15, " %")
+_RATE = control("slider", "rate", "Mask rate", 1, 60, 1, 15, "%")
 
 
 def _recipe(asked: Asked) -> MaskRecipe:
@@ -180,7 +180,7 @@ def _kinds_and_all(figures: ModelFigures) -> dict[str, GroupFigures | ModelFigur
     "The mean with other shares of kinds",
     _SEEDED[0],
     control(
-        "slider", "unchanged", "Left unchanged, of the chosen tokens", *(0, 90, 5, _UNCHANGED, " %")
+        "slider", "unchanged", "Left unchanged, of the chosen tokens", *(0, 90, 5, _UNCHANGED, "%")
     ),
 )
 def _show_mix(asked: Asked) -> Any:

@@ -102,7 +102,7 @@ def text_losses(
 
 @dataclass(frozen=True)
 class MeanOfTexts:
-    """The mean loss of the first N texts and its 95 % interval."""
+    """The mean loss of the first N texts and its 95% interval."""
 
     texts: int  # N
     mean_nll_nats: float
@@ -188,7 +188,7 @@ class Change:
 
     @property
     def relative_change(self) -> float:
-        """0.03 is 3 % worse."""
+        """0.03 is 3% worse."""
         return self.nll_nats / self.baseline_nll_nats - 1
 
     @property

@@ -77,8 +77,8 @@ def _measured(
 @figure(
     "near_misses",
     "Two wrong guesses",
-    control("slider", "a", "A gives “mat”", 1, 99, 1, 40, " %"),
-    control("slider", "b", "B gives “mat”", 1, 99, 1, 5, " %"),
+    control("slider", "a", "A gives “mat”", 1, 99, 1, 40, "%"),
+    control("slider", "b", "B gives “mat”", 1, 99, 1, 5, "%"),
     needs_model=False,
 )
 def _show_near_misses(asked: Asked) -> Any:

@@ -77,7 +77,7 @@ def activation_noise(
 class DiagnoseOptions:
     """What a diagnosis measures beside the numbers of the weights."""
 
-    # Relative change of the mean loss against the baseline that may stay, 0.005 for 0.5 %.
+    # Relative change of the mean loss against the baseline that may stay, 0.005 for 0.5%.
     budget: float = 0.005
     most: int = option(
         12,

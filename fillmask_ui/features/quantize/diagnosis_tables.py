@@ -79,7 +79,7 @@ def left_out(diagnosis: Diagnosis) -> Table:
     measured = [(part.name, part.restored) for part in diagnosis.parts if part.restored]
     measured.sort(key=lambda pair: -pair[1].recovered_nats)
     columns = (
-        *("part", Column("loss recovered, nats", "+.4f", about="recovered"), "95 % interval"),
+        *("part", Column("loss recovered, nats", "+.4f", about="recovered"), "95% interval"),
         *("above 0", Column("bytes added", bytes_text)),
     )
     rows = (
@@ -193,7 +193,7 @@ def ways(known: Check) -> Table:
     """A row for each provider and level."""
     columns = (
         *("way", Column("SQNR, dB", snr_text, right=True), Column("cosine", ".6f")),
-        *(Column("largest difference", ".3g"), "flips", "share", "95 % interval"),
+        *(Column("largest difference", ".3g"), "flips", "share", "95% interval"),
         *(Column("mean NLL, nats", ".4f"), "verdict"),
     )
 

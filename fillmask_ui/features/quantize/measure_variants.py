@@ -88,7 +88,7 @@ class VariantFigures:
     sentence_times: PairedTimes | None  # of `fill` of a sentence; None if texts give no sentence
     mean_nll_nats: _Loss  # token average; the cross-entropy
     interval: Interval | None  # of the mean
-    relative_change: _Loss  # of the metric, against the baseline; 0.03 is 3 % worse
+    relative_change: _Loss  # of the metric, against the baseline; 0.03 is 3% worse
     change_interval: Interval | None  # of it, paired
     verdict: str  # PASS, AT_RISK, REGRESSION or INCONCLUSIVE; blank for the baseline
     top1_agreement: float | None  # share of equal best guesses; None for different tokenizers

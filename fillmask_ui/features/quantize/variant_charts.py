@@ -33,7 +33,7 @@ _CANVAS = (600, 190)
 # Pixels of the marker of the fastest; areas go with the speed.
 _LARGEST = 26
 _NOTE = (
-    "Lower is better. The lines on a point are 95 % intervals of its difference from the baseline, "
+    "Lower is better. The lines on a point are 95% intervals of its difference from the baseline, "
     "by text, and of its speed, by turn. The larger a point, the faster. Filled points are on the "
     "frontier: no other is better in both, and they do not merely tie with the baseline."
 )

@@ -88,7 +88,7 @@ def row_text(row: LogRow) -> str:
     validation = ""
     minutes = row.elapsed_seconds * (1 - row.progress) / row.progress / 60
     if row.validation_nll_nats is not None:
-        validation = f", at 15 % {row.validation_nll_nats:.3f} ({row.validation_top1:.1%} right)"
+        validation = f", at 15% {row.validation_nll_nats:.3f} ({row.validation_top1:.1%} right)"
     return (
         f"step {row.step:,} ({row.progress:.0%}, {minutes:.0f} min left): "
         f"loss {row.train_nll_nats:.3f}{validation}, {row.tokens:,} tokens, {speed:,.0f}/s"

@@ -1,7 +1,7 @@
 """Text files to token ids, once, and token ids to packed blocks, anew each epoch.
 
 A *segment* is one paragraph between the tokenizer's special tokens, cut where it is longer than a
-block. A *block* is a row of segments, packed best-fit: ordinary text leaves 1 % padding or less.
+block. A *block* is a row of segments, packed best-fit: ordinary text leaves 1% padding or less.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Hiding:
     def hide(
         self, ids: torch.Tensor, share: float, generator: torch.Generator, *, words: bool = True
     ) -> Hidden:
-        """Choose a share of int64 [B, T] on the CPU: 80 % become masks, 10 % random, 10 % stay.
+        """Choose a share of int64 [B, T] on the CPU: 80% become masks, 10% random, 10% stay.
 
         With `words` off tokens are chosen one by one whatever the recipe says.
         """

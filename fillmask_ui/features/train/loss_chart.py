@@ -25,7 +25,7 @@ def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
     )
     for name, attribute, mode, colour, width in (
         ("training, at the training share", "train_nll_nats", "lines", MUTED, 1),
-        ("validation, 15 % hidden", "validation_nll_nats", "lines+markers", REFERENCE, 3),
+        ("validation, 15% hidden", "validation_nll_nats", "lines+markers", REFERENCE, 3),
     ):
         known = [row for row in rows if getattr(row, attribute) is not None]
         figure.add_scatter(

@@ -6,7 +6,7 @@ model.onnx               full precision; its weights are those of model.safetens
 onnx/model_int8.onnx     dynamic int8, with all its weights
 
 Figures on the card come from the run's log and from measurements, never from the notes. Those on
-held-out text are BERT's objective (15 % of the tokens, 80/10/10, each paragraph on its own); a loss
+held-out text are BERT's objective (15% of the tokens, 80/10/10, each paragraph on its own); a loss
 per token falls when the vocabulary is trimmed to longer spellings, so that per character stands
 beside it. Cloze accuracy is the share of sentences whose first guess (one of the first five) is an
 accepted word.
@@ -64,7 +64,7 @@ MAX_TOKENS = 256
 
 
 def measure_text(model: MaskedLM, paragraphs: list[str]) -> Summary:
-    """Cross-entropy of the first 600 paragraphs at 15 % masks, seed 42, 256 tokens at most."""
+    """Cross-entropy of the first 600 paragraphs at 15% masks, seed 42, 256 tokens at most."""
     config = EvaluationConfig(max_tokens=min(MAX_TOKENS, model.max_tokens))
     return summarize(evaluate(model, paragraphs[:TEXTS], config), config=config)
 
@@ -240,7 +240,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
 def _choose_scheme(
     graph: ModelProto, folder: Path, paragraphs: list[str], report: Callable[[str], None]
 ) -> SchemeSearch:
-    """Keep the first int8 scheme whose loss is within 1 % of full precision, or the best one.
+    """Keep the first int8 scheme whose loss is within 1% of full precision, or the best one.
 
     What stays in half precision costs bytes, and the speed and memory of integer products: the
     schemes with the least of it come first.

@@ -182,7 +182,7 @@ class Trainer:
 
     @torch.no_grad()
     def validate(self) -> Validation:
-        """Loss at 15 % on the segments held out, always with the same masks."""
+        """Loss at 15% on the segments held out, always with the same masks."""
         recipe = self.recipe
         blocks = pack(self.segments, self.held, recipe.block_tokens, self.tokenizer.pad_token_id)
         generator = torch.Generator().manual_seed(recipe.seed)

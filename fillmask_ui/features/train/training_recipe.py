@@ -152,5 +152,5 @@ class LogRow:
     rate: float  # learning rate of the last step
     train_nll_nats: float  # mean since the last row, at the training share
     gradient_norm: float  # of the last step, before clipping
-    validation_nll_nats: float | None = None  # at 15 %, 80/10/10; None if not measured here
+    validation_nll_nats: float | None = None  # at 15%, 80/10/10; None if not measured here
     validation_top1: float | None = None  # share of hidden tokens ranked first

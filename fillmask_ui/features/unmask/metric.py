@@ -70,7 +70,7 @@ class Unmasking(Metric):
         super().__post_init__()
         if not self.hidden_share > 0:
             raise OptionError(
-                "the hidden share must be above 0 and at most 1 (0.15 hides 15 % of the tokens); "
+                "the hidden share must be above 0 and at most 1 (0.15 hides 15% of the tokens); "
                 f"it was {self.hidden_share:g}"
             )
 

@@ -29,56 +29,56 @@ class ChartKind:
 CHARTS = {
     "running-mean": ChartKind(
         loss_charts.running_mean,
-        "The mean as it settles",
-        "The band is a provisional 95 % interval, which can be too narrow; that of the figures is "
-        "made once all texts are measured. Both take whole texts as the unit.",
+        "Mean loss over the texts so far",
+        "The band is a provisional 95% interval and may be too narrow; the final interval is "
+        "computed once all texts are measured. Both treat whole texts as the unit.",
         live=True,
     ),
     "right-by-group": ChartKind(
         loss_charts.right_by_group,
         "Share of pairs right, by group",
-        "The line on a point is Wilson's 95 % interval; on the dashed line a model guesses.",
+        "The line on a point is Wilson's 95% interval; the dashed line is chance.",
     ),
     "loss-histogram": ChartKind(
         loss_charts.loss_histogram,
         "Loss of a token",
-        "Solid line: mean; dotted line: median. The first and last bar also hold the few tokens "
-        "beyond.",
+        "Solid line: mean; dotted line: median. The first and last bars include the few tokens "
+        "beyond them.",
         live=True,
     ),
     "scatter": ChartKind(
         loss_charts.scatter,
         "Loss of a token under both models",
-        "Above the dashed line {candidate} is worse. A fair sample of {sample:,} tokens (at most "
-        f"{loss_charts.MAX_POINTS:,}); the table gathers it in bands.",
+        "Above the dashed line, {candidate} is worse. A random sample of {sample:,} tokens (at "
+        f"most {loss_charts.MAX_POINTS:,}); the table groups it in bands.",
     ),
     "differences": ChartKind(
         loss_charts.differences,
         "Difference of the loss of a token",
-        "Right of zero, {candidate} is worse. The first and last bar also hold what lies beyond.",
+        "Right of zero, {candidate} is worse. The first and last bars include all beyond them.",
         live=True,
     ),
     "loss-distribution": ChartKind(
         loss_charts.loss_distribution,
         "Empirical distribution of the loss",
-        "A curve further to the left is better; values are exact to 0.02 nats.",
+        "A curve further to the left is better. Values are exact to 0.02 nats.",
     ),
     "loss-by-kind": ChartKind(
         loss_charts.loss_by_kind,
         "Loss by what the model saw",
-        "Unchanged tokens stand before the model's eyes and are easier: they flatter the mean. "
+        "The model can read unchanged tokens, so they are easier and lower the mean. "
         f"Each violin is drawn from {loss_charts.VIOLIN_POINTS} quantiles; its box spans the "
         "middle half.",
     ),
     "loss-by-position": ChartKind(
         partial(loss_charts.loss_by_group, split="by_position"),
         "Loss by position in the text",
-        "Positions count tokens from 0, the special token at the start included.",
+        "Positions count tokens from 0 and include the special token at the start.",
     ),
     "loss-by-frequency": ChartKind(
         partial(loss_charts.loss_by_group, split="by_frequency"),
         "Loss by frequency of the token",
-        "How often the token to be found occurs in the texts measured here.",
+        "How often the hidden token occurs in the measured texts.",
     ),
     "loss-by-part": ChartKind(
         partial(loss_charts.loss_by_group, split="by_part"),
@@ -88,8 +88,8 @@ CHARTS = {
     "calibration": ChartKind(
         loss_charts.calibration,
         "Calibration",
-        "On the line a model is right as often as it says; below it is too sure of itself. Larger "
-        "points stand for more tokens.",
+        "On the line, a model is right as often as it predicts; below, it is overconfident. "
+        "Larger points hold more tokens.",
     ),
 }
 

@@ -28,7 +28,7 @@ _AXES = (("linear", "tokens"), ("log", "tokens (log scale)"))
 
 
 def _gathered(histograms: Sequence[Histogram]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Fine bins gathered to at most `MAX_BARS` of equal width that hold 99.8 % of the tokens.
+    """Fine bins gathered to at most `MAX_BARS` of equal width that hold 99.8% of the tokens.
 
     Edges in nats, float64 [bars + 1], and the counts of each histogram, int64 [bars]; the first and
     last bar hold all that lies beyond.
@@ -321,10 +321,10 @@ def calibration(subject: ChartSubject) -> Chart:
     """The stated probability of the best guess against how often it is right."""
     axis = {"range": [-0.02, 1.04], "tickformat": ",.0%"}
     figure = subject.figure(
-        "Stated probability of the best guess against how often it is right; mean distance "
+        "Probability of the top prediction against how often it is right; mean distance "
         f"{subject.models[0].calibration_error:.3f}.",
-        "stated probability of the best guess",
-        "share of them that are right",
+        "probability of the top prediction",
+        "share that is right",
         diagonal=1.0,
     )
     figure.update_xaxes(axis).update_yaxes(axis)
@@ -338,7 +338,7 @@ def calibration(subject: ChartSubject) -> Chart:
             marker={"color": style.colour, "size": sizes},
             **style.trace(1.5),
             customdata=[slot.tokens for slot in bins],
-            hovertemplate="stated %{x:.1%}, right %{y:.1%} of %{customdata:,}<extra></extra>",
+            hovertemplate="predicted %{x:.1%}, right %{y:.1%} of %{customdata:,}<extra></extra>",
         )
     by_range = [{(slot.low, slot.high): slot for slot in m.calibration} for m in subject.models]
     heading, ranges = ("stated from", "stated to"), sorted({*by_range[0], *by_range[-1]})
@@ -358,7 +358,7 @@ def running_mean(subject: ChartSubject) -> Chart | None:
     heights = [mean.value for mean in settled]
     heights += [span.low for span in spans] + [span.high for span in spans]
     figure = subject.figure(
-        f"The mean loss settles: {last.means[0].value:.3f} nats after {last.texts:,} texts.",
+        f"Mean loss so far: {last.means[0].value:.3f} nats after {last.texts:,} texts.",
         "texts measured",
         "mean loss so far (nats)",
         yaxis_range=[min(heights) - 0.02, max(heights) + 0.02],
@@ -383,7 +383,7 @@ def running_mean(subject: ChartSubject) -> Chart | None:
             **style.trace(2.5),
             hovertemplate="%{y:.4f} nats after %{x:,} texts<extra></extra>",
         )
-    labels = "mean loss (nats)", "provisional 95 % from", "provisional 95 % to"
+    labels = "mean loss (nats)", "provisional 95% from", "provisional 95% to"
 
     def cells(mean: Estimate) -> tuple[float | None, ...]:
         span = mean.interval

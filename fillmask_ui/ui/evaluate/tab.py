@@ -41,7 +41,7 @@ def build(session: Session) -> None:
                 alone = gr.Button("Measure this model", variant="primary")
                 beside = gr.Button("int8 against full precision")
             share = 100 * MaskRecipe().probability
-            components.html_block(render("evaluate/steps.html", share=f"{share:g} %"))
+            components.html_block(render("evaluate/steps.html", share=f"{share:g}%"))
         parts = {"run": run, **_build_result()}
         with gr.Row(elem_id="evaluate-folds"):
             parts |= _build_folds()

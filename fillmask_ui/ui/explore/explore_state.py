@@ -35,7 +35,7 @@ class Question:
     unit: Literal["nats", "bits"] = "nats"
     selected: int = 0  # number of the mask to show, from 0
     draft: Draft = field(default_factory=Draft)  # of the latest answer
-    # The end of the axis of the bars, 100 % or magnified 10 % and 1 %.
+    # The end of the axis of the bars, 100% or magnified 10% and 1%.
     zoom: Literal[1, 10, 100] = 1
     other: str = ""  # a second sentence to compare with; blank for none
     by: Literal["change", "probability"] = "change"  # order of the words of two sides

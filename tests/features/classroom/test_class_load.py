@@ -136,7 +136,7 @@ def test_two_hundred_phones(tmp_path, capsys):
         print(
             f"\n{PHONES} phones, {ROUNDS} rounds in {took:.0f} s: {own.measured.requests:,} "
             f"requests, {own.measured.refused} refused, {lost} answers lost\nthe wall is late by "
-            f"{late[len(late) // 2]:.2f} s (median), {p95:.2f} s (95 %), {late[-1]:.2f} s (most)\n"
+            f"{late[len(late) // 2]:.2f} s (median), {p95:.2f} s (95%), {late[-1]:.2f} s (most)\n"
             f"the server took {(after[0] - before[0]) / took:.0%} of a core, {before[1]:.0f} to "
             f"{after[1]:.0f} MB; load of the machine {os.getloadavg()[0]:.1f}"
         )

@@ -55,7 +55,7 @@ def test_the_folder_holds_what_is_needed_and_its_runtimes_agree(packaged):
 def test_the_card_says_what_was_measured(packaged, trained, cloze_file, text_file):
     told = (packaged / "README.md").read_text(encoding="utf-8")
     assert told.startswith("---\nlicense: mit\n---\n\n# A tiny model\n")
-    # The first scheme of `quantize` whose loss is within 1 %, or the best.
+    # The first scheme of `quantize` whose loss is within 1%, or the best.
     ((exact, taken),) = re.findall(r"full precision (\S+) nats; taken: (\S+)\.", told)
     trials = re.findall(r"^\| (int8\S*) \| (\S+) \|", told, re.MULTILINE)
     losses = {name: float(nats) for name, nats in trials}

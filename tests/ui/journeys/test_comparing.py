@@ -57,7 +57,7 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     attributed = explore.mode("What mattered")
     expect(explore.story).to_have_text(
         f"Most surprising: moon, {moon.nll_nats:.2f} nats. "
-        f"The model wanted sofa ({100 * moon.wanted[0].probability:.1f}%)."
+        f"The model expected sofa ({100 * moon.wanted[0].probability:.1f}%)."
     )
     wanted = [LOSSES.of(own.nll_nats) for own in expected.words]
     assert explore.tints() == wanted and len({*wanted}) > 2
@@ -83,7 +83,7 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     # Another unit draws the strip anew; the tints stand there again.
     explore.state("change({unit: 'bits'})")
     bits = expected.summary.total_nll_nats / math.log(2)
-    expect(explore.found).to_contain_text(f"Together {bits:.2f} bits")
+    expect(explore.found).to_contain_text(f"Total {bits:.2f} bits")
     assert explore.tints() == wanted
     explore.state("change({unit: 'nats'})")
     expect(explore.story).to_contain_text("nats")
@@ -275,7 +275,7 @@ def test_the_sentences_on_which_two_models_differ_most(visit, served):
     flips = sum(each.flipped for each in hidden)
     status = panel.get_by_role("status")
     expect(status).to_contain_text(f"{flips} of {len(hidden)} hidden words")
-    expect(status).to_contain_text("95 % interval")
+    expect(status).to_contain_text("95% interval")
     expect(panel).to_contain_text("too short or too long: 1")
     found = panel.get_by_role("list", name="Sentences").get_by_role("button")
     expect(found).to_contain_text([each.sentence.text for each in expected])

@@ -39,8 +39,8 @@ def test_a_visitor_hides_a_word_switches_the_model_and_takes_steps_back(visit, s
     picker = page.get_by_role("combobox", name="Model")
     for part in (explore.sentence, picker, explore.strip, page.get_by_text("all other words")):
         expect(part.first).to_be_in_viewport(ratio=1)
-    expect(explore.bars).to_contain_text("embedded says")
-    expect(explore.bars).to_contain_text("The model says tea")
+    expect(explore.bars).to_contain_text("embedded predicts")
+    expect(explore.bars).to_contain_text("The model predicts tea")
     explore.sentence.fill("")
     expect(explore.table).to_be_hidden()
     explore.sentence.press_sequentially("The capital of Italy is Rome.", delay=5)

@@ -25,7 +25,7 @@ def test_how_a_guess_forms_layer_by_layer(visit, served):
     expect(words).to_have_text([re.compile(f"{name}$") for name in reversed(names)])
     shares = [percent(guess.true.probability) for guess in reversed(mask.layers)]
     expect(rows.locator(".fm-depth > span")).to_have_text(shares)
-    leads = re.search(r"leads from layer (\d) on", explore.story.inner_text())
+    leads = re.search(r"is the top word from layer (\d) up", explore.story.inner_text())
     assert names[int(leads[1]) - 1] != "bank" and set(names[int(leads[1]) :]) == {"bank"}
     # Tab stops once at the grid, and arrow keys move in it.
     page.keyboard.press("Tab")

@@ -227,7 +227,7 @@ def test_a_lecture_from_a_link(visit):
     assert lecture.address()["present"] == "1"
     # Answers wait for the space bar.
     answers = page.locator("#bars .fm-row-name, #bars .fm-row-fill, #bars .fm-row-value, .fm-guess")
-    answers = answers.filter(has_not_text="says")
+    answers = answers.filter(has_not_text="predicts")
     shown = answers.locator("visible=true")
     expect(shown).not_to_have_count(0)
     page.keyboard.press("h")
