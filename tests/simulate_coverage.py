@@ -122,8 +122,8 @@ def _resampled(count: int) -> np.ndarray:
     at_once = max(1, 500_000 // count)
     for start in range(0, RESAMPLES, at_once):
         drawn = rng.integers(0, count, size=(min(at_once, RESAMPLES - start), count))
-        for place, texts in enumerate(drawn, start):
-            counts[place] = np.bincount(texts, minlength=count)
+        for repetition, texts in enumerate(drawn, start):
+            counts[repetition] = np.bincount(texts, minlength=count)
     return counts
 
 
@@ -143,20 +143,23 @@ def intervals_of(
         part = slice(start, start + _AT_ONCE)
         own_n = n[part]
         ratio = x[part].sum(axis=1, keepdims=True) / own_n.sum(axis=1, keepdims=True)
-        rest = x[part] - ratio * own_n
+        residuals = x[part] - ratio * own_n
         total, gap, squares, crossed, lengths = (
-            counts @ column.T for column in (own_n, rest, rest**2, rest * own_n, own_n**2)
+            counts @ column.T
+            for column in (own_n, residuals, residuals**2, residuals * own_n, own_n**2)
         )  # [RESAMPLES, R]
         shift = gap / total
         spread = np.maximum(squares - 2 * shift * crossed + shift**2 * lengths, 0.0)
         errors = np.sqrt(spread * texts / (texts - 1)) / total
-        whole = np.sqrt((rest**2).sum(axis=1) * texts / (texts - 1)) / own_n.sum(axis=1)  # [R]
+        whole = np.sqrt((residuals**2).sum(axis=1) * texts / (texts - 1)) / own_n.sum(axis=1)  # [R]
         with np.errstate(divide="ignore", invalid="ignore"):
             scores = np.where(errors > 1e-9 * whole, shift / errors, np.nan)
         quantiles = np.nanquantile(scores, [0.025, 0.975], axis=0).T  # [R, 2]
-        for place, (own, error) in enumerate(zip(quantiles, whole, strict=True), start):
-            low, high = float(ratio[place - start, 0]) - error * own[::-1]
-            corrected = interval_of_scores(x[place], n[place], own, weights[place])
+        for repetition, (interval, error) in enumerate(zip(quantiles, whole, strict=True), start):
+            low, high = float(ratio[repetition - start, 0]) - error * interval[::-1]
+            corrected = interval_of_scores(
+                x[repetition], n[repetition], interval, weights[repetition]
+            )
             yield corrected, Interval(low, high, "plain")
 
 
@@ -191,10 +194,12 @@ def coverage(law: Law, count: int, repetitions: int, seed: int = 1) -> Coverage:
         (gap, texts.baseline, texts.baseline, WORSE - 1),
         (gap, texts.tokens, texts.baseline, law.truth * (WORSE - 1)),
     ):
-        found = list(intervals_of(x, n, weights))
-        hits.append(np.array([own.low <= truth <= own.high for own, _ in found]))
-        plain.append(np.mean([old.low <= truth <= old.high for _, old in found]))
-        wide, narrow = np.sum([[i.high - i.low for i in pair] for pair in found], axis=0)
+        intervals = list(intervals_of(x, n, weights))
+        hits.append(
+            np.array([corrected.low <= truth <= corrected.high for corrected, _ in intervals])
+        )
+        plain.append(np.mean([old.low <= truth <= old.high for _, old in intervals]))
+        wide, narrow = np.sum([[i.high - i.low for i in pair] for pair in intervals], axis=0)
         widths.append(wide / narrow)
     return Coverage(
         *(hits[0].mean(), plain[0], widths[0]),
@@ -222,12 +227,14 @@ def error_rates(law: Law, count: int, repetitions: int, seed: int = 2) -> ErrorR
     rng = np.random.default_rng(seed)
     equal, border = (law.draw(rng, repetitions, count, worse) for worse in (1.0, 1.05))
     gap = equal.model - equal.baseline
-    changes = [own for own, _ in intervals_of(gap, equal.baseline)]
-    differences = [own for own, _ in intervals_of(gap, equal.tokens, equal.baseline)]
-    seen = np.array([[not own.low <= 0 <= own.high for own in changes]])
-    seen = np.vstack([seen, [not own.low <= 0 <= own.high for own in differences]])  # [2, R]
+    changes = [interval for interval, _ in intervals_of(gap, equal.baseline)]
+    differences = [interval for interval, _ in intervals_of(gap, equal.tokens, equal.baseline)]
+    seen = np.array([[not interval.low <= 0 <= interval.high for interval in changes]])
+    seen = np.vstack(
+        [seen, [not interval.low <= 0 <= interval.high for interval in differences]]
+    )  # [2, R]
     labels = [_labels(texts, count) for texts in (equal, border)]
-    worse = [np.isin(own, ("AT_RISK", "REGRESSION")).mean() for own in labels]
+    worse = [np.isin(label, ("AT_RISK", "REGRESSION")).mean() for label in labels]
     passed = (labels[1] == "PASS").mean()
     return ErrorRates(*seen.mean(axis=1), seen.any(axis=0).mean(), worse[0], passed, worse[1])
 
@@ -236,9 +243,12 @@ def _labels(texts: Texts, count: int) -> np.ndarray:
     """The verdict of each repetition."""
     gap = texts.model - texts.baseline
     changes = gap.sum(axis=1) / texts.baseline.sum(axis=1)
-    found = intervals_of(gap, texts.baseline)
+    intervals = intervals_of(gap, texts.baseline)
     return np.array(
-        [judge(change, own, count).label for change, (own, _) in zip(changes, found, strict=True)]
+        [
+            judge(change, interval, count).label
+            for change, (interval, _) in zip(changes, intervals, strict=True)
+        ]
     )
 
 
@@ -247,19 +257,19 @@ def main(repetitions: int) -> None:
     print("| --- | ---: | --- | --- | --- | --- | --- | --- |")
     for law in (*ORDINARY, *HEAVY_LOSSES, *HEAVY, HOPELESS):
         for count in SIZES:
-            own = coverage(law, count, repetitions)
+            shares = coverage(law, count, repetitions)
             cells = (
-                *(f"{own.mean:.1%} ({own.mean_uncorrected:.1%})",),
-                *(f"{own.change:.1%} ({own.change_uncorrected:.1%})",),
-                *(f"{share:.1%}" for share in (own.difference, own.noted, own.silent)),
-                f"{own.mean_width:.2f}, {own.change_width:.2f}",
+                *(f"{shares.mean:.1%} ({shares.mean_uncorrected:.1%})",),
+                *(f"{shares.change:.1%} ({shares.change_uncorrected:.1%})",),
+                *(f"{share:.1%}" for share in (shares.difference, shares.noted, shares.silent)),
+                f"{shares.mean_width:.2f}, {shares.change_width:.2f}",
             )
             print(f"| {law.name} | {count:,} | {' | '.join(cells)} |", flush=True)
     print("\n| texts | | headline | nats | either | alarm | PASS at +5% | worse at +5% |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for law in (*ORDINARY, *HEAVY_LOSSES):
         for count in SIZES[1:]:
-            rates = (f"{own:.1%}" for own in vars(error_rates(law, count, repetitions)).values())
+            rates = (f"{rate:.1%}" for rate in vars(error_rates(law, count, repetitions)).values())
             print(f"| {law.name} | {count:,} | {' | '.join(rates)} |", flush=True)
 
 

@@ -81,9 +81,9 @@ class TableVocabulary:
 def letter_vocabulary():
     """Another tokenizer for the same words: other ids, more and smaller pieces."""
     letters = "abcdefghijklmnopqrstuvwxyz"
-    pieces = [*letters, *("##" + letter for letter in letters)]
-    kept = [word for word in WORDS if len(word) < 5]
-    return TableVocabulary((*SPECIAL, *pieces, *kept, *PUNCTUATION, *ENDINGS))
+    tokens = [*letters, *("##" + letter for letter in letters)]
+    short_words = [word for word in WORDS if len(word) < 5]
+    return TableVocabulary((*SPECIAL, *tokens, *short_words, *PUNCTUATION, *ENDINGS))
 
 
 class TableModel:

@@ -43,12 +43,18 @@ def test_windows_keep_order_and_bounds_and_read_one_item_ahead(sizes, max_size, 
 
 
 @pytest.mark.parametrize(
-    "cut", [lambda own: own[:-1], lambda own: own[0], lambda own: own[None], lambda own: own[:, :9]]
+    "cut",
+    [
+        lambda logits: logits[:-1],
+        lambda logits: logits[0],
+        lambda logits: logits[None],
+        lambda logits: logits[:, :9],
+    ],
 )
 def test_a_model_that_answers_other_positions_or_words_than_asked_is_told(cut):
     class Careless(TableModel):
-        def logits_at(self, *asked):
-            return cut(super().logits_at(*asked))
+        def logits_at(self, *arguments):
+            return cut(super().logits_at(*arguments))
 
     model = Careless()
     for measure in (
@@ -76,8 +82,8 @@ def test_in_order_is_map(items, workers):
     list(in_order(lambda _: meeting.wait(10), range(2 * workers), workers))
 
 
-@pytest.mark.parametrize("taken", [0, 1, 5])
-def test_a_closed_stream_leaves_no_thread_and_no_work(taken):
+@pytest.mark.parametrize("pulled", [0, 1, 5])
+def test_a_closed_stream_leaves_no_thread_and_no_work(pulled):
     begun, unread = [], iter(range(1000))
 
     def slow(item):
@@ -86,14 +92,14 @@ def test_a_closed_stream_leaves_no_thread_and_no_work(taken):
         return item
 
     results = in_order(slow, unread, 3)
-    for _ in range(taken):
+    for _ in range(pulled):
         next(results)
     results.close()
     assert not alive()
     after = len(begun)
     time.sleep(0.05)
-    assert len(begun) == after <= taken + 7
-    assert next(unread) <= taken + 7
+    assert len(begun) == after <= pulled + 7
+    assert next(unread) <= pulled + 7
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -105,8 +111,8 @@ def test_an_error_comes_after_the_results_before_it(workers, of_the_items):
                 raise ValueError("five")
             yield item
 
-    results, found = in_order(lambda item: 5 // (5 - item) and item, stream(), workers), []
+    results, received = in_order(lambda item: 5 // (5 - item) and item, stream(), workers), []
     with pytest.raises((ValueError, ZeroDivisionError)):
-        found.extend(results)
-    assert found == [0, 1, 2, 3, 4]
+        received.extend(results)
+    assert received == [0, 1, 2, 3, 4]
     assert not alive()

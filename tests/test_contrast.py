@@ -29,7 +29,7 @@ class Impossible(TableModel):
 def whole(model, text=TEXT):
     """Per mask: token id to its candidate, of the whole vocabulary."""
     return [
-        {own.token_id: own for own in mask.candidates}
+        {candidate.token_id: candidate for candidate in mask.candidates}
         for mask in fill(model, text, top_k=None, joint=0).masks
     ]
 
@@ -46,11 +46,11 @@ def numbers(row, role=""):
 
 def test_every_number_is_that_of_either_model_alone():
     options = {"top_k": 4, "candidates": ["mat", "walking"]}
-    found = compare(FIRST, SECOND, TEXT, **options)
+    comparison = compare(FIRST, SECOND, TEXT, **options)
     alone = fill(FIRST, TEXT, **options), fill(SECOND, TEXT, **options)
-    assert (found.reference, found.candidate) == alone
-    for number, mask in enumerate(found.masks):
-        own, other = (whole(model)[number] for model in (FIRST, SECOND))
+    assert (comparison.reference, comparison.candidate) == alone
+    for number, mask in enumerate(comparison.masks):
+        reference_tokens, candidate_tokens = (whole(model)[number] for model in (FIRST, SECOND))
         first, second = (side.masks[number] for side in alone)
         assert (mask.reference_position, mask.candidate_position) == (
             first.position,
@@ -66,7 +66,10 @@ def test_every_number_is_that_of_either_model_alone():
                 assert row.reference_token_id is None
                 assert None in (row.reference_rank, row.candidate_rank)
             else:
-                a, b = own[row.reference_token_id], other[row.reference_token_id]
+                a, b = (
+                    reference_tokens[row.reference_token_id],
+                    candidate_tokens[row.reference_token_id],
+                )
                 listed = row.reference_listed, row.candidate_listed
                 assert listed == (a.rank <= 4, b.rank <= 4)
                 assert (row.reference_rank, row.candidate_rank) == (a.rank, b.rank)
@@ -76,9 +79,14 @@ def test_every_number_is_that_of_either_model_alone():
             assert row.log_ratio_nats == b.nll_nats - a.nll_nats
         best = [max(row.probabilities) for row in mask.candidates]
         assert best == sorted(best, reverse=True)
-        listed = {i for side in (own, other) for i, c in side.items() if c.rank <= 4}
-        kept = {row.reference_token_id for row in mask.candidates if not row.asked}
-        assert listed - {FIRST.vocabulary.ids["mat"]} <= kept <= listed
+        listed = {
+            i
+            for side in (reference_tokens, candidate_tokens)
+            for i, c in side.items()
+            if c.rank <= 4
+        }
+        listed_ids = {row.reference_token_id for row in mask.candidates if not row.asked}
+        assert listed - {FIRST.vocabulary.ids["mat"]} <= listed_ids <= listed
         assert {row.word for row in mask.candidates if row.asked} == {"mat", "walking"}
 
 
@@ -92,9 +100,14 @@ def test_every_number_is_that_of_either_model_alone():
     ],
 )
 def test_divergences_are_those_of_scipy(second, rel):
-    found = compare(FIRST, second, TEXT)
-    for mask, own, other in zip(found.masks, whole(FIRST), whole(second), strict=True):
-        p, q = (distribution(side)[: FIRST.vocabulary.size] for side in (own, other))
+    comparison = compare(FIRST, second, TEXT)
+    for mask, reference_tokens, candidate_tokens in zip(
+        comparison.masks, whole(FIRST), whole(second), strict=True
+    ):
+        p, q = (
+            distribution(side)[: FIRST.vocabulary.size]
+            for side in (reference_tokens, candidate_tokens)
+        )
         assert mask.kl_nats == pytest.approx(entropy(p, q), rel=rel)
         assert mask.js_nats == pytest.approx(jensenshannon(p, q) ** 2, rel=rel)
         assert 0 < mask.js_nats < math.log(2)
@@ -102,43 +115,50 @@ def test_divergences_are_those_of_scipy(second, rel):
 
 
 def test_impossible_for_one_is_infinite_and_for_both_equal():
-    found = compare(FIRST, Impossible(7), TEXT)
-    assert found.masks[0].kl_nats == math.inf
-    assert json.loads(found.to_json())["masks"][0]["kl_nats"] is None
+    comparison = compare(FIRST, Impossible(7), TEXT)
+    assert comparison.masks[0].kl_nats == math.inf
+    assert json.loads(comparison.to_json())["masks"][0]["kl_nats"] is None
     same = compare(Impossible(7, 9), Impossible(9, 7), TEXT, candidates=["walking"])
     assert same.reference.masks == same.candidate.masks
     for mask in same.masks:
         assert (mask.kl_nats, mask.js_nats, mask.flipped) == (0, 0, False)
         assert all(row.difference == 0 for row in mask.candidates)
-    assert all(own.reference_nll_nats == own.candidate_nll_nats for own in same.joint)
+    assert all(joint.reference_nll_nats == joint.candidate_nll_nats for joint in same.joint)
 
 
 def test_joint_fillings_of_either_under_both():
-    found = compare(FIRST, SECOND, TEXT, joint=3)
+    comparison = compare(FIRST, SECOND, TEXT, joint=3)
     alone = [
-        {own.text: own.nll_nats for own in fill(model, TEXT, joint=100, beam_width=2000).joint}
+        {
+            joint.text: joint.nll_nats
+            for joint in fill(model, TEXT, joint=100, beam_width=2000).joint
+        }
         for model in (FIRST, SECOND)
     ]
     for role in ("reference", "candidate"):
-        texts = {own.text for own in found.joint if getattr(own, f"{role}_listed")}
-        assert texts == {own.text for own in getattr(found, role).joint}
-    assert any(not own.reference_listed for own in found.joint)
-    for own in found.joint:
-        assert own.reference_nll_nats == alone[0].get(own.text, own.reference_nll_nats)
-        assert own.candidate_nll_nats == alone[1].get(own.text, own.candidate_nll_nats)
-    assert any(own.text in alone[1] for own in found.joint if not own.candidate_listed)
+        texts = {joint.text for joint in comparison.joint if getattr(joint, f"{role}_listed")}
+        assert texts == {joint.text for joint in getattr(comparison, role).joint}
+    assert any(not joint.reference_listed for joint in comparison.joint)
+    for joint_filling in comparison.joint:
+        assert joint_filling.reference_nll_nats == alone[0].get(
+            joint_filling.text, joint_filling.reference_nll_nats
+        )
+        assert joint_filling.candidate_nll_nats == alone[1].get(
+            joint_filling.text, joint_filling.candidate_nll_nats
+        )
+    assert any(joint.text in alone[1] for joint in comparison.joint if not joint.candidate_listed)
 
 
 def test_two_tokenizers_are_compared_by_word():
-    found = compare(FIRST, OTHER, TEXT, top_k=6, candidates=["stone"], joint=3)
-    assert found.by_word and "different tokenizers" in found.notes[0]
-    for number, mask in enumerate(found.masks):
+    comparison = compare(FIRST, OTHER, TEXT, top_k=6, candidates=["stone"], joint=3)
+    assert comparison.by_word and "different tokenizers" in comparison.notes[0]
+    for number, mask in enumerate(comparison.masks):
         assert mask.kl_nats is None and mask.js_nats is None
-        own = whole(FIRST)[number]
+        reference_tokens = whole(FIRST)[number]
         for row in mask.candidates:
             token_id = row.reference_token_id
             if row.reference_listed:
-                assert numbers(row, "reference_") == numbers(own[token_id])
+                assert numbers(row, "reference_") == numbers(reference_tokens[token_id])
             if row.candidate_probability is None:  # an ending is no word
                 special = token_id in FIRST.vocabulary.special_ids
                 assert row.reference_token.startswith("##") or special
@@ -151,32 +171,41 @@ def test_two_tokenizers_are_compared_by_word():
                 assert row.candidate_token_id is None
         only_candidate = [row for row in mask.candidates if row.reference_probability is None]
         assert any(row.candidate_listed for row in only_candidate)
-        fillings = found.reference, found.candidate
+        fillings = comparison.reference, comparison.candidate
         words = [filling.masks[number].candidates[0].word for filling in fillings]
         assert mask.flipped == (words[0] != words[1])
-    assert {own.reference_listed for own in found.joint} == {True, False}
-    listed = [own for own in found.joint if own.reference_listed]
-    assert all(own.reference_nll_nats is not None for own in listed)
+    assert {joint.reference_listed for joint in comparison.joint} == {True, False}
+    listed = [joint for joint in comparison.joint if joint.reference_listed]
+    assert all(reference_tokens.reference_nll_nats is not None for reference_tokens in listed)
 
 
 def test_two_sentences_have_the_words_of_either():
     texts = "the cat [MASK] on the mat", "the dog [MASK] in it"
     pair = pair_masks(FIRST, *texts, top_k=3, words=["walking", "ran"])
-    sides = [distribution(whole(FIRST, text)[0]) for text in texts]  # each [V]
-    wanted = {int(i) for side in sides for i in np.argsort(-side, kind="stable")[:3]}
-    wanted.add(FIRST.vocabulary.ids["ran"])
-    token_ids = {own.reference_token_id for own in pair.candidates}
-    assert token_ids - {None} == wanted
-    assert pair.kl_nats == pytest.approx(entropy(*sides))
-    for own in pair.candidates:
-        if own.reference_token_id is not None:
-            expected = [side[own.reference_token_id] for side in sides]
-            np.testing.assert_allclose(own.probabilities, expected, rtol=1e-9)
-            assert own.log_ratio_nats == pytest.approx(math.log(expected[0] / expected[1]))
-    sizes = [abs(own.difference) for own in pair.candidates]
+    probabilities = [distribution(whole(FIRST, text)[0]) for text in texts]  # each [V]
+    expected_ids = {
+        int(i)
+        for model_probabilities in probabilities
+        for i in np.argsort(-model_probabilities, kind="stable")[:3]
+    }
+    expected_ids.add(FIRST.vocabulary.ids["ran"])
+    token_ids = {candidate.reference_token_id for candidate in pair.candidates}
+    assert token_ids - {None} == expected_ids
+    assert pair.kl_nats == pytest.approx(entropy(*probabilities))
+    for row in pair.candidates:
+        if row.reference_token_id is not None:
+            expected = [
+                model_probabilities[row.reference_token_id] for model_probabilities in probabilities
+            ]
+            np.testing.assert_allclose(row.probabilities, expected, rtol=1e-9)
+            assert row.log_ratio_nats == pytest.approx(math.log(expected[0] / expected[1]))
+    sizes = [abs(candidate.difference) for candidate in pair.candidates]
     assert sizes == sorted(sizes, reverse=True)
-    assert {own.word for own in pair.candidates if own.asked} == {"walking", "ran"}
-    (walking,) = [own for own in pair.candidates if own.word == "walking"]
+    assert {candidate.word for candidate in pair.candidates if candidate.asked} == {
+        "walking",
+        "ran",
+    }
+    (walking,) = [candidate for candidate in pair.candidates if candidate.word == "walking"]
     for text, role in zip(texts, ("reference_", "candidate_"), strict=True):
         assert numbers(walking, role) == numbers(score_candidates(FIRST, text, ["walking"])[0][0])
 
@@ -187,39 +216,43 @@ LETTERS = TableModel(seed=5, vocabulary=letter_vocabulary(), max_tokens=128)
 SENTENCE = "the cat was walking, and it warmed the stone."
 
 
-def check_sides(found, models, text):
+def check_sides(comparison, models, text):
     """Each side is what that model alone says, to the last digit."""
     first, second = (surprisal(model, text) for model in models)
-    assert (found.reference, found.candidate) == (first, second)
-    assert [part for own in found.words for part in own.reference] == [*first.words]
-    assert [part for own in found.words for part in own.candidate] == [*second.words]
+    assert (comparison.reference, comparison.candidate) == (first, second)
+    assert [part for word in comparison.words for part in word.reference] == [*first.words]
+    assert [part for word in comparison.words for part in word.candidate] == [*second.words]
 
 
-@pytest.mark.parametrize("other", [A, B, LETTERS])
-def test_each_side_is_what_that_model_alone_says(other):
-    found = compare_sentence(A, other, SENTENCE)
-    check_sides(found, (A, other), SENTENCE)
-    for own in found.words:
-        assert own.difference_nats == own.candidate_nll_nats - own.reference_nll_nats
-    some = compared_words(found.alignment, found.reference.words[:5], found.candidate.words[:3])
-    assert some == found.words[:3]
+@pytest.mark.parametrize("candidate", [A, B, LETTERS])
+def test_each_side_is_what_that_model_alone_says(candidate):
+    comparison = compare_sentence(A, candidate, SENTENCE)
+    check_sides(comparison, (A, candidate), SENTENCE)
+    for word in comparison.words:
+        assert word.difference_nats == word.candidate_nll_nats - word.reference_nll_nats
+    some = compared_words(
+        comparison.alignment, comparison.reference.words[:5], comparison.candidate.words[:3]
+    )
+    assert some == comparison.words[:3]
     assert summarize_comparison(some).words == 3
 
 
 def test_the_summary_against_sums_by_hand():
-    found = compare_sentence(A, B, SENTENCE)
-    summary, words = found.summary, found.words
+    comparison = compare_sentence(A, B, SENTENCE)
+    summary, words = comparison.summary, comparison.words
     assert (summary.words, summary.characters) == (11, len(SENTENCE.replace(" ", "")))
-    differences = [own.difference_nats for own in words]
+    differences = [word.difference_nats for word in words]
     assert summary.mean_difference_nats == pytest.approx(np.mean(differences))
     assert summary.largest == words[int(np.argmax(np.abs(differences)))]
-    mean = np.mean([own.reference_nll_nats for own in words])
+    mean = np.mean([word.reference_nll_nats for word in words])
     assert summary.reference_mean_word_nll_nats == pytest.approx(mean)
-    best = [(own.reference[0].wanted[0].token, own.candidate[0].wanted[0].token) for own in words]
-    assert [own.flipped for own in words] == [a != b for a, b in best]
+    best = [
+        (word.reference[0].wanted[0].token, word.candidate[0].wanted[0].token) for word in words
+    ]
+    assert [word.flipped for word in words] == [a != b for a, b in best]
     assert summary.flipped == sum(a != b for a, b in best) > 0
     assert summary.candidate == surprisal(B, SENTENCE).summary
-    assert found.alignment.alike and found.note == ""
+    assert comparison.alignment.alike and comparison.note == ""
 
 
 def word(text, start, number):
@@ -241,7 +274,7 @@ def test_impossible_words_are_null_in_json_and_unknown_ones_not_summed():
     model.own[model.vocabulary.mask_id, model.vocabulary.ids["cat"]] = -np.inf
     assert compare_sentence(A, B, "☃").summary is None
     spelled = compare_sentence(A, B, "the ☃ ran")
-    assert [own.unknown for own in spelled.words] == [False, True, False]
+    assert [word.unknown for word in spelled.words] == [False, True, False]
     total = spelled.words[0].reference_nll_nats + spelled.words[2].reference_nll_nats
     assert spelled.summary.reference_total_nll_nats == pytest.approx(total)
     cat = compare_sentence(model, model, "the cat ran").words[1]

@@ -33,18 +33,18 @@ def test_each_record_is_a_page_a_table_and_a_chart():
     listed = frame[~frame.asked].groupby("mask")
     np.testing.assert_allclose(listed.probability.sum(), listed.cumulative_probability.max())
     assert str(frame["rank"].dtype) == "Int64" and [*frame[frame.asked].word] == ["walking"] * 2
-    found = fm.surprisal(A, "the cat sat .")
-    np.testing.assert_allclose(shown(found).nll_nats.sum(), found.summary.total_nll_nats)
+    surprisal = fm.surprisal(A, "the cat sat .")
+    np.testing.assert_allclose(shown(surprisal).nll_nats.sum(), surprisal.summary.total_nll_nats)
     lens = fm.layers(fm.load_model(), "The cat [MASK].", word="sat")
     (mask,), layers = lens.positions, shown(lens).groupby("layer")
     assert layers.size().tolist() == [5] * len(mask.layers)
     chances = [guess.true.probability for guess in mask.layers]
     assert layers.true_probability.max().tolist() == chances
-    both = fm.compare(A, B, TEXT)
-    words = [own.word for mask in both.masks for own in mask.candidates]
-    assert shown(both).word.tolist() == words
+    comparison = fm.compare(A, B, TEXT)
+    words = [candidate.word for mask in comparison.masks for candidate in mask.candidates]
+    assert shown(comparison).word.tolist() == words
     two = fm.pair_masks(A, TEXT, "the cat sat on the [MASK] .")
-    assert shown(two).word.tolist() == [own.word for own in two.candidates]
+    assert shown(two).word.tolist() == [candidate.word for candidate in two.candidates]
     sentence = shown(fm.compare_sentence(A, B, "the cat sat ."))
     change = sentence.candidate_nll_nats - sentence.reference_nll_nats
     np.testing.assert_allclose(sentence.difference_nats, change)

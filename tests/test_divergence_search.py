@@ -26,28 +26,29 @@ def distributions(pair, masked, mask=0):
     """Of each model alone, by token id."""
     for model in pair:
         candidates = fill(model, masked, top_k=None, joint=0).masks[mask].candidates
-        ordered = sorted(candidates, key=lambda own: own.token_id)
-        yield np.array([own.probability for own in ordered])
+        ordered = sorted(candidates, key=lambda candidate: candidate.token_id)
+        yield np.array([candidate.probability for candidate in ordered])
 
 
-def check_sides(pair, found):
+def check_sides(pair, divergence):
     """Both numbers of everything are those of either model alone."""
-    asked = [found.word] if found.word else []
-    own, other = (
-        fill(model, found.masked, top_k=1, candidates=asked).masks[found.mask] for model in pair
+    words = [divergence.word] if divergence.word else []
+    reference, candidate = (
+        fill(model, divergence.masked, top_k=1, candidates=words).masks[divergence.mask]
+        for model in pair
     )
-    assert (found.reference_first, found.candidate_first) == (
-        own.candidates[0],
-        other.candidates[0],
+    assert (divergence.reference_first, divergence.candidate_first) == (
+        reference.candidates[0],
+        candidate.candidates[0],
     )
-    if asked:
-        losses = own.scored[0].nll_nats, other.scored[0].nll_nats
-        assert (found.reference_nll_nats, found.candidate_nll_nats) == losses
+    if words:
+        losses = reference.scored[0].nll_nats, candidate.scored[0].nll_nats
+        assert (divergence.reference_nll_nats, divergence.candidate_nll_nats) == losses
 
 
 def test_plain_strings_are_numbered_as_examples():
-    found = last(FIRST, SECOND, [example.text for example in TEXTS], most=5)
-    assert found.to_dict() == last(FIRST, SECOND, TEXTS, most=5).to_dict()
+    search = last(FIRST, SECOND, [example.text for example in TEXTS], most=5)
+    assert search.to_dict() == last(FIRST, SECOND, TEXTS, most=5).to_dict()
     for texts in ("the cat sat .", b"the cat sat .", TEXTS[0]):
         with pytest.raises(OptionError, match=r"one text: give a list of them, as in \[text\]"):
             last(FIRST, SECOND, texts)
@@ -62,15 +63,17 @@ def test_every_number_is_that_of_either_model_alone():
     text = "The dog barked all night and nobody slept. He left early because of the rain."
     best = last(*pair, [Example(0, text)], most=5).best
     assert best
-    for found in best:
-        start, end, text = found.start, found.end, found.sentence.text
-        assert text[start:end] == found.word
-        assert found.masked == f"{text[:start]}[MASK]{text[end:]}"
-        check_sides(pair, found)
-        assert found.flipped == (found.reference_first.token_id != found.candidate_first.token_id)
-        p, q = distributions(pair, found.masked)
-        assert found.kl_nats == pytest.approx(entropy(p, q), rel=1e-6)
-        assert found.js_nats == pytest.approx(jensenshannon(p, q) ** 2, rel=1e-6)
+    for divergence in best:
+        start, end, text = divergence.start, divergence.end, divergence.sentence.text
+        assert text[start:end] == divergence.word
+        assert divergence.masked == f"{text[:start]}[MASK]{text[end:]}"
+        check_sides(pair, divergence)
+        assert divergence.flipped == (
+            divergence.reference_first.token_id != divergence.candidate_first.token_id
+        )
+        p, q = distributions(pair, divergence.masked)
+        assert divergence.kl_nats == pytest.approx(entropy(p, q), rel=1e-6)
+        assert divergence.js_nats == pytest.approx(jensenshannon(p, q) ** 2, rel=1e-6)
 
 
 @pytest.mark.parametrize("second", [SECOND, TableModel(seed=3, noise=0.4, width=70)])
@@ -80,12 +83,15 @@ def test_a_sentence_stands_for_the_word_that_changes_most(second):
     words, orders = text.split()[:-1], []
     for index, word in enumerate(words):
         masked = " ".join([*words[:index], "[MASK]", *words[index + 1 :], "."])
-        p, q = (own[: FIRST.vocabulary.size] for own in distributions((FIRST, second), masked))
+        p, q = (
+            probabilities[: FIRST.vocabulary.size]
+            for probabilities in distributions((FIRST, second), masked)
+        )
         orders.append((p.argmax() != q.argmax(), entropy(p, q), word))
     looked = look(FIRST, second, Sentence(0, 0, text), words=50)
     few = [look(FIRST, SECOND, Sentence(0, 0, text), words=3, seed=seed) for seed in range(8)]
     assert few[3] == look(FIRST, SECOND, Sentence(0, 0, text), words=3, seed=3)
-    assert len({own.largest.start for own in few}) > 1
+    assert len({searched.largest.start for searched in few}) > 1
     assert len(looked.hidden) == len(words)
     assert (looked.largest.flipped, looked.largest.word) == (max(orders)[0], max(orders)[2])
     assert looked.largest.kl_nats == pytest.approx(max(orders)[1])
@@ -94,13 +100,18 @@ def test_a_sentence_stands_for_the_word_that_changes_most(second):
 def test_the_most_changed_come_first_and_the_best_so_far_after_each_sentence():
     searches = [*divergent_sentences(FIRST, SECOND, TEXTS, most=6)]
     for number, search in enumerate(searches, start=1):
-        so_far = [own.latest.largest for own in searches[:number] if own.latest.largest]
-        wanted = sorted(so_far, key=lambda own: (not own.flipped, -own.kl_nats))
-        assert list(search.best) == wanted[:6]
+        so_far = [search.latest.largest for search in searches[:number] if search.latest.largest]
+        expected = sorted(
+            so_far, key=lambda divergence: (not divergence.flipped, -divergence.kl_nats)
+        )
+        assert list(search.best) == expected[:6]
         assert search.looked + search.left_out == number
-        assert (search.parted, search.flipped) == (len(so_far), sum(own.flipped for own in so_far))
+        assert (search.parted, search.flipped) == (
+            len(so_far),
+            sum(divergence.flipped for divergence in so_far),
+        )
     assert 0 < search.flipped < search.parted
-    assert search.words == sum(len(own.latest.hidden) for own in searches)
+    assert search.words == sum(len(search.latest.hidden) for search in searches)
     same = last(OTHER, TableModel(seed=5, vocabulary=letter_vocabulary()), TEXTS)
     assert (same.parted, same.flipped, same.best) == (0, 0, ())
     assert json.loads(json.dumps(search.to_dict()))["best"][0]["masked"] == search.best[0].masked
@@ -108,27 +119,32 @@ def test_the_most_changed_come_first_and_the_best_so_far_after_each_sentence():
 
 def test_of_different_tokenizers_whole_words_are_compared():
     best = last(FIRST, OTHER, TEXTS, most=200).best
-    for found in best:
-        assert found.kl_nats is None and found.js_nats is None
-        check_sides((FIRST, OTHER), found)
-        assert found.flipped == (found.reference_first.word != found.candidate_first.word)
-    orders = [(own.flipped, abs(own.reference_nll_nats - own.candidate_nll_nats)) for own in best]
+    for change in best:
+        assert change.kl_nats is None and change.js_nats is None
+        check_sides((FIRST, OTHER), change)
+        assert change.flipped == (change.reference_first.word != change.candidate_first.word)
+    orders = [
+        (divergence.flipped, abs(divergence.reference_nll_nats - divergence.candidate_nll_nats))
+        for divergence in best
+    ]
     assert orders == sorted(orders, reverse=True)
     # A word that is one token of one vocabulary and several of the other is among them.
-    assert any(len(FIRST.vocabulary.encode_word(own.word)) == 1 for own in best)
+    assert any(len(FIRST.vocabulary.encode_word(divergence.word)) == 1 for divergence in best)
 
 
 def test_a_sentence_with_masks_of_its_own_is_compared_there():
-    found = look(FIRST, SECOND, Sentence(0, 0, "the ___ and the <mask> ran .")).largest
-    assert found.masked == found.sentence.text == "the [MASK] and the [MASK] ran ."
+    largest = look(FIRST, SECOND, Sentence(0, 0, "the ___ and the <mask> ran .")).largest
+    assert largest.masked == largest.sentence.text == "the [MASK] and the [MASK] ran ."
     assert (
-        found.word is None and found.reference_nll_nats is None and found.candidate_nll_nats is None
+        largest.word is None
+        and largest.reference_nll_nats is None
+        and largest.candidate_nll_nats is None
     )
-    assert found.masked[found.start : found.end] == "[MASK]"
-    pairs = [[*distributions((FIRST, SECOND), found.masked, mask)] for mask in range(2)]
+    assert largest.masked[largest.start : largest.end] == "[MASK]"
+    pairs = [[*distributions((FIRST, SECOND), largest.masked, mask)] for mask in range(2)]
     orders = [(p.argmax() != q.argmax(), entropy(p, q)) for p, q in pairs]
-    assert found.mask == orders.index(max(orders))
-    assert found.kl_nats == pytest.approx(max(orders)[1])
+    assert largest.mask == orders.index(max(orders))
+    assert largest.kl_nats == pytest.approx(max(orders)[1])
 
 
 @pytest.mark.parametrize(
@@ -144,5 +160,5 @@ def test_a_sentence_with_masks_of_its_own_is_compared_there():
     ],
 )
 def test_sentences(text, expected):
-    found = [*sentences(Example(4, text))]
-    assert found == [Sentence(4, number, own) for number, own in enumerate(expected)]
+    cut = [*sentences(Example(4, text))]
+    assert cut == [Sentence(4, number, sentence) for number, sentence in enumerate(expected)]

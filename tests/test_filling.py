@@ -20,23 +20,23 @@ def probabilities(ids, position):
 
 
 def test_candidates_are_the_softmax_over_the_whole_vocabulary():
-    found = filling.fill(MODEL, "the [MASK] sat on the mat .", top_k=None).masks[0]
-    expected = probabilities(WORDS.encode("the [MASK] sat on the mat .").ids, found.position)
-    assert found.position == 2
-    assert [c.token_id for c in found.candidates] == list(np.argsort(-expected, kind="stable"))
+    filled = filling.fill(MODEL, "the [MASK] sat on the mat .", top_k=None).masks[0]
+    expected = probabilities(WORDS.encode("the [MASK] sat on the mat .").ids, filled.position)
+    assert filled.position == 2
+    assert [c.token_id for c in filled.candidates] == list(np.argsort(-expected, kind="stable"))
     np.testing.assert_allclose(
-        [c.probability for c in found.candidates], np.sort(expected)[::-1], rtol=1e-12
+        [c.probability for c in filled.candidates], np.sort(expected)[::-1], rtol=1e-12
     )
-    assert found.entropy_nats == pytest.approx(-(expected * np.log(expected)).sum())
-    assert found.perplexity == pytest.approx(math.exp(found.entropy_nats))
+    assert filled.entropy_nats == pytest.approx(-(expected * np.log(expected)).sum())
+    assert filled.perplexity == pytest.approx(math.exp(filled.entropy_nats))
     table = filling.fill(MODEL, "<script>alert(1)</script> [MASK]")._repr_html_()
     assert "<script>" not in table and "&lt;script&gt;" in table
 
 
 @pytest.mark.parametrize("mask", ["<mask>", "[mask]", "___", "______"])
 def test_every_spelling_of_a_mask(mask):
-    found = filling.fill(MODEL, f"the {mask} sat")
-    assert found == filling.fill(MODEL, "the [MASK] sat")
+    filled = filling.fill(MODEL, f"the {mask} sat")
+    assert filled == filling.fill(MODEL, "the [MASK] sat")
     assert normalise_masks("a __ b", "[MASK]") == "a __ b"
 
 
@@ -44,14 +44,14 @@ def test_every_spelling_of_a_mask(mask):
 def test_masks_are_independent_and_share_passes(count):
     """Of 150 masks 64 go into one call."""
     LONG.calls.clear()
-    found = filling.fill(LONG, "the [MASK] and " * count, joint=0)
+    filled = filling.fill(LONG, "the [MASK] and " * count, joint=0)
     assert LONG.calls == [
         ((1, 3 * count + 2), rows) for rows in ([2] if count == 2 else [64, 64, 22])
     ]
-    for mask in found.masks[:: count - 1]:
-        expected = probabilities(found.encoding.ids, mask.position)
+    for mask in filled.masks[:: count - 1]:
+        expected = probabilities(filled.encoding.ids, mask.position)
         assert mask.candidates[0].probability == pytest.approx(expected.max())
-    assert len(found.masks) == count
+    assert len(filled.masks) == count
 
 
 def test_a_word_of_several_sub_tokens_by_the_chain_rule():
@@ -82,7 +82,7 @@ def test_a_word_of_one_token_is_its_candidate():
 def test_joint_fillings_equal_exhaustive_enumeration():
     """With a beam as wide as the vocabulary the search visits every pair of adjacent masks."""
     text = "the [MASK] [MASK] ran"
-    found = filling.fill(MODEL, text, joint=10, beam_width=MODEL.vocabulary.size)
+    filled = filling.fill(MODEL, text, joint=10, beam_width=MODEL.vocabulary.size)
     ids = list(WORDS.encode(text).ids)
     first = probabilities(ids, 2)
     pairs = {}
@@ -91,8 +91,8 @@ def test_joint_fillings_equal_exhaustive_enumeration():
             pairs[a, b] = first[a] * second
     assert [len(filling.fill(MODEL, "[MASK] " * n, beam_width=2).joint) for n in (1, 17)] == [0, 0]
     best = sorted(pairs, key=pairs.get, reverse=True)[:10]
-    assert [tuple(p.token_id for p in joint.parts) for joint in found.joint] == best
-    for joint, pair in zip(found.joint, best, strict=True):
+    assert [tuple(p.token_id for p in joint.parts) for joint in filled.joint] == best
+    for joint, pair in zip(filled.joint, best, strict=True):
         assert joint.probability == pytest.approx(pairs[pair])
         assert joint.log_probability_nats == pytest.approx(-sum(p.nll_nats for p in joint.parts))
 
@@ -136,9 +136,9 @@ def test_more_work_than_allowed_is_refused_before_the_model_runs():
 def test_texts_together_are_each_as_alone():
     texts = ["the [MASK] sat", "the [MASK] sat on the [MASK] .", "[MASK] ran", "the [MASK] sat"]
     LONG.calls.clear()
-    found = filling.fill(LONG, (text for text in texts), candidates=["walking"], joint=2)
+    filled = filling.fill(LONG, (text for text in texts), candidates=["walking"], joint=2)
     assert LONG.calls[0] == ((3, 9), 5)  # equal texts are read once
-    assert found == [filling.fill(LONG, t, candidates=["walking"], joint=2) for t in texts]
+    assert filled == [filling.fill(LONG, t, candidates=["walking"], joint=2) for t in texts]
     assert filling.fill(LONG, []) == []
     for given, said in ((["a [MASK]", "a"], "text 1: the text has no"), ([None], "text 0 is None")):
         with pytest.raises(TextError, match=said):

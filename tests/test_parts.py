@@ -71,11 +71,11 @@ def renamed(model, seed):
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph, rng = result.graph, np.random.default_rng(seed)
-    kept = {value.name for value in (*graph.input, *graph.output)} | {""}
+    listed = {value.name for value in (*graph.input, *graph.output)} | {""}
     names = [tensor.name for tensor in graph.initializer]
     names += [name for node in graph.node for name in node.output]
     places = zip(names, rng.permutation(len(names)), strict=True)
-    new = {name: f"v{place}" for name, place in places if name not in kept}
+    new = {name: f"v{place}" for name, place in places if name not in listed}
     for tensor in graph.initializer:
         tensor.name = new[tensor.name]
     for node in graph.node:
@@ -121,10 +121,10 @@ def test_every_form_has_the_parts_of_its_baseline_with_about_their_numbers(forms
     assert not [part for part in matching.only_second if part.kind in MATRICES]
     for pair in matching.pairs:
         assert pair.first.kind == pair.second.kind
-        got, wanted = dequantized(model, pair.first), dequantized(baseline, pair.second)
-        assert got.shape == wanted.shape == pair.first.shape
+        got, expected = dequantized(model, pair.first), dequantized(baseline, pair.second)
+        assert got.shape == expected.shape == pair.first.shape
         tolerance = _TOLERANCE.get(form, 0.006)
-        assert np.abs(got - wanted).max() <= tolerance * np.abs(wanted).max(), pair.first.name
+        assert np.abs(got - expected).max() <= tolerance * np.abs(expected).max(), pair.first.name
 
 
 def test_qdq_as_the_onnx_reference_dequantizes_it(forms):
@@ -139,8 +139,8 @@ def test_qdq_as_the_onnx_reference_dequantizes_it(forms):
     output = helper.make_tensor_value_info(value, 1, None)
     graph = helper.make_graph(nodes, "one", [], [output], list(model.graph.initializer))
     whole = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-    wanted = ReferenceEvaluator(whole).run(None, {})[0]
-    np.testing.assert_array_equal(dequantized(model, part), wanted)
+    expected = ReferenceEvaluator(whole).run(None, {})[0]
+    np.testing.assert_array_equal(dequantized(model, part), expected)
 
 
 @pytest.mark.parametrize("form", ["dynamic-int8", "int8", "int8-tensor", "int4"])
@@ -151,10 +151,10 @@ def test_all_parts_in_full_precision_give_the_logits_of_the_baseline(forms, form
     restored = in_full_precision(model, baseline, pairs)
     onnx.checker.check_model(restored)
     inputs = feeds(baseline, rows=2)
-    (wanted,), (got,) = run(baseline, inputs), run(restored, inputs)
-    np.testing.assert_allclose(got, wanted, atol=2e-4 * np.abs(wanted).max())
+    (expected,), (got,) = run(baseline, inputs), run(restored, inputs)
+    np.testing.assert_allclose(got, expected, atol=2e-4 * np.abs(expected).max())
     (bad,) = run(model, inputs)
-    assert np.abs(bad - wanted).max() > 0.01 * np.abs(wanted).max()
+    assert np.abs(bad - expected).max() > 0.01 * np.abs(expected).max()
     assert model.SerializeToString() == before
     assert not {node.op_type for node in restored.graph.node} & {"MatMulInteger", "MatMulNBits"}
     assert stored_bytes(restored) <= 1.05 * stored_bytes(baseline) + 5000  # nothing unused stays
@@ -169,8 +169,8 @@ def test_one_part_in_full_precision_yields_the_product_of_the_baseline(forms, fo
     part, inputs = pair.first, feeds(baseline)
     values = with_outputs(restored, [part.source, part.output])
     source, got = run(values, inputs, part.source, part.output)
-    wanted = source.astype(np.float32) @ dequantized(baseline, pair.second)
-    np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=2e-3 * np.abs(wanted).max())
+    expected = source.astype(np.float32) @ dequantized(baseline, pair.second)
+    np.testing.assert_allclose(got, expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
     assert part.output not in {p.output for p in find_parts(restored) if p.quantized}
 
 

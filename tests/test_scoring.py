@@ -48,15 +48,17 @@ def test_scores_of_targets_equal_torch_and_scipy(logits, seed):
 @given(LOGITS, LOGITS)
 def test_divergences_equal_scipy(first, second):
     width = min(first.shape[1], second.shape[1])
-    logits = [own[:1, :width] for own in (first, second)]
-    for own in logits:
-        own[:, -1] = 2.0
-    p, q = (torch.from_numpy(own).double().softmax(dim=1).numpy()[0] for own in logits)
+    logits = [model_logits[:1, :width] for model_logits in (first, second)]
+    for model_logits in logits:
+        model_logits[:, -1] = 2.0
+    p, q = (
+        torch.from_numpy(model_logits).double().softmax(dim=1).numpy()[0] for model_logits in logits
+    )
     kl_nats, js_nats = scoring.divergences(*logits)
     assert kl_nats == pytest.approx(stats.entropy(p, q), rel=1e-9, abs=1e-9)
     middle = (p + q) / 2
-    wanted = (stats.entropy(p, middle) + stats.entropy(q, middle)) / 2
-    assert js_nats == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+    expected = (stats.entropy(p, middle) + stats.entropy(q, middle)) / 2
+    assert js_nats == pytest.approx(expected, rel=1e-9, abs=1e-9)
     with np.errstate(divide="ignore"):
         assert scoring.kl_nats(np.log([p]), np.log([q]))[0] == pytest.approx(kl_nats, abs=1e-9)
 
@@ -85,12 +87,12 @@ def test_values_by_hand_and_sums():
 
 
 def test_broken_logits_and_arguments_that_do_not_fit():
-    for broken, said in (
+    for broken, message in (
         ([[0.0, 0.0], [0.0, np.nan], [0.0, 0.0]], "NaN at 1 of 3 hidden positions"),
         ([[0.0, 0.0], [0.0, np.inf], [0.0, 0.0]], "infinite logits at 1 of 3"),
         ([[-np.inf, -np.inf]], "infinite logits at 1 of 1"),
     ):
-        with pytest.raises(ModelOutputError, match=said):
+        with pytest.raises(ModelOutputError, match=message):
             scoring.exponentials(np.array(broken, np.float32))
     with pytest.raises(OptionError, match="it was 0"):
         scoring.top_k(np.log([[0.5, 0.5]]), 0)

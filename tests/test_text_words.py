@@ -120,14 +120,14 @@ def test_all_tokenizers_see_the_same_english_words(name, sentence):
 @given(text=texts)
 def test_losses_of_words_sum_to_those_within_words(name, text):
     """Word by word, and of all; words with an unknown token are in neither sum."""
-    mine = model(name)
-    encoding = mine.vocabulary.encode(text)
-    assume(len(encoding) <= mine.max_tokens)
-    assume(masking.hideable(encoding.ids, mine.vocabulary.special_ids).any())
-    (row,) = evaluate(mine, [text], WITHIN)
+    subject = model(name)
+    encoding = subject.vocabulary.encode(text)
+    assume(len(encoding) <= subject.max_tokens)
+    assume(masking.hideable(encoding.ids, subject.vocabulary.special_ids).any())
+    (row,) = evaluate(subject, [text], WITHIN)
     losses = dict(zip(row.cols.tolist(), row.scores.nll_nats.tolist(), strict=True))
     spelled = 0.0
-    found = surprisal_of(mine, text)
+    found = surprisal_of(subject, text)
     for word in found.words:
         if not word.unknown:
             assert word.nll_nats == pytest.approx(sum(losses[t] for t in word.word.tokens))
@@ -152,21 +152,21 @@ def by_pre_tokenizer(name):
 def test_within_word_where_the_tokenizer_parts_no_words(name):
     """By hand; words are the `word_ids` of the tokenizer with another pre-tokenizer."""
     text = "Nobody knows what the museum sells tomorrow"
-    mine, usual = model(name), by_pre_tokenizer(name)(text)
+    subject, usual = model(name), by_pre_tokenizer(name)(text)
     ids, words = usual["input_ids"], usual.word_ids()
-    assert tuple(ids) == mine.vocabulary.encode(text).ids
+    assert tuple(ids) == subject.vocabulary.encode(text).ids
     clause = tokenizer(name)(text)  # to the tokenizer itself all is one word
     assert len({word for word in clause.word_ids() if word is not None}) == 1
     expected = []
     for at in range(1, len(ids) - 1):
         seen = [
-            mine.vocabulary.mask_id if later >= at and words[later] == words[at] else token
+            subject.vocabulary.mask_id if later >= at and words[later] == words[at] else token
             for later, token in enumerate(ids)
         ]
-        expected.append(-log_softmax_at(mine, seen, at)[ids[at]].item())
-    (row,) = evaluate(mine, [text], WITHIN)
+        expected.append(-log_softmax_at(subject, seen, at)[ids[at]].item())
+    (row,) = evaluate(subject, [text], WITHIN)
     np.testing.assert_allclose(row.scores.nll_nats, expected, atol=1e-6)
-    assert surprisal_of(mine, text).summary.total_nll_nats == pytest.approx(sum(expected))
+    assert surprisal_of(subject, text).summary.total_nll_nats == pytest.approx(sum(expected))
     together = np.flatnonzero(np.diff(words[1:-1]) == 0) + 1
     assert row.parts[together].tolist() == [LATER] * len(together)
 
@@ -176,13 +176,13 @@ def test_trailing_marks(name):
     """Tokens lie where transformers' decoder puts them; words are those of a reader."""
     for text in SENTENCES:
         encoding = vocabulary(name).encode(text)
-        spelled = [own.removesuffix("@@") for own in encoding.tokens[1:-1]]
+        spelled = [token.removesuffix("@@") for token in encoding.tokens[1:-1]]
         spans = encoding.spans[1:-1]
         assert [text[span.start : span.end] for span in spans] == spelled
         decoded = tokenizer(name).decode(encoding.ids, skip_special_tokens=True)
         assert decoded.replace(" ", "") == text.replace(" ", "")
     encoding = vocabulary(name).encode("Nobody knows souvenirs, tomorrow.")
-    assert any(own.endswith("@@") for own in encoding.tokens)
+    assert any(token.endswith("@@") for token in encoding.tokens)
     words = [word.text for word in text_words(encoding)]
     assert words == ["Nobody", "knows", "souvenirs", ",", "tomorrow", "."]
     token_id = vocabulary(name).ids["souven@@"]
@@ -192,24 +192,26 @@ def test_trailing_marks(name):
 @pytest.mark.parametrize("language", UNSPACED_SENTENCES)
 def test_scripts_without_blanks(language):
     """A word is a token, so whole words can be hidden; a note says so."""
-    mine, texts = model(language), UNSPACED_SENTENCES[language]
+    subject, texts = model(language), UNSPACED_SENTENCES[language]
     for text in texts:
-        encoding = mine.vocabulary.encode(text)
-        letters = [own for own in text_words(encoding) if UNSPACED.search(own.text)]
-        assert all(len(own.tokens) == 1 or "▁" in encoding.tokens[own.tokens[0]] for own in letters)
-        starts = masking.word_starts(encoding, mine.vocabulary.special_ids)
+        encoding = subject.vocabulary.encode(text)
+        letters = [word for word in text_words(encoding) if UNSPACED.search(word.text)]
+        assert all(
+            len(word.tokens) == 1 or "▁" in encoding.tokens[word.tokens[0]] for word in letters
+        )
+        starts = masking.word_starts(encoding, subject.vocabulary.special_ids)
         assert starts.sum() >= len(letters)
-        hidden = PseudoPerplexity(within_word=True).hide(encoding, mine.vocabulary, None)
+        hidden = PseudoPerplexity(within_word=True).hide(encoding, subject.vocabulary, None)
         assert (hidden.hidden_until - hidden.cols).max() <= 2  # a lone mark and its token
-        found = surprisal_of(mine, text)
+        found = surprisal_of(subject, text)
         assert found.notes == (UNSPACED_NOTE,) == tuple(found.to_dict()["notes"])
     for config in (EvaluationConfig(recipe=WHOLE_WORDS), WITHIN):
-        summary = summarize(evaluate(mine, texts * 5, config), config=config)
+        summary = summarize(evaluate(subject, texts * 5, config), config=config)
         share = summary.texts / (5 * len(texts))
         assert share > 0.9
         (alarm,) = summary.alarms
         assert alarm.startswith(f"{summary.texts} of {summary.texts} texts are in a script")
-    plain = summarize(evaluate(mine, texts))
+    plain = summarize(evaluate(subject, texts))
     assert not any("script" in alarm for alarm in plain.alarms)
     english = model("bert")
     assert surprisal_of(english, SENTENCES[0]).notes == ()
@@ -239,9 +241,15 @@ def test_a_tokenizer_that_breaks_the_rules_is_noted():
         backend.normalizer = normalizers.Replace("sat", "")
 
     def join_words(backend):
-        pieces = [("<pad>", 0.0), ("<unk>", 0.0), ("<bos>", 0.0), ("<eos>", 0.0), ("<mask>", 0.0)]
-        pieces += [("▁The", -1.0), ("▁cats▁sat", -1.0), ("▁a", -1.0)]
-        backend.model = models.Unigram(pieces, unk_id=1)
+        unigrams = [
+            ("<pad>", 0.0),
+            ("<unk>", 0.0),
+            ("<bos>", 0.0),
+            ("<eos>", 0.0),
+            ("<mask>", 0.0),
+        ]
+        unigrams += [("▁The", -1.0), ("▁cats▁sat", -1.0), ("▁a", -1.0)]
+        backend.model = models.Unigram(unigrams, unk_id=1)
 
     assert "no token stands for 'sat' in \"The cats sat" in altered("bert", drop_letters)
     note = altered("metaspace", join_words)

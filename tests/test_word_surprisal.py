@@ -17,12 +17,12 @@ SENTENCE = "the cat was walking, and it warmed the stone."
 
 def test_each_word_against_cross_entropy_by_hand():
     """walk ##ing: once both are masks, once the first stands there."""
-    found = surprisal(MODEL, SENTENCE)
-    ids, mask = list(found.encoding.ids), WORDS.mask_id
-    assert [own.word.text for own in found.words] == [
+    sentence = surprisal(MODEL, SENTENCE)
+    ids, mask = list(sentence.encoding.ids), WORDS.mask_id
+    assert [word.word.text for word in sentence.words] == [
         *("the", "cat", "was", "walking", ",", "and", "it", "warmed", "the", "stone", "."),
     ]
-    cat, walking = found.words[1], found.words[3]
+    cat, walking = sentence.words[1], sentence.words[3]
     hidden = {2: [mask], 4: [mask, mask], 5: [mask]}
     expected = {
         at: -log_softmax_at(MODEL, [*ids[:at], *masks, *ids[at + len(masks) :]], at)[ids[at]].item()
@@ -42,22 +42,24 @@ def test_each_word_against_cross_entropy_by_hand():
 def test_a_click_shows_the_same_numbers(text):
     """The loss is that of the hidden word, `wanted` the candidates, once the word is hidden."""
     model = TableModel(seed=3, max_tokens=400)
-    for found in surprisal(model, text).words:
-        check_click(model, text, found)
+    for sentence in surprisal(model, text).words:
+        check_click(model, text, sentence)
     assert max(rows for _, rows in model.calls) <= 64
 
 
-def check_click(model, text, found):
-    start, end = found.word.start, found.word.end
+def check_click(model, text, word):
+    start, end = word.word.start, word.word.end
     clicked = text[:start] + model.vocabulary.mask_token + text[end:]
     (mask,) = filling.fill(model, clicked, top_k=5).masks
-    assert [own.token_id for own in found.wanted] == [own.token_id for own in mask.candidates]
-    for own, same in zip(found.wanted, mask.candidates, strict=True):
-        assert own.probability == pytest.approx(same.probability, abs=1e-5)
-    if not found.unknown:
+    assert [best.token_id for best in word.wanted] == [
+        candidate.token_id for candidate in mask.candidates
+    ]
+    for best, same in zip(word.wanted, mask.candidates, strict=True):
+        assert best.probability == pytest.approx(same.probability, abs=1e-5)
+    if not word.unknown:
         hidden = filling.score_candidate_at(model, clicked, text[start:end], 0)
-        assert found.nll_nats == pytest.approx(hidden.nll_nats, abs=1e-4)
-        assert found.rank == hidden.rank
+        assert word.nll_nats == pytest.approx(hidden.nll_nats, abs=1e-4)
+        assert word.rank == hidden.rank
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
@@ -71,12 +73,12 @@ def test_real_models(family, tiny_models):
     folder = tiny_models.folder(family, onnx=False)
     model = load_model(folder, runtime="torch")
     text = "It freezes, the cat walked over the unhappy café."
-    found = surprisal(model, text)
-    for own in found.words:
+    sentence = surprisal(model, text)
+    for own in sentence.words:
         check_click(model, text, own)
-    assert found.summary.pseudo_perplexity == pytest.approx(evaluated(model, text), rel=1e-5)
+    assert sentence.summary.pseudo_perplexity == pytest.approx(evaluated(model, text), rel=1e-5)
     reference = pipeline("fill-mask", model=str(folder), device="cpu")
-    alone = next(own for own in found.words if len(own.parts) == 1)
+    alone = next(word for word in sentence.words if len(word.parts) == 1)
     start, end = alone.word.start, alone.word.end
     hidden = text[:start] + reference.tokenizer.mask_token + text[end:]
     expected = reference(hidden, top_k=model.signature.vocabulary_size)
@@ -93,15 +95,15 @@ def evaluated(model, text):
 @pytest.mark.parametrize("text", [SENTENCE, "walked", "the ☃ ran quickly!"])
 def test_pseudo_perplexity_is_that_of_an_evaluation(text):
     """Unknown words count in neither."""
-    found = surprisal(MODEL, text)
-    summary, known = found.summary, [own for own in found.words if own.word.text != "☃"]
-    assert all(own.nll_nats > 0 for own in found.words)
-    assert [own for own in found.words if not own.unknown] == known
-    assert summary.total_nll_nats == pytest.approx(sum(own.nll_nats for own in known))
+    sentence = surprisal(MODEL, text)
+    summary, spelled = sentence.summary, [word for word in sentence.words if word.word.text != "☃"]
+    assert all(word.nll_nats > 0 for word in sentence.words)
+    assert [word for word in sentence.words if not word.unknown] == spelled
+    assert summary.total_nll_nats == pytest.approx(sum(own.nll_nats for own in spelled))
     assert summary.pseudo_perplexity == pytest.approx(evaluated(MODEL, text), rel=1e-9)
     assert summary.mean_token_nll_nats == pytest.approx(math.log(summary.pseudo_perplexity))
-    assert summary.mean_word_nll_nats == pytest.approx(np.mean([own.nll_nats for own in known]))
-    assert summary.most == max(known, key=lambda own: own.nll_nats)
+    assert summary.mean_word_nll_nats == pytest.approx(np.mean([own.nll_nats for own in spelled]))
+    assert summary.most == max(spelled, key=lambda own: own.nll_nats)
 
 
 def test_windows_give_the_same_words_and_can_be_stopped_and_resumed():
@@ -110,20 +112,20 @@ def test_windows_give_the_same_words_and_can_be_stopped_and_resumed():
     model.calls.clear()
     windows = [*filling.surprisal_windows(model, SENTENCE, window_tokens=40)]
     assert len(windows) == len(model.calls) > 4
-    assert [own for window in windows for own in window] == [*whole]
+    assert [word for window in windows for word in window] == [*whole]
     assert all(rows * length <= 48 for (_, length), rows in model.calls)
-    rest = filling.surprisal_windows(model, SENTENCE, start=len(windows[0]))
-    assert [*windows[0], *(own for window in rest for own in window)] == [*whole]
+    remaining = filling.surprisal_windows(model, SENTENCE, start=len(windows[0]))
+    assert [*windows[0], *(word for window in remaining for word in window)] == [*whole]
 
 
 def test_impossible_words_are_null_in_json():
     model = TableModel(seed=3)
     model.own[WORDS.mask_id, WORDS.ids["cat"]] = -np.inf
-    found = surprisal(model, "the cat ran")
-    assert found.words[1].nll_nats == math.inf
-    assert found.summary.most == found.words[1]
+    sentence = surprisal(model, "the cat ran")
+    assert sentence.words[1].nll_nats == math.inf
+    assert sentence.summary.most == sentence.words[1]
     assert surprisal(model, "☃ ☃").summary is None
-    written = found.to_dict()
+    written = sentence.to_dict()
     assert written["words"][1]["nll_nats"] is None
     assert written["total_nll_nats"] is written["pseudo_perplexity"] is None
 
@@ -134,34 +136,34 @@ TEXT = "the walking [MASK] ran, and the [MASK] sat"
 @pytest.mark.parametrize(("mask", "position"), [(0, 4), (1, 9)])
 def test_every_other_word_by_hand(mask, position):
     """KL from torch; a word of two sub-tokens is replaced by two masks."""
-    found = filling.occlude(MODEL, TEXT, mask)
+    sentence = filling.occlude(MODEL, TEXT, mask)
     ids = list(WORDS.encode(TEXT).ids)
     whole = log_softmax_at(MODEL, ids, position)
-    assert (found.position, found.target.token_id) == (position, int(whole.argmax()))
-    assert found.target.probability == pytest.approx(whole.max().exp().item())
-    assert [own.word.text for own in found.words] == [
+    assert (sentence.position, sentence.target.token_id) == (position, int(whole.argmax()))
+    assert sentence.target.probability == pytest.approx(whole.max().exp().item())
+    assert [word.word.text for word in sentence.words] == [
         *("the", "walking", "ran", ",", "and", "the", "sat"),
     ]
-    for own in found.words:
+    for own in sentence.words:
         seen = [WORDS.mask_id if i in own.word.tokens else token for i, token in enumerate(ids)]
         without = log_softmax_at(MODEL, seen, position)
         expected = torch.nn.functional.kl_div(without, whole, log_target=True, reduction="sum")
         assert own.kl_nats == pytest.approx(expected.item(), abs=1e-9)
-        change = (without - whole)[found.target.token_id].item()
+        change = (without - whole)[sentence.target.token_id].item()
         assert own.change_nats == pytest.approx(change, abs=1e-9)
-        expected = without[found.target.token_id].exp().item()
+        expected = without[sentence.target.token_id].exp().item()
         assert own.probability == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_true_word_is_followed_where_it_is_one_token():
-    found = filling.occlude(MODEL, TEXT, word="dog")
-    assert (found.target.word, found.is_true) == ("dog", True)
+    sentence = filling.occlude(MODEL, TEXT, word="dog")
+    assert (sentence.target.word, sentence.is_true) == ("dog", True)
     (scored,) = filling.score_candidates(MODEL, TEXT, ["dog"])[0]
-    assert (found.target.rank, found.target.nll_nats) == (scored.rank, scored.nll_nats)
+    assert (sentence.target.rank, sentence.target.nll_nats) == (scored.rank, scored.nll_nats)
     best = filling.occlude(MODEL, TEXT).target
-    for other in ("walking", "☃", "quick" + "s" * 80):
-        found = filling.occlude(MODEL, TEXT, word=other)
-        assert (found.target, found.is_true) == (best, False)
+    for unscorable in ("walking", "☃", "quick" + "s" * 80):
+        sentence = filling.occlude(MODEL, TEXT, word=unscorable)
+        assert (sentence.target, sentence.is_true) == (best, False)
 
 
 def test_windows():
@@ -170,7 +172,7 @@ def test_windows():
     model.calls.clear()
     windows = [*filling.occlusion_windows(model, TEXT, window_tokens=30)]
     assert len(windows) == len(model.calls) - 1 > 2
-    assert [own for window in windows for own in window.words] == [*whole.words]
+    assert [word for window in windows for word in window.words] == [*whole.words]
     (last,) = filling.occlusion_windows(model, TEXT, start=6)
     assert last.words == whole.words[6:]
     assert filling.occlude(MODEL, "[MASK]").words == ()
@@ -182,8 +184,8 @@ def test_windows():
 def test_impossible_tokens_add_nothing():
     model = TableModel(seed=3)
     model.own[WORDS.mask_id, WORDS.ids["cat"]] = -np.inf
-    found = filling.occlude(model, "the [MASK] ran")
-    assert all(math.isfinite(own.kl_nats) for own in found.words)
+    sentence = filling.occlude(model, "the [MASK] ran")
+    assert all(math.isfinite(word.kl_nats) for word in sentence.words)
     # And where only the other word makes it impossible, no number can hold the distance.
     model.left[WORDS.mask_id, WORDS.ids["dog"]] = -np.inf
     assert filling.occlude(model, "the [MASK] ran").words[0].kl_nats == math.inf

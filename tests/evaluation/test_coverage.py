@@ -23,51 +23,51 @@ LEAST = 0.935 - 2 * (0.05 * 0.95 / REPETITIONS) ** 0.5
 @pytest.mark.parametrize("law", [ORDINARY[1], HEAVY[0], HEAVY[-1]], ids=lambda law: law.name)
 def test_the_simulation_takes_the_intervals_of_the_evaluator(law):
     texts = law.draw(np.random.default_rng(3), 5, 40)
-    found = [own for own, _ in intervals_of(texts.model, texts.tokens, texts.baseline)]
-    rows = zip(found, texts.model, texts.tokens, texts.baseline, strict=True)
-    for own, x, n, weights in rows:
+    shares = [corrected for corrected, _ in intervals_of(texts.model, texts.tokens, texts.baseline)]
+    rows = zip(shares, texts.model, texts.tokens, texts.baseline, strict=True)
+    for corrected, x, n, weights in rows:
         real = ratio_interval(x, n, weights)
-        assert (own.low, own.high) == pytest.approx((real.low, real.high), rel=1e-9)
-        assert own.method == real.method == "bootstrap-t"
+        assert (corrected.low, corrected.high) == pytest.approx((real.low, real.high), rel=1e-9)
+        assert corrected.method == real.method == "bootstrap-t"
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(100, marks=slow)])
 @pytest.mark.parametrize("law", [HEAVY[0], *(pytest.param(law, marks=slow) for law in HEAVY[1:])])
 def test_intervals_hold_where_a_few_texts_are_long(law, count):
-    found = coverage(law, count, REPETITIONS)
-    assert min(found.mean, found.change, found.difference) >= LEAST
-    assert found.silent <= 0.065
+    shares = coverage(law, count, REPETITIONS)
+    assert min(shares.mean, shares.change, shares.difference) >= LEAST
+    assert shares.silent <= 0.065
 
 
 @slow
 def test_they_would_not_hold_uncorrected():
-    found = coverage(HEAVY[1], 100, REPETITIONS)
-    assert found.mean_uncorrected < 0.88 < LEAST <= found.mean
+    shares = coverage(HEAVY[1], 100, REPETITIONS)
+    assert shares.mean_uncorrected < 0.88 < LEAST <= shares.mean
 
 
 @slow
 def test_where_no_interval_holds_a_note_says_so():
-    found = coverage(HOPELESS, 200, REPETITIONS)
-    assert found.mean < LEAST
-    assert found.noted >= 0.99
-    assert found.silent <= 0.01
+    shares = coverage(HOPELESS, 200, REPETITIONS)
+    assert shares.mean < LEAST
+    assert shares.noted >= 0.99
+    assert shares.silent <= 0.01
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(200, marks=slow)])
 def test_ordinary_texts_have_no_note_and_no_wider_intervals(count):
-    found = coverage(ORDINARY[0], count, REPETITIONS)
-    assert found.noted <= 0.15  # by their lengths none, by chance those of large losses
-    assert found.mean_width <= 1.05
-    assert min(found.mean, found.change) >= LEAST
-    assert found.difference >= 0.90  # 93 to 94% in the long run
+    shares = coverage(ORDINARY[0], count, REPETITIONS)
+    assert shares.noted <= 0.15  # by their lengths none, by chance those of large losses
+    assert shares.mean_width <= 1.05
+    assert min(shares.mean, shares.change) >= LEAST
+    assert shares.difference >= 0.90  # 93 to 94% in the long run
 
 
 def test_ordinary_intervals_are_the_plain_ones_and_one_text_may_be_nearly_everything():
     texts = ORDINARY[0].draw(np.random.default_rng(4), 1, 300)
     n = texts.tokens[0]
-    (own, plain), *_ = intervals_of(texts.baseline, texts.tokens)
+    (corrected, plain), *_ = intervals_of(texts.baseline, texts.tokens)
     assert effective_number(n * n) > 60  # nothing is corrected
-    assert (own.low, own.high) == pytest.approx((plain.low, plain.high), rel=1e-12)
+    assert (corrected.low, corrected.high) == pytest.approx((plain.low, plain.high), rel=1e-12)
     x, n = np.array([5e6, *range(1, 20)]), np.array([2e6, *[1.0] * 19])
     interval = ratio_interval(x, n)
     assert interval.low < x.sum() / n.sum() < interval.high
@@ -87,8 +87,8 @@ def test_headline_and_verdict_say_what_is_not_so_at_most_one_time_in_twenty(law,
 
 @slow
 def test_hard_texts_are_noted():
-    found = coverage(HEAVY_LOSSES[0], 200, REPETITIONS)
-    assert found.noted >= 0.95
-    assert found.silent <= 0.065
+    shares = coverage(HEAVY_LOSSES[0], 200, REPETITIONS)
+    assert shares.noted >= 0.95
+    assert shares.silent <= 0.065
     # Of fewer texts a sample without a hard one looks like any other.
     assert coverage(HEAVY_LOSSES[0], 60, REPETITIONS).mean < 0.9

@@ -42,8 +42,8 @@ def test_collator_stream_goes_on_from_text_to_text():
     full = plain(evaluate(MODEL, TEXTS, config, masks=masks))
     masks = CollatorMasks(MODEL.vocabulary, config)
     done = set(list(full)[:25])
-    rest = plain(evaluate(MODEL, TEXTS, config, masks=masks, done=done))
-    assert rest == {index: row for index, row in full.items() if index not in done}
+    remaining = plain(evaluate(MODEL, TEXTS, config, masks=masks, done=done))
+    assert remaining == {index: row for index, row in full.items() if index not in done}
 
 
 @pytest.mark.parametrize("config", ALL_CONFIGS, ids=lambda config: config.signature)
@@ -84,8 +84,8 @@ def test_batches_and_order_change_nothing(config, monkeypatch):
     expected = plain(evaluate(MODEL, TEXTS, config))
     examples = [Example(index, text) for index, text in enumerate(TEXTS)]
     for batch_tokens in (1, 50):
-        other = replace(config, batch_tokens=batch_tokens)
-        assert plain(evaluate(MODEL, reversed(examples), other)) == expected
+        other_config = replace(config, batch_tokens=batch_tokens)
+        assert plain(evaluate(MODEL, reversed(examples), other_config)) == expected
     monkeypatch.setattr(measure, "LOGIT_BYTES", 4 * len(TOKENS) * 5)
     monkeypatch.setattr(scoring, "CHUNK_LOGITS", len(TOKENS) * 2)
     model = TableModel(seed=1)
@@ -93,20 +93,20 @@ def test_batches_and_order_change_nothing(config, monkeypatch):
     assert max(positions for _, positions in model.calls) <= 5
 
 
-@pytest.mark.parametrize("other", [False, True])
-def test_heartbeats_come_with_every_batch_and_end_at_the_number_of_texts(other):
+@pytest.mark.parametrize("with_baseline", [False, True])
+def test_heartbeats_come_with_every_batch_and_end_at_the_number_of_texts(with_baseline):
     model = TableModel(seed=1)
-    baseline = TableModel(seed=2, vocabulary=letter_vocabulary()) if other else None
+    baseline = TableModel(seed=2, vocabulary=letter_vocabulary()) if with_baseline else None
     config = EvaluationConfig("pseudo-perplexity", batch_tokens=100)
     items = list(evaluate(model, ["", *TEXTS], config, baseline=baseline, heartbeat=True))
     beats = [item.texts for item in items if isinstance(item, Heartbeat)]
-    assert len(beats) == len(model.calls) + (len(baseline.calls) if other else 0)
+    assert len(beats) == len(model.calls) + (len(baseline.calls) if with_baseline else 0)
     assert beats == sorted(beats)
     assert beats[-1] == pytest.approx(len(TEXTS) + 1)
     rows = [item for item in items if not isinstance(item, Heartbeat)]
-    told = [item.tokens for item in items if isinstance(item, Heartbeat)]
-    assert told == sorted(told)
-    assert told[-1] == sum(len(row.cols) for row in rows if hasattr(row, "scores"))
+    tokens_so_far = [item.tokens for item in items if isinstance(item, Heartbeat)]
+    assert tokens_so_far == sorted(tokens_so_far)
+    assert tokens_so_far[-1] == sum(len(row.cols) for row in rows if hasattr(row, "scores"))
     # What nobody pulls is neither read nor measured.
     model.calls.clear()
     unread = iter(["the cat sat on the mat."] * 10_000)
@@ -181,12 +181,12 @@ def test_a_column_of_a_data_set_is_measured_as_its_texts():
 
     columns = {"idx": [*range(len(TEXTS))], "sentence": TEXTS}
     data = Dataset.from_dict(columns)
-    wanted = plain(evaluate(MODEL, TEXTS))
-    for given in (data, data.to_iterable_dataset(), DataFrame(columns)):
-        assert plain(evaluate(MODEL, given, column="sentence")) == wanted
+    expected = plain(evaluate(MODEL, TEXTS))
+    for data_set in (data, data.to_iterable_dataset(), DataFrame(columns)):
+        assert plain(evaluate(MODEL, data_set, column="sentence")) == expected
         with pytest.raises(DataError, match="it has 'idx', 'sentence'; choose one"):
-            next(evaluate(MODEL, given))
-    assert plain(evaluate(MODEL, data.select_columns("sentence"))) == wanted
+            next(evaluate(MODEL, data_set))
+    assert plain(evaluate(MODEL, data.select_columns("sentence"))) == expected
     with pytest.raises(DataError, match="with the parts train: give one"):
         next(evaluate(MODEL, DatasetDict(train=data)))
     with pytest.raises(OptionError, match="no columns such as 'sentence'"):
@@ -217,8 +217,8 @@ def test_resume_forms_the_same_batches(config):
     for stop in (0, 1, 17, len(full)):
         model.calls.clear()
         done = {row.id for row in full[:stop]}
-        rest = list(evaluate(model, TEXTS, config, done=done))
-        assert [row.id for row in rest] == [row.id for row in full[stop:]]
+        remaining = list(evaluate(model, TEXTS, config, done=done))
+        assert [row.id for row in remaining] == [row.id for row in full[stop:]]
         # The calls are some of the full run's, in their order: nothing is regrouped.
         left = iter(calls)
         assert all(call in left for call in model.calls)
@@ -229,8 +229,14 @@ def test_likelihoods_are_refused_before_the_model_is_asked_about_any():
     """Sums by torch of each token alone, else the text that has none is named."""
     model = TableModel(1)
     long = " ".join(["cat"] * (model.max_tokens + 1))
-    for text, said in ((long, "more than the 64 tokens"), (" ", "blank"), (7, "7 is not a text")):
-        with pytest.raises(DataError, match=f"text 2 has no likelihood: .*{said}.*; leave it out"):
+    for text, message in (
+        (long, "more than the 64 tokens"),
+        (" ", "blank"),
+        (7, "7 is not a text"),
+    ):
+        with pytest.raises(
+            DataError, match=f"text 2 has no likelihood: .*{message}.*; leave it out"
+        ):
             pseudo_log_likelihoods(model, [*TEXTS[:2], text, TEXTS[2]])
     for texts in ("the cat", b"the cat"):
         with pytest.raises(OptionError, match="give a list of texts"):

@@ -24,28 +24,28 @@ def shared(workers, model_class=TableModel, **options):
 
 
 def workers_alive():
-    return [one for one in threading.enumerate() if one.name.startswith("fillmask")]
+    return [thread for thread in threading.enumerate() if thread.name.startswith("fillmask")]
 
 
-@pytest.mark.parametrize("other", PAIRS.values(), ids=PAIRS)
-def test_rows_are_the_same_whatever_the_number_of_threads(other):
+@pytest.mark.parametrize("options", PAIRS.values(), ids=PAIRS)
+def test_rows_are_the_same_whatever_the_number_of_threads(options):
     """In the same order too."""
     config = EvaluationConfig("pseudo-perplexity", batch_tokens=40)
-    found = []
+    results = []
     for workers in (1, 2, 4):
-        baseline = None if other is None else shared(workers, **other)
+        baseline = None if options is None else shared(workers, **options)
         rows = [*evaluate(shared(workers, seed=1), TEXTS, config, baseline=baseline)]
         assert len(rows) == len(TEXTS)
-        found.append([row.to_dict() if hasattr(row, "to_dict") else row for row in rows])
-    assert found[0] == found[1] == found[2]
+        results.append([row.to_dict() if hasattr(row, "to_dict") else row for row in rows])
+    assert results[0] == results[1] == results[2]
     assert not workers_alive()
 
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_neither_an_error_nor_an_early_end_leaves_a_thread(workers):
     class Breaks(TableModel):
-        def logits_at(self, *asked):
-            logits = super().logits_at(*asked)
+        def logits_at(self, *arguments):
+            logits = super().logits_at(*arguments)
             if len(self.calls) > 15:
                 logits[0] = np.nan
             return logits
@@ -69,15 +69,15 @@ def test_logits_of_all_threads_share_one_bound(monkeypatch):
     lock, held, most = threading.Lock(), 0, 0
 
     class Watched(TableModel):
-        def logits_at(self, *asked):
+        def logits_at(self, *arguments):
             nonlocal held, most
             with lock:
-                held += len(asked[2])
+                held += len(arguments[2])
                 most = max(most, held)
             threading.Event().wait(0.001)
             with lock:
-                held -= len(asked[2])
-            return super().logits_at(*asked)
+                held -= len(arguments[2])
+            return super().logits_at(*arguments)
 
     config = EvaluationConfig("uniform", seed=3)
     expected = [row.to_dict() for row in evaluate(TableModel(seed=1), TEXTS[1:-1], config)]

@@ -38,9 +38,9 @@ def test_linearised_interval_equals_students_t_for_equal_lengths():
 def test_small_and_broken_samples():
     """Few texts take the linearised interval, one or an infinite loss none; nothing is exact."""
     x, n = np.array([1.0, 3.0, 2.0]), np.array([1.0, 2.0, 2.0])
-    interval, wanted = ratio_interval(x, n), ratio_interval(x, n, quick=True)
+    interval, expected = ratio_interval(x, n), ratio_interval(x, n, quick=True)
     assert interval.method == "linearised-t"
-    assert (interval.low, interval.high) == pytest.approx((wanted.low, wanted.high))
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
     for few in ([], [1.0], [1.0, math.inf]):
         assert ratio_interval(np.array(few), np.ones(len(few))) is None
     n = np.arange(1.0, 81.0)
@@ -83,9 +83,11 @@ def test_further_texts_settle_a_verdict():
         total = texts + further
         truth = rng.normal(change, error, 200_000)
         more = rng.normal(truth, error * math.sqrt(texts / further))
-        shown = (texts * change + further * more) / total
+        changes = (texts * change + further * more) / total
         shrunk = half * math.sqrt(texts / total)
-        bands = [np.searchsorted([0.05, 0.10], shown + side, "right") for side in (-shrunk, shrunk)]
+        bands = [
+            np.searchsorted([0.05, 0.10], changes + shift, "right") for shift in (-shrunk, shrunk)
+        ]
         return np.mean(bands[0] == bands[1])
 
     assert share_settled(verdict.further_texts) == pytest.approx(0.8, abs=0.01)
@@ -129,6 +131,6 @@ def test_the_share_of_the_variance_that_a_few_texts_carry():
 
 @pytest.mark.parametrize(("count", "total"), [(0, 1), (0, 20), (1, 12), (150, 300), (20, 20)])
 def test_the_interval_of_a_share_is_that_of_scipy(count, total):
-    wanted = stats.binomtest(count, total).proportion_ci(method="wilson")
-    found = share_interval(count, total)
-    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=1e-12)
+    expected = stats.binomtest(count, total).proportion_ci(method="wilson")
+    interval = share_interval(count, total)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=1e-12)

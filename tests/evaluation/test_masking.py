@@ -20,9 +20,9 @@ NO_DRAWS = None  # in place of the generator where a metric may not ask it
 
 def encoded(ids):
     """The text of some ids, without characters and words."""
-    many = len(ids)
-    blank = (Span(0, 0),) * many
-    return Encoding("", tuple(ids), ("",) * many, blank, (None,) * many, (False,) * many)
+    count = len(ids)
+    blank = (Span(0, 0),) * count
+    return Encoding("", tuple(ids), ("",) * count, blank, (None,) * count, (False,) * count)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_same_draws_as_the_collator(bert_tokenizer, probability, shares):
 def test_shares_of_many_texts_are_those_asked_for():
     encoding = encoded(range(5, 30))
     found = [hidden(encoding, masking.MaskRecipe(), 0, example_id) for example_id in range(2000)]
-    counts = np.bincount(np.concatenate([own.kinds for own in found]), minlength=3)
+    counts = np.bincount(np.concatenate([result.kinds for result in found]), minlength=3)
     # Five standard errors of a binomial share of 50,000 and of 7,500 draws.
     assert counts.sum() / 50_000 == pytest.approx(0.15, abs=0.008)
     np.testing.assert_allclose(counts / counts.sum(), [0.8, 0.1, 0.1], atol=0.023)
@@ -118,8 +118,8 @@ def test_special_tokens_are_never_hidden(seed, inner):
     can_hide = masking.hideable(encoding.ids, VOCABULARY.special_ids)
     assert can_hide.sum() == len(inner)
     rng = np.random.default_rng(seed)
-    shown = CrossEntropy(masking.MaskRecipe(0.9))
-    for metric in (shown, PseudoPerplexity(), Suffix(suffix_tokens=3), Uniform()):
+    cross_entropy = CrossEntropy(masking.MaskRecipe(0.9))
+    for metric in (cross_entropy, PseudoPerplexity(), Suffix(suffix_tokens=3), Uniform()):
         plan = metric.hide(encoding, VOCABULARY, rng)
         assert can_hide[plan.cols].all()
         np.testing.assert_array_equal(plan.ids, encoding.ids)

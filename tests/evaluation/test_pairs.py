@@ -37,42 +37,42 @@ def pll(model, text):
 
 def test_figures_are_those_of_sums_by_hand():
     summary = summarize(evaluate(MODEL, GIVEN, PAIRS, baseline=OTHER), config=PAIRS)
-    own, base = (
+    margins, base = (
         np.array([pll(model, better) - pll(model, worse) for better, worse, _ in GIVEN])
         for model in (MODEL, OTHER)
     )
-    right, other, values = own > 0, base > 0, summary.to_dict()
+    right, baseline_right, values = margins > 0, base > 0, summary.to_dict()
     assert 0 < right.sum() < 40
     assert values["pair_accuracy"] == right.mean()
     assert values["pairs"] == values["texts"] == 40
     span = stats.binomtest(int(right.sum()), 40).proportion_ci(method="wilson")
     assert values["pair_accuracy_interval_95"] == pytest.approx([span.low, span.high])
     assert values["interval_95"] == values["pair_accuracy_interval_95"]
-    assert values["mean_margin_nats"] == pytest.approx(own.mean())
-    of_a = [own == "a" for *_, own in GIVEN]
+    assert values["mean_margin_nats"] == pytest.approx(margins.mean())
+    of_a = [group == "a" for *_, group in GIVEN]
     assert values["by_group"]["a"]["pair_accuracy"] == right[of_a].mean()
-    won, lost = int((right & ~other).sum()), int((other & ~right).sum())
+    won, lost = int((right & ~baseline_right).sum()), int((baseline_right & ~right).sum())
     assert won + lost > 3
     pair = values["comparison"]
     assert (pair["pairs_won"], pair["pairs_lost"]) == (won, lost)
     assert pair["pair_accuracy_difference"] == (won - lost) / 40
-    assert values["relative_change"] == pytest.approx(right.mean() / other.mean() - 1)
+    assert values["relative_change"] == pytest.approx(right.mean() / baseline_right.mean() - 1)
     first = summary.model.extra.examples[0]
-    assert abs(first.change_nats) == pytest.approx(np.abs(own - base).max())
+    assert abs(first.change_nats) == pytest.approx(np.abs(margins - base).max())
 
 
 def test_fewer_right_is_worse_and_more_is_better():
     """On the pairs that the first model has right, each counted six times."""
     first = measured(evaluate(MODEL, GIVEN, PAIRS))
     easy = {index for index, row in first.items() if margin_nats(row, row.scores) > 0}
-    found = []
+    outcomes = []
     for model, base in ((MODEL, OTHER), (OTHER, MODEL)):
         rows = [*evaluate(model, GIVEN, PAIRS, baseline=base)]
-        kept = [row for row in rows if row.id in easy] * 6
-        numbered = (replace(row, id=number) for number, row in enumerate(kept))
+        selected = [row for row in rows if row.id in easy] * 6
+        numbered = (replace(row, id=number) for number, row in enumerate(selected))
         pair = summarize(numbered, config=PAIRS).comparison
-        found.append((pair.relative_change > 0, pair.verdict.label))
-    assert found == [(True, "PASS"), (False, "REGRESSION")]
+        outcomes.append((pair.relative_change > 0, pair.verdict.label))
+    assert outcomes == [(True, "PASS"), (False, "REGRESSION")]
 
 
 def test_two_tokenizers_each_rank_by_their_own():
@@ -86,8 +86,8 @@ def test_two_tokenizers_each_rank_by_their_own():
 
 def test_ties_are_wrong_and_what_cannot_be_a_pair_is_skipped():
     same_tokens = ("the cat sat", "the  cat sat")
-    given = [same_tokens, ("the cat", "the cat"), ("a dog", " "), ("a cat", "the " * 90)]
-    rows = [*evaluate(MODEL, given, PAIRS)]
+    pairs = [same_tokens, ("the cat", "the cat"), ("a dog", " "), ("a cat", "the " * 90)]
+    rows = [*evaluate(MODEL, pairs, PAIRS)]
     reasons = {row.id: row.reason for row in rows if isinstance(row, SkippedText)}
     assert reasons[1] == "both sentences are the same"
     assert reasons[2] == "empty or blank"
@@ -96,10 +96,10 @@ def test_ties_are_wrong_and_what_cannot_be_a_pair_is_skipped():
     assert (written.pairs, written.ties, written.pair_accuracy) == (1, 1, 0.0)
 
 
-@pytest.mark.parametrize("given", [["a cat"], [("a cat",)], [("a", 3)], "a cat"])
-def test_what_is_no_pair_is_said_in_a_line(given):
+@pytest.mark.parametrize("pairs", [["a cat"], [("a cat",)], [("a", 3)], "a cat"])
+def test_what_is_no_pair_is_said_in_a_line(pairs):
     with pytest.raises(FillmaskError, match=r"pair|one text"):
-        [*evaluate(MODEL, given, PAIRS)]
+        [*evaluate(MODEL, pairs, PAIRS)]
 
 
 def test_rows_go_to_json_and_back():
@@ -122,8 +122,8 @@ def test_a_stopped_run_resumes_and_two_runs_compare(tmp_path):
     models, store = {"first": MODEL, "second": OTHER}, RunStore(tmp_path / "runs")
 
     def run(name):
-        own = replace(plan, model=replace(plan.model, reference=name))
-        *_, last = perform(own, store, lambda choice: models[choice.reference])
+        named_plan = replace(plan, model=replace(plan.model, reference=name))
+        *_, last = perform(named_plan, store, lambda choice: models[choice.reference])
         return store.open(last.info.name)
 
     first, second = run("first"), run("second")
@@ -131,15 +131,15 @@ def test_a_stopped_run_resumes_and_two_runs_compare(tmp_path):
     first.rows_path.write_bytes(b"".join(lines[:7]))
     *_, last = perform_rest(first.info.name, store, lambda choice: models[choice.reference])
     assert last.info.result == first.info.result
-    found = compare(store.open(first.info.name), second)
+    compared = compare(store.open(first.info.name), second)
     rows, size = evaluate(MODEL, GIVEN, PAIRS, baseline=OTHER), first.info.model["vocabulary_size"]
-    both = summarize(rows, config=PAIRS, vocabulary_size=size)
-    assert found.comparison.extra == both.comparison.extra
-    assert found.comparison.verdict == both.comparison.verdict
+    expected = summarize(rows, config=PAIRS, vocabulary_size=size)
+    assert compared.comparison.extra == expected.comparison.extra
+    assert compared.comparison.verdict == expected.comparison.verdict
 
 
 @pytest.mark.parametrize(
-    ("names", "own", "group"),
+    ("names", "columns", "group"),
     [
         (["sentence_good", "sentence_bad", "linguistics_term"], {}, True),
         (["sent_more", "sent_less", "bias_type"], {}, True),
@@ -147,12 +147,12 @@ def test_a_stopped_run_resumes_and_two_runs_compare(tmp_path):
         (["x", "y", "z"], {"better_column": "x", "worse_column": "y", "group_column": "z"}, True),
     ],
 )
-def test_columns_of_known_layouts_need_no_names(tmp_path, names, own, group):
-    config = EvaluationConfig("pairs", **own)
+def test_columns_of_known_layouts_need_no_names(tmp_path, names, columns, group):
+    config = EvaluationConfig("pairs", **columns)
     plan = Plan(config=config, source=write(tmp_path / "p.csv", names))
-    wanted = GIVEN if group else [(*pair[:2], "") for pair in GIVEN]
-    read = [(one.text, one.worse, one.group) for one in open_texts(plan.source)]
-    assert read == wanted
+    expected = GIVEN if group else [(*pair[:2], "") for pair in GIVEN]
+    read = [(example.text, example.worse, example.group) for example in open_texts(plan.source)]
+    assert read == expected
     frame = [dict(zip(names, pair, strict=True)) for pair in GIVEN]
     rows = measured(evaluate(MODEL, frame, config))
     assert [rows[place].worse.text for place in range(40)] == [worse for _, worse, _ in GIVEN]
@@ -165,9 +165,9 @@ def test_wrong_columns_are_named(tmp_path):
     config = EvaluationConfig("pairs", better_column="x", worse_column="w")
     with pytest.raises(DataError, match="no column 'w'"):
         open_texts(Plan(config=config, source=source).source)
-    for own in ({"better_column": "x"}, {"better_column": "x", "worse_column": "x"}):
+    for columns in ({"better_column": "x"}, {"better_column": "x", "worse_column": "x"}):
         with pytest.raises(OptionError, match="a pair has two columns"):
-            EvaluationConfig("pairs", **own)
+            EvaluationConfig("pairs", **columns)
     (tmp_path / "p.txt").write_text("one\ttwo\nthree\n")
     source = TextSource("file", str(tmp_path / "p.txt"), shuffle=False)
     with pytest.raises(DataError, match="line 2: it has no pair"):
@@ -175,6 +175,7 @@ def test_wrong_columns_are_named(tmp_path):
 
 
 def test_sixty_of_our_own_ten_of_each_phenomenon():
-    found = [*open_texts(Plan(config=PAIRS).source)]
-    assert [*Counter(own.group for own in found).values()] == [10] * 6
-    assert len({own.content for own in found}) == len({own.text for own in found}) == 60
+    examples = [*open_texts(Plan(config=PAIRS).source)]
+    assert [*Counter(example.group for example in examples).values()] == [10] * 6
+    assert len({example.content for example in examples}) == 60
+    assert len({example.text for example in examples}) == 60

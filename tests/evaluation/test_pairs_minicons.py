@@ -17,8 +17,8 @@ LISTED = map(json.loads, (asset("texts") / "pairs.jsonl").read_text().splitlines
 NOUNS = ["keys", "windows", "unbelievers", "dogs", "teachers", "musicians", "neighbours"]
 VERBS = ["sing", "sleep", "disappear", "understand", "remember", "arrive", "hesitate"]
 MADE = [
-    (f"The {noun} {place} {verb}.", f"The {noun} {place} {verb}s.")
-    for noun, place, verb in itertools.product(NOUNS, ("here", "near the well", "of Oslo"), VERBS)
+    (f"The {noun} {where} {verb}.", f"The {noun} {where} {verb}s.")
+    for noun, where, verb in itertools.product(NOUNS, ("here", "near the well", "of Oslo"), VERBS)
 ]
 PAIRS = [(own["good"], own["bad"]) for own in LISTED] + MADE[:140]
 
@@ -36,16 +36,20 @@ def test_equal_to_minicons(kind, within_word, request, monkeypatch):
     # What minicons 0.3 calls is gone from transformers 5.
     monkeypatch.setattr(Tokenizer, "batch_encode_plus", Tokenizer.__call__, raising=False)
     weights = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32)
-    theirs = scorer.MaskedLMScorer(weights, "cpu", tokenizer=AutoTokenizer.from_pretrained(folder))
+    reference = scorer.MaskedLMScorer(
+        weights, "cpu", tokenizer=AutoTokenizer.from_pretrained(folder)
+    )
     metric = "within_word_l2r" if within_word else "original"
     # Which minicons scores, and we leave out.
     encode, unknown = model.vocabulary.encode, model.vocabulary.unk_id
-    kept = [text for text in texts if unknown not in encode(text).ids]
-    assert kind != "embedded" or len(kept) == 400
-    wanted = []
-    for start in range(0, len(kept), 20):
-        part = kept[start : start + 20]
-        wanted += theirs.sequence_score(part, reduction=lambda own: own.sum(0), PLL_metric=metric)
-    found = pseudo_log_likelihoods(model, kept, within_word=within_word)
-    print(f"{kind} {metric}: {np.abs(found - wanted).max():.2e} of {len(kept)}")
-    assert found == pytest.approx(np.array(wanted), abs=1e-4)
+    spelled = [text for text in texts if unknown not in encode(text).ids]
+    assert kind != "embedded" or len(spelled) == 400
+    expected = []
+    for start in range(0, len(spelled), 20):
+        part = spelled[start : start + 20]
+        expected += reference.sequence_score(
+            part, reduction=lambda own: own.sum(0), PLL_metric=metric
+        )
+    likelihoods = pseudo_log_likelihoods(model, spelled, within_word=within_word)
+    print(f"{kind} {metric}: {np.abs(likelihoods - expected).max():.2e} of {len(spelled)}")
+    assert likelihoods == pytest.approx(np.array(expected), abs=1e-4)

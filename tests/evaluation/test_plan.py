@@ -38,8 +38,8 @@ def stored(plan):
     )
     values = json.loads(json.dumps(info.to_dict()))
     config = EvaluationConfig.from_dict(values["config"])
-    known = {"texts": values["texts"], "choices": values["choices"]}
-    return RunInfo("a", "now", config, {}, limits=Limits(**values["limits"]), **known)
+    stored = {"texts": values["texts"], "choices": values["choices"]}
+    return RunInfo("a", "now", config, {}, limits=Limits(**values["limits"]), **stored)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.config.signature)
@@ -81,11 +81,11 @@ def test_models_that_do_not_compare_leave_no_run(store):
     ],
 )
 def test_what_is_done_by_the_time_it_took(monkeypatch, expected, begun, steps, speed, left):
-    now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
+    clock = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
     pace = Pace(RunProgress(None, None, expected, through=begun))
     for seconds, through, tokens in steps:
-        now = 100.0 + seconds
+        clock = 100.0 + seconds
         pace.add(RunProgress(None, None, expected, through=through, tokens=tokens))
     assert pace.tokens_per_second == (speed and pytest.approx(speed))
     assert pace.seconds_left == (left and pytest.approx(left))

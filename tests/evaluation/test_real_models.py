@@ -53,14 +53,14 @@ def test_pseudo_perplexity_equals_one_forward_pass_a_token(family):
     losses = []
     for text in texts:
         ids = torch.tensor(tokenizer(text)["input_ids"])
-        for place in range(len(ids)):
-            if ids[place].item() in tokenizer.all_special_ids:
+        for position in range(len(ids)):
+            if ids[position].item() in tokenizer.all_special_ids:
                 continue
             seen = ids.clone()
-            seen[place] = tokenizer.mask_token_id
+            seen[position] = tokenizer.mask_token_id
             with torch.no_grad():
-                logits = model(input_ids=seen[None]).logits[0, place]
-            losses.append(cross_entropy(logits, ids[place]).item())
+                logits = model(input_ids=seen[None]).logits[0, position]
+            losses.append(cross_entropy(logits, ids[position]).item())
     config = EvaluationConfig("pseudo-perplexity")
     summary = summarize(evaluate(ours, texts, config), config=config)
     assert summary.model.tokens == len(losses)

@@ -40,21 +40,21 @@ def test_a_row_says_every_reading_of_its_text(config):
     config = config.resolved(MODEL.max_tokens)
     rows = measured(evaluate(MODEL, TEXTS, config, masks=masks_of(config, MODEL)))
     masks = masks_of(config, MODEL)
-    asked = 0
+    replayed = 0
     for index, text in enumerate(TEXTS):
-        made = prepare(Example(index, text), MODEL.vocabulary, config, masks)
+        prepared = prepare(Example(index, text), MODEL.vocabulary, config, masks)
         if index not in rows:
             continue
-        for view in range(made.hidden.view_count):
-            for entry in made.hidden.scored(view):
+        for view in range(prepared.hidden.view_count):
+            for entry in prepared.hidden.scored(view):
                 row = from_disk(rows[index])
                 reading = replay(row, config.metric, MODEL.vocabulary, entry, row.scores)
-                assert reading.ids.tolist() == made.hidden.view(view).tolist()
-                assert reading.asked.tolist() == made.hidden.scored(view).tolist()
-                assert reading.position == made.hidden.cols[entry]
-                assert reading.true_id == made.hidden.true_ids[entry]
-                asked += 1
-    assert asked == sum(len(row.cols) for row in rows.values()) > 50
+                assert reading.ids.tolist() == prepared.hidden.view(view).tolist()
+                assert reading.scored.tolist() == prepared.hidden.scored(view).tolist()
+                assert reading.position == prepared.hidden.cols[entry]
+                assert reading.true_id == prepared.hidden.true_ids[entry]
+                replayed += 1
+    assert replayed == sum(len(row.cols) for row in rows.values()) > 50
 
 
 SOME = [CONFIGS[1], CONFIGS[4], CONFIGS[8]]

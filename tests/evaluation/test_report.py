@@ -43,7 +43,7 @@ def test_the_page_asks_for_nothing_and_draws_every_chart(tmp_path):
         page.goto(target.as_uri())
         page.wait_for_function("document.querySelectorAll('.main-svg').length > 0")
         drawn = page.locator(".js-plotly-plot").count()
-        shown = page.locator('[role="img"]').count()
+        charts = page.locator('[role="img"]').count()
         axis = "document.getElementById('chart-loss-histogram')._fullLayout.yaxis"
         kinds = []
         for kind in ("log", "linear"):
@@ -51,7 +51,7 @@ def test_the_page_asks_for_nothing_and_draws_every_chart(tmp_path):
             kinds.append(page.evaluate(f"[{axis}.type, {axis}.title.text, {axis}.range[1]]"))
     assert requests == [target.as_uri()]
     assert errors == []
-    assert drawn == shown
+    assert drawn == charts
     assert [kind[:2] for kind in kinds] == [["log", "tokens (log scale)"], ["linear", "tokens"]]
     # The axis is scaled anew, to the logarithm of what it showed before.
     assert kinds[0][2] < 4 < kinds[1][2]

@@ -35,13 +35,13 @@ from fillmask_ui.texts import TextChoice, open_texts
 def test_two_runs_compare_as_one_with_a_baseline(store):
     first, second = record(store), record(store, TableModel(1, noise=0.3))
     expected = record(store, baseline=TableModel(1, noise=0.3)).summary()
-    found = compare(first, second)
-    assert found.comparison.relative_change == expected.comparison.relative_change
-    assert found.comparison.interval == expected.comparison.interval
-    assert found.comparison.agreement == expected.comparison.agreement
-    assert found.baseline.mean_nll_nats == expected.baseline.mean_nll_nats
-    assert found.comparison.mean_kl_nats is None
-    assert found.most_different == expected.most_different
+    compared = compare(first, second)
+    assert compared.comparison.relative_change == expected.comparison.relative_change
+    assert compared.comparison.interval == expected.comparison.interval
+    assert compared.comparison.agreement == expected.comparison.agreement
+    assert compared.baseline.mean_nll_nats == expected.baseline.mean_nll_nats
+    assert compared.comparison.mean_kl_nats is None
+    assert compared.most_different == expected.most_different
 
 
 def test_runs_that_do_not_compare(store):
@@ -88,11 +88,11 @@ def test_exports_hold_every_token_and_text(store, tmp_path):
     assert export(run, tmp_path / "run.parquet") == summary.model.tokens
     table = pyarrow.parquet.read_table(tmp_path / "run.parquet").to_pylist()
     assert len(records) == len(table) == summary.model.tokens
-    for ours, theirs in zip(records, table, strict=True):
-        assert list(ours) == list(theirs)
+    for ours, expected in zip(records, table, strict=True):
+        assert list(ours) == list(expected)
         for name in ("nll_nats", "baseline_nll_nats"):
-            assert float(ours[name]) == theirs[name]
-        assert (ours["token"], ours["kind"]) == (theirs["token"], theirs["kind"])
+            assert float(ours[name]) == expected[name]
+        assert (ours["token"], ours["kind"]) == (expected["token"], expected["kind"])
     mean = np.mean([entry["nll_nats"] for entry in table])
     assert mean == pytest.approx(summary.model.mean_nll_nats)
     assert export(run, tmp_path / "run.jsonl") == len(TEXTS)
@@ -115,24 +115,24 @@ def rows_of(run):
 def test_models_with_other_tokenizers_meet_the_same_characters(store, stored_apart):
     letters = TableModel(2, vocabulary=letter_vocabulary())
     if stored_apart:
-        run, other = record(store, config=PSEUDO), record(store, letters, config=PSEUDO)
-        name = other.info.name
-        theirs = rows_of(other)
+        run, letters_run = record(store, config=PSEUDO), record(store, letters, config=PSEUDO)
+        name = letters_run.info.name
+        expected = rows_of(letters_run)
     else:
         run, name = record(store, config=PSEUDO, baseline=letters), ""
-        theirs = {index: row.other for index, row in rows_of(run).items()}
+        expected = {index: row.other for index, row in rows_of(run).items()}
     for row in [*rows_of(run).values()][:2]:
         for position in row.cols.tolist():
-            place = TokenPlace(run.info.name, row.id, position, name)
-            first, second = measured_tokens(store, place)
+            token_place = TokenPlace(run.info.name, row.id, position, name)
+            first, second = measured_tokens(store, token_place)
             start, end = first.row.spans[first.entry]
             low, high = second.row.spans[second.entry]
             assert low == start < high <= end
-            assert second.scores.nll_nats.tolist() == theirs[row.id].scores.nll_nats.tolist()
+            assert second.scores.nll_nats.tolist() == expected[row.id].scores.nll_nats.tolist()
         # From the second model's tokens back: every one of them can be asked for.
-        for entry, position in enumerate(theirs[row.id].cols.tolist()):
-            place = TokenPlace(run.info.name, row.id, position, name, side=1)
-            first, second = measured_tokens(store, place)
+        for entry, position in enumerate(expected[row.id].cols.tolist()):
+            token_place = TokenPlace(run.info.name, row.id, position, name, side=1)
+            first, second = measured_tokens(store, token_place)
             low, high = second.row.spans[second.entry]
             start, end = first.row.spans[first.entry]
             assert second.entry == entry
@@ -231,8 +231,8 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_numbers(
     name, kills, finished = "", 0, False
     while not finished:
         with spawn(tmp_path, 0.012, name) as process:
-            said = process.stdout.readline().split()
-            name = said[0]
+            message = process.stdout.readline().split()
+            name = message[0]
             try:
                 process.wait(timeout=rng.uniform(0.05, 0.5) if kills < 2 else 100)
                 finished = True
@@ -283,9 +283,9 @@ def test_a_finished_run_whose_rows_are_gone_says_so_and_measures_them_again(stor
     for left in (lines[:3] + lines[4:], []):
         path.write_bytes(b"".join(left))
         broken = store.open(run.info.name)
-        said = rf"measured 41 texts and has the rows of {len(left)}: .* --resume {run.info.name}"
+        message = rf"measured 41 texts and has the rows of {len(left)}: .* --resume {run.info.name}"
         for read in (broken.summary, partial(compare, run, broken), partial(compare, broken, run)):
-            with pytest.raises(DataError, match=said):
+            with pytest.raises(DataError, match=message):
                 read()
         with resume(store, run.info.name) as recorder:
             list(recorder.measure(TableModel(1), TEXTS))
@@ -301,9 +301,9 @@ def test_a_full_disk_ends_with_a_message_and_the_rows_so_far(tmp_path):
     assert process.returncode == 3
     assert f"make room and resume with --resume {name}" in output
     run = RunStore(tmp_path).open(name)
-    kept = list(run.rows())
-    assert 5 < len(kept) < len(whole)
-    assert f"the rows so far, {len(kept)}, are kept" in output
+    stored = list(run.rows())
+    assert 5 < len(stored) < len(whole)
+    assert f"the rows so far, {len(stored)}, are kept" in output
     with spawn(tmp_path, 0, name) as process:
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
@@ -321,14 +321,14 @@ def test_texts_and_models_that_changed_are_noticed(store):
     changed = [*TEXTS[:first], "another text", *TEXTS[first + 1 :]]
     newer = TableModel(1)
     newer.signature = replace(newer.signature, versions={"numpy": "99"})
-    for models, texts, said in (
+    for models, texts, message in (
         ([model], changed, f"text {first} is not the one"),
         ([model], TEXTS[:first], "only 0 are still there"),
         ([TableModel(2)], TEXTS, "sha256 was"),
         ([model, model], TEXTS, "has no baseline"),
         ([newer], TEXTS, "versions was"),
     ):
-        with resume(store, recorder.name) as again, pytest.raises(DataError, match=said):
+        with resume(store, recorder.name) as again, pytest.raises(DataError, match=message):
             list(again.measure(models[0], texts, baseline=models[1] if models[1:] else None))
 
 
@@ -349,12 +349,12 @@ def test_a_file_of_another_length_is_another_order(store, tmp_path):
     whole = measure(start(store, info))
     run = measure(start(store, info), most=60)
     path = run.folder / "rows.jsonl"
-    kept = path.read_bytes()
-    assert kept.count(b"\n") == 60
+    stored = path.read_bytes()
+    assert stored.count(b"\n") == 60
     (tmp_path / "a.txt").write_text(lines + "the cat sat\n")
     with pytest.raises(DataError, match=r"had 500 rows when run .* began and have 501 now"):
         measure(resume(store, run.info.name))
-    assert path.read_bytes() == kept
+    assert path.read_bytes() == stored
     assert store.open(run.info.name).state == STOPPED
     (tmp_path / "a.txt").write_text(lines)
     done = measure(resume(store, run.info.name))

@@ -46,11 +46,15 @@ def tokens_of(choose=lambda row: np.ones(len(row.cols), bool), scores=lambda row
     return [
         values
         for row in MEASURED
-        for own in [scores(row)]
-        for *values, taken in zip(
-            own.nll_nats, own.ranks, own.entropy_nats, choose(row), strict=True
+        for token_scores in [scores(row)]
+        for *values, chosen in zip(
+            token_scores.nll_nats,
+            token_scores.ranks,
+            token_scores.entropy_nats,
+            choose(row),
+            strict=True,
         )
-        if taken
+        if chosen
     ]
 
 
@@ -134,12 +138,12 @@ def test_calibration_histogram_and_median():
 
 def test_comparison_of_two_models():
     comparison = SUMMARY.comparison
-    own, base = (
+    total, base = (
         sum(nll for nll, _, _ in tokens_of(scores=scores))
         for scores in (lambda row: row.scores, lambda row: row.baseline)
     )
-    assert comparison.relative_change == pytest.approx(own / base - 1, rel=1e-9)
-    assert comparison.difference_nats == pytest.approx((own - base) / SUMMARY.model.tokens)
+    assert comparison.relative_change == pytest.approx(total / base - 1, rel=1e-9)
+    assert comparison.difference_nats == pytest.approx((total - base) / SUMMARY.model.tokens)
     assert comparison.interval.low < comparison.relative_change < comparison.interval.high
     agreed = np.concatenate([row.scores.top_ids == row.baseline.top_ids for row in MEASURED])
     assert comparison.agreement == pytest.approx(agreed.mean())
@@ -188,10 +192,10 @@ def test_near_chance_is_said():
     )
     assert any("the model is near chance" in alarm for alarm in summary.alarms)
     # The table model favours the token that it sees.
-    shown = EvaluationConfig(recipe=MaskRecipe(0.5, 0.0, 0.0, 1.0))
+    all_shown = EvaluationConfig(recipe=MaskRecipe(0.5, 0.0, 0.0, 1.0))
     seeing = TableModel(1)
     seeing.own *= 3
-    summary = summarize(evaluate(seeing, TEXTS, shown), vocabulary_size=len(TOKENS))
+    summary = summarize(evaluate(seeing, TEXTS, all_shown), vocabulary_size=len(TOKENS))
     assert not any("near chance" in alarm for alarm in summary.alarms)
     summary = summarize(evaluate(TableModel(1), TEXTS, baseline=flat), vocabulary_size=len(TOKENS))
     assert any("the baseline is near chance" in alarm for alarm in summary.alarms)
@@ -201,11 +205,11 @@ def test_chance_is_the_better_of_the_uniform_and_the_unigram_model():
     """By the counts of the other tokens, each raised by one: a loop that leaves one out."""
     ids = [5] * 8 + [6] * 3 + [7]
     losses = []
-    for place, token in enumerate(ids):
-        others = np.bincount(np.delete(ids, place), minlength=20) + 1
-        losses.append(-math.log(others[token] / others.sum()))
-    found = Chance.of(Counter(ids), Counter(ids), vocabulary_size=20)
-    assert found.nll_nats == pytest.approx(np.mean(losses), rel=1e-12)
-    assert found.is_near(0.9 * found.nll_nats) and not found.is_near(0.89 * found.nll_nats)
+    for index, token in enumerate(ids):
+        other_counts = np.bincount(np.delete(ids, index), minlength=20) + 1
+        losses.append(-math.log(other_counts[token] / other_counts.sum()))
+    chance = Chance.of(Counter(ids), Counter(ids), vocabulary_size=20)
+    assert chance.nll_nats == pytest.approx(np.mean(losses), rel=1e-12)
+    assert chance.is_near(0.9 * chance.nll_nats) and not chance.is_near(0.89 * chance.nll_nats)
     rare = Chance.of({5: 1, 6: 1}, {5: 1, 6: 1}, vocabulary_size=20)
     assert rare.nll_nats == math.log(20)

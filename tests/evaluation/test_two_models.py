@@ -30,12 +30,12 @@ def test_the_same_model_twice_differs_by_exactly_nothing(config):
 
 
 def test_differences_equal_torch():
-    other, config = TableModel(seed=1, noise=0.3), EvaluationConfig("uniform")
+    noisy, config = TableModel(seed=1, noise=0.3), EvaluationConfig("uniform")
     options = {"reduction": "none", "log_target": True}
-    for row in measured(evaluate(MODEL, TEXTS, config, baseline=other)).values():
+    for row in measured(evaluate(MODEL, TEXTS, config, baseline=noisy)).values():
         seen = row.ids.copy()
         seen[row.cols] = row.shown_ids
-        a, b = (all_logits(model, seen)[row.cols - 1].double() for model in (MODEL, other))
+        a, b = (all_logits(model, seen)[row.cols - 1].double() for model in (MODEL, noisy))
         forward = kl_div(log_softmax(b, 1), log_softmax(a, 1), **options).sum(1)
         backward = kl_div(log_softmax(a, 1), log_softmax(b, 1), **options).sum(1)
         np.testing.assert_allclose(row.difference.kl_nats, forward, atol=1e-9)
@@ -58,32 +58,32 @@ def test_differences_equal_torch():
 )
 def test_other_tokenizers_are_compared_by_character(config):
     config = replace(config, max_tokens=24)
-    other = TableModel(seed=2, vocabulary=letter_vocabulary())
+    letters = TableModel(seed=2, vocabulary=letter_vocabulary())
     with pytest.raises(OptionError, match=r"different tokenizers.*pseudo-perplexity"):
-        next(evaluate(MODEL, TEXTS, EvaluationConfig("uniform"), baseline=other))
-    rows = list(evaluate(MODEL, TEXTS, config, baseline=other))
+        next(evaluate(MODEL, TEXTS, EvaluationConfig("uniform"), baseline=letters))
+    rows = list(evaluate(MODEL, TEXTS, config, baseline=letters))
     summary = summarize(rows, config=config)
-    found = measured(rows)
-    assert len(found) > 20
-    for row in found.values():
+    rows_by_id = measured(rows)
+    assert len(rows_by_id) > 20
+    for row in rows_by_id.values():
         assert row.baseline is None
         assert row.characters == row.other.characters > 0
         assert row.text == row.other.text
         assert len(row.other.ids) >= len(row.ids)
-    alone = measured(evaluate(other, TEXTS, config))
-    assert all(row.other.to_dict() == alone[index].to_dict() for index, row in found.items())
+    alone = measured(evaluate(letters, TEXTS, config))
+    assert all(row.other.to_dict() == alone[index].to_dict() for index, row in rows_by_id.items())
     comparison = summary.comparison
     assert comparison.unit == "character"
-    own = math.fsum(row.scores.nll_nats.sum() for row in found.values())
-    base = math.fsum(row.other.scores.nll_nats.sum() for row in found.values())
-    change = own / base - 1
+    total = math.fsum(row.scores.nll_nats.sum() for row in rows_by_id.values())
+    base = math.fsum(row.other.scores.nll_nats.sum() for row in rows_by_id.values())
+    change = total / base - 1
     if config.metric.name == "pseudo-perplexity":
-        tokens = sum(len(row.other.ids) for row in found.values())
-        tokens -= 2 * len(found)  # [CLS] and [SEP]
-        change = math.expm1((own - base) / tokens)
+        tokens = sum(len(row.other.ids) for row in rows_by_id.values())
+        tokens -= 2 * len(rows_by_id)  # [CLS] and [SEP]
+        change = math.expm1((total - base) / tokens)
     assert comparison.relative_change == pytest.approx(change, rel=1e-12)
     assert summary.model.nll_per_character_nats == pytest.approx(
-        own / sum(row.characters for row in found.values()), rel=1e-12
+        total / sum(row.characters for row in rows_by_id.values()), rel=1e-12
     )
     assert comparison.agreement is None
     # Texts that one of the two had to cut are not comparable.
@@ -100,17 +100,17 @@ def test_an_unused_token_more_changes_no_verdict_on_pseudo_perplexity():
     for name in ("left", "right", "own"):
         table = np.pad(getattr(renamed, name), (0, 1), constant_values=-500)
         setattr(renamed, name, table.astype(np.float32))
-    one, two = (
+    by_tokens, two = (
         summarize(evaluate(model, TEXTS, config, baseline=base), config=config)
         for model in (worse, renamed)
     )
-    assert (one.comparison.unit, two.comparison.unit) == ("token", "character")
-    perplexities = one.model.perplexity / one.baseline.perplexity
-    assert one.comparison.relative_change == pytest.approx(perplexities - 1)
+    assert (by_tokens.comparison.unit, two.comparison.unit) == ("token", "character")
+    perplexities = by_tokens.model.perplexity / by_tokens.baseline.perplexity
+    assert by_tokens.comparison.relative_change == pytest.approx(perplexities - 1)
     assert two.comparison.relative_change == pytest.approx(perplexities - 1)
-    assert two.comparison.interval.low == pytest.approx(one.comparison.interval.low)
-    assert two.comparison.verdict == one.comparison.verdict
-    assert one.compared_metric == "pseudo perplexity"
+    assert two.comparison.interval.low == pytest.approx(by_tokens.comparison.interval.low)
+    assert two.comparison.verdict == by_tokens.comparison.verdict
+    assert by_tokens.compared_metric == "pseudo perplexity"
     assert two.compared_metric == "pseudo perplexity over the baseline's tokens"
 
 
@@ -130,9 +130,14 @@ def test_bits_per_byte_are_the_losses_of_pseudo_perplexity():
     size = sum(len(text.strip().encode()) for text in TEXTS)
     whole = math.log2(pseudo.model.metric) * pseudo.model.tokens
     assert bits.model.metric == pytest.approx(whole / size, rel=1e-12)
-    for own in (bits, pseudo):
-        low, high = own.to_dict()["interval_95"]
-        assert low < own.to_dict()[own.metric.figure_key] == own.model.metric < high
+    for summarized in (bits, pseudo):
+        low, high = summarized.to_dict()["interval_95"]
+        assert (
+            low
+            < summarized.to_dict()[summarized.metric.figure_key]
+            == summarized.model.metric
+            < high
+        )
     two = summary(PSEUDO, baseline=NOISY)
     expected = two.model.perplexity / two.baseline.perplexity - 1
     assert two.comparison.relative_change == pytest.approx(expected)
@@ -150,12 +155,12 @@ def test_characters_count_by_their_bytes():
 def test_bits_per_byte_compare_two_tokenizers():
     baseline = TableModel(seed=1, vocabulary=letter_vocabulary())
     rows = list(evaluate(MODEL, TEXTS, BITS, baseline=baseline))
-    own, other = (
-        sum(own.scores.nll_nats.sum() for own in side)
+    total, noisy = (
+        sum(row.scores.nll_nats.sum() for row in side)
         for side in (rows, [row.other for row in rows])
     )
     change = summarize(rows, config=BITS).comparison.relative_change
-    assert change == pytest.approx(own / other - 1, rel=1e-12)
+    assert change == pytest.approx(total / noisy - 1, rel=1e-12)
 
 
 def diffusion_by_hand(rows, scores="scores"):
@@ -167,22 +172,26 @@ def diffusion_by_hand(rows, scores="scores"):
 
 def test_the_uniform_share_has_the_objective_of_diffusion_models():
     rows = sorted(evaluate(MODEL, TEXTS, UNIFORM, baseline=NOISY), key=lambda row: row.id)
-    (own, lengths), (base, _) = (diffusion_by_hand(rows, side) for side in ("scores", "baseline"))
-    found = summarize(rows, config=UNIFORM)
-    values, pair = found.to_dict(), found.comparison
-    assert values["diffusion_loss"] == pytest.approx(own.sum() / lengths.sum(), rel=1e-12)
-    for interval, wanted in (
-        (found.model.metric_interval, ratio_interval(own, lengths)),
-        (pair.interval, ratio_interval(own - base, base)),
+    (losses, lengths), (base, _) = (
+        diffusion_by_hand(rows, side) for side in ("scores", "baseline")
+    )
+    summary = summarize(rows, config=UNIFORM)
+    values, pair = summary.to_dict(), summary.comparison
+    assert values["diffusion_loss"] == pytest.approx(losses.sum() / lengths.sum(), rel=1e-12)
+    for interval, expected in (
+        (summary.model.metric_interval, ratio_interval(losses, lengths)),
+        (pair.interval, ratio_interval(losses - base, base)),
     ):
-        assert (interval.low, interval.high) == pytest.approx((wanted.low, wanted.high), rel=1e-9)
+        assert (interval.low, interval.high) == pytest.approx(
+            (expected.low, expected.high), rel=1e-9
+        )
     plain = np.concatenate([row.scores.nll_nats for row in rows]).mean()
     assert values["mean_nll_nats"] == pytest.approx(plain, rel=1e-12)
     assert abs(plain / values["diffusion_loss"] - 1) > 1e-3
     assert "cross_entropy" not in values
-    assert pair.relative_change == pytest.approx(own.sum() / base.sum() - 1, rel=1e-9)
-    change = own.sum() / base.sum() - 1
-    assert change < 0 and f"diffusion loss changes by −{-change:.2%}" in change_text(found)
+    assert pair.relative_change == pytest.approx(losses.sum() / base.sum() - 1, rel=1e-9)
+    change = losses.sum() / base.sum() - 1
+    assert change < 0 and f"diffusion loss changes by −{-change:.2%}" in change_text(summary)
 
 
 class ImpossibleModel(TableModel):
@@ -208,9 +217,9 @@ def test_tokens_that_a_model_calls_impossible_are_judged(config):
     assert found.model.mean_nll_nats == found.comparison.relative_change == math.inf
     assert found.comparison.verdict.label == "REGRESSION"
     assert values["relative_change"] is None
-    both = summary(config, ImpossibleModel("cat"), baseline=ImpossibleModel("cat")).comparison
-    assert both.difference_nats == 0
-    assert both.histogram.total.sum() == both.histogram.total.max()
+    comparison = summary(config, ImpossibleModel("cat"), baseline=ImpossibleModel("cat")).comparison
+    assert comparison.difference_nats == 0
+    assert comparison.histogram.total.sum() == comparison.histogram.total.max()
     differ = summary(config, ImpossibleModel("cat"), baseline=ImpossibleModel("dog")).comparison
     assert math.isnan(differ.relative_change)
     assert differ.verdict.label == "INCONCLUSIVE"
