@@ -31,6 +31,6 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     restored = Restored(0.1, None, 1)
     part = PartNoise("query", "product", 0, (4, 4), "int8", 1, 4, 9.0, 9.0, restored=restored)
     known = Diagnosis("small", "large", (part,))
-    panel = diagnosis_view.pieces(known, "small").values()
+    panel = diagnosis_view.render_pieces(known, "small").values()
     html = "".join([*pieces.values(), own, together, both, variants, *panel])
     assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)

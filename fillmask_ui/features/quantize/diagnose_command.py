@@ -19,12 +19,11 @@ from fillmask_ui.cli.options import (
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell, warn
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.features.quantize import diagnosis_tables as shown
+from fillmask_ui.features.quantize import diagnosis_tables as tables
+from fillmask_ui.features.quantize import file_check, leave_one_out
 from fillmask_ui.features.quantize.diagnosis import DiagnoseOptions, Diagnosis
 from fillmask_ui.features.quantize.file_check import WEB, Check
-from fillmask_ui.features.quantize.file_check import check as checks
 from fillmask_ui.features.quantize.graphs import open_pair
-from fillmask_ui.features.quantize.leave_one_out import diagnose as diagnoses
 from fillmask_ui.features.quantize.onnx_file import OnnxFile, providers
 from fillmask_ui.files import check_target
 from fillmask_ui.models.model_choice import ModelChoice
@@ -59,71 +58,76 @@ def diagnose(
     long as one evaluation of them.
     """
     choice = replace(choice, reference=reference)
-    other = replace(choice, reference=baseline, onnx_file=None)
+    baseline_choice = replace(choice, reference=baseline, onnx_file=None)
     if not baseline.endswith(".onnx"):
-        other = replace(other, tokenizer=None)
-    options = replace(options, budget=_share(budget))
+        baseline_choice = replace(baseline_choice, tokenizer=None)
+    options = replace(options, budget=_parse_share(budget))
     if apply is not None:
         if not options.most:
             raise OptionError("--apply writes the parts that --most measures: it must not be 0")
         if apply.exists():
             raise OptionError(f"{apply} exists: name another file")
-        # Its folder is made, in the first one above that is there.
-        there = next(folder for folder in apply.absolute().parents if folder.exists())
-        check_target(there / apply.name)
+        # Missing folders are made inside the nearest one that exists.
+        existing = next(folder for folder in apply.absolute().parents if folder.exists())
+        check_target(existing / apply.name)
     source = replace(texts, samples=texts.samples or SAMPLES).source()
-    with open_texts(replace(source, pairs=config.metric.columns), warn=warn) as examples:
-        read = list(examples)
-    known: Diagnosis | None = None
-    steps = diagnoses(choice, other, read, config, options, load=load)
-    with suppress(KeyboardInterrupt):  # what was known by then is printed
+    with open_texts(replace(source, pairs=config.metric.columns), warn=warn) as opened:
+        examples = list(opened)
+    diagnosis: Diagnosis | None = None
+    steps = leave_one_out.diagnose(choice, baseline_choice, examples, config, options, load=load)
+    with suppress(KeyboardInterrupt):  # the part measured so far is printed
         for step in results(steps, Diagnosis):
-            known = step
-    if known is None:
+            diagnosis = step
+    if diagnosis is None:
         raise KeyboardInterrupt
     if as_json:
-        print_json(known.to_dict())
+        print_json(diagnosis.to_dict())
     else:
-        _print(known)
-    if not known.complete:
+        _print(diagnosis)
+    if not diagnosis.complete:
         tell("interrupted: this is what was measured until then")
         raise typer.Exit(130)
     if apply is not None:
-        _write(known, choice, other, apply)
+        _write(diagnosis, choice, baseline_choice, apply)
 
 
-def _share(text: str) -> float:
+def _parse_share(text: str) -> float:
     """A relative change, as `0.5%` or `0.005`."""
-    number, percent, rest = text.strip().partition("%")
+    number, percent, remainder = text.strip().partition("%")
     try:
         value = float(number) / (100 if percent else 1)
     except ValueError:
-        value, rest = 0.0, text
-    if rest:
+        value, remainder = 0.0, text
+    if remainder:
         raise OptionError(f"the budget must be a share, as 0.5% or 0.005; it was {text!r}")
     return value
 
 
-def _print(known: Diagnosis) -> None:
-    print_line(f"Reference: {known.baseline}, candidate: {known.reference}", "bold")
-    print_line(shown.loss_sentence(known))
-    print_line(shown.worst_sentence(known), "bold")
-    tables = [shown.worst_parts(known), shown.layers(known), shown.left_out(known)]
-    for table in (*tables, shown.kept_parts(known)):
+def _print(diagnosis: Diagnosis) -> None:
+    print_line(f"Reference: {diagnosis.baseline}, candidate: {diagnosis.reference}", "bold")
+    print_line(tables.loss_sentence(diagnosis))
+    print_line(tables.worst_sentence(diagnosis), "bold")
+    for build_table in (
+        tables.worst_parts,
+        tables.layers,
+        tables.restored_parts,
+        tables.greedy_parts,
+    ):
+        table = build_table(diagnosis)
         if table.rows:
             print_table(table)
-    if known.greedy is not None:
-        print_line(shown.greedy_sentence(known))
-    for line in shown.remarks(known):
+    if diagnosis.greedy is not None:
+        print_line(tables.greedy_sentence(diagnosis))
+    for line in tables.remarks(diagnosis):
         print_line(line)
-    print_line(shown.stamp_line(known.stamp, known.measured))
+    print_line(tables.stamp_line(diagnosis.stamp, diagnosis.measured))
 
 
-def _write(known: Diagnosis, choice: ModelChoice, baseline: ModelChoice, path: Path) -> None:
+def _write(diagnosis: Diagnosis, choice: ModelChoice, baseline: ModelChoice, path: Path) -> None:
     """The variant with the listed parts in full precision."""
-    names = known.greedy.names if known.greedy else ()
+    names = diagnosis.greedy.names if diagnosis.greedy else ()
     if not names:
-        tell(f"{path} was not written: no part was chosen")
+        tell(f"{path} was not written: no measured part lowers the loss")
         raise typer.Exit(1)
     open_pair(choice, baseline, load).write_restored(names, path)
     tell(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
@@ -154,22 +158,26 @@ def check(
     Without --samples it takes 100 texts.
     """
     check_fail_on(fail_on, reference, "--baseline")
-    named = [WEB if own.lower() == WEB.lower() else find_provider(own) for own in provider or ()]
-    ways = dict.fromkeys(named or (*providers(), WEB))
+    requested = [
+        WEB if name.lower() == WEB.lower() else find_provider(name) for name in provider or ()
+    ]
+    chosen_providers = list(dict.fromkeys(requested or (*providers(), WEB)))
     samples = CHECKED_SAMPLES if texts.samples is None else texts.samples
-    with open_texts(replace(texts, samples=samples).source(), warn=warn) as examples:
-        read = list(examples)
+    with open_texts(replace(texts, samples=samples).source(), warn=warn) as opened:
+        examples = list(opened)
     file = cast("OnnxFile", load(replace(choice, reference=reference), OnnxFile))
-    other = None if baseline is None else load(choice.second(baseline))
-    steps = checks(file, read, other, providers=[*ways], web_folder=onnxruntime_web)
-    (known,) = results(steps, Check)
+    baseline_model = None if baseline is None else load(choice.second(baseline))
+    steps = file_check.check(
+        file, examples, baseline_model, providers=chosen_providers, web_folder=onnxruntime_web
+    )
+    (result,) = results(steps, Check)
     if as_json:
-        print_json({"conclusion": shown.check_sentence(known), **known.to_dict()})
+        print_json({"conclusion": tables.check_sentence(result), **result.to_dict()})
     else:
-        print_line(shown.check_sentence(known), "bold")
-        print_table(shown.ways(known))
-        for line in shown.check_remarks(known):
+        print_line(tables.check_sentence(result), "bold")
+        print_table(tables.setups(result))
+        for line in tables.check_remarks(result):
             print_line(line)
-    if fail_on is not None and known.verdict in FAILING[fail_on]:
-        tell(f"the verdict is {known.verdict} (--fail-on {fail_on})")
+    if fail_on is not None and result.verdict in FAILING[fail_on]:
+        tell(f"the verdict is {result.verdict} (--fail-on {fail_on})")
         raise typer.Exit(3)

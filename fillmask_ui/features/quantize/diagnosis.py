@@ -1,7 +1,7 @@
-"""What a diagnosis says: frozen records, unrounded, worst parts first; and noise in dB.
+"""The records of a diagnosis, unrounded, worst parts first; and noise in dB.
 
-The signal-to-noise ratio is 10 log10(sum w^2 / sum (w - w')^2), w the baseline's numbers and w'
-those that stand for them; infinite where they are equal. Each bit less costs about 6 dB.
+The signal-to-noise ratio is 10 log10(sum w^2 / sum (w - w')^2), where w are the baseline's numbers
+and w' the quantized ones. It is infinite where they are equal. Each bit less costs about 6 dB.
 
 Source:
     Widrow and Kollar 2008, Quantization Noise, chapter 1.
@@ -25,8 +25,8 @@ from fillmask_ui.intervals import Interval
 from fillmask_ui.options import check_options, option
 from fillmask_ui.records import finite
 
-# A part that lies so far below what its kind of storage usually gives sticks out: a quantizer's
-# own parts differ by half of that, one bit less costs 6 dB, a scale that is wrong by 10 about 30.
+# A part this far below the usual ratio of its kind of storage sticks out: parts of one quantizer
+# differ by half of that, one bit less costs 6 dB, a scale that is wrong by a factor of 10 about 30.
 STICKS_OUT_DB = 20.0
 EXACT_DB = 150.0  # stands for an infinite ratio where ratios are compared: float32 gives about 150
 
@@ -34,15 +34,15 @@ EXACT_DB = 150.0  # stands for an infinite ratio where ratios are compared: floa
 Run = Callable[[np.ndarray, np.ndarray], Mapping[str, np.ndarray]]  # ids, mask [B, T] -> values
 
 
-def powers(wanted: np.ndarray, got: np.ndarray) -> np.ndarray:
+def signal_and_noise(baseline: np.ndarray, quantized: np.ndarray) -> np.ndarray:
     """The sums of squares of signal and of noise, float64 [2], of two arrays of one shape."""
-    own = wanted.astype(np.float64).ravel()
-    error = own - got.astype(np.float64).ravel()
-    return np.array([own @ own, error @ error])
+    signal = baseline.astype(np.float64).ravel()
+    error = signal - quantized.astype(np.float64).ravel()
+    return np.array([signal @ signal, error @ error])
 
 
 def snr_db(sums: np.ndarray) -> float:
-    """The ratio of `powers`, which may be added up, in dB; -inf for noise alone.
+    """The ratio of `signal_and_noise`, which may be added up, in dB; -inf for noise alone.
 
     >>> snr_db(np.array([100.0, 1.0])), snr_db(np.array([1.0, 0.0]))
     (20.0, inf)
@@ -56,26 +56,28 @@ def snr_db(sums: np.ndarray) -> float:
 def activation_noise(
     quantized: Run, baseline: Run, values: Mapping[str, str], texts: Iterable[np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The `powers` of activations, over texts (ids, int64 [T]) one by one, without padding.
+    """The `signal_and_noise` of activations over texts (ids, int64 [T]), without padding.
 
     `values` maps names in the quantized graph to names in the baseline; those whose shapes differ
     are left out.
     """
-    found: dict[str, np.ndarray] = {}
+    sums: dict[str, np.ndarray] = {}
     for ids in texts:
-        given = ids[None], np.ones((1, len(ids)), np.int64)
-        got, wanted = quantized(*given), baseline(*given)
-        for own, other in values.items():
-            if own in got and other in wanted and got[own].shape == wanted[other].shape:
-                # [1, T, ...]: a graph of a fixed size was fed more than the text.
-                cut = np.s_[:1, : len(ids)] if got[own].ndim > 2 else ...
-                found[own] = found.get(own, 0.0) + powers(wanted[other][cut], got[own][cut])
-    return found
+        batch, mask = ids[None], np.ones((1, len(ids)), np.int64)
+        quantized_values, baseline_values = quantized(batch, mask), baseline(batch, mask)
+        for name, baseline_name in values.items():
+            noisy, exact = quantized_values.get(name), baseline_values.get(baseline_name)
+            if noisy is None or exact is None or noisy.shape != exact.shape:
+                continue
+            if noisy.ndim > 2:  # [1, T, ...]: a graph of a fixed size was fed more than the text
+                noisy, exact = noisy[:1, : len(ids)], exact[:1, : len(ids)]
+            sums[name] = sums.get(name, 0.0) + signal_and_noise(exact, noisy)
+    return sums
 
 
 @dataclass(frozen=True)
 class DiagnoseOptions:
-    """What a diagnosis measures beside the numbers of the weights."""
+    """What a diagnosis measures besides the numbers of the weights."""
 
     # Relative change of the mean loss against the baseline that may stay, 0.005 for 0.5%.
     budget: float = 0.005
@@ -186,24 +188,24 @@ class Greedy:
 
         `change` is the relative change without any of them.
         """
-        kept = []
+        steps = []
         for step in self.steps:
             if change <= budget:
                 break
-            kept.append(step)
+            steps.append(step)
             change = step.relative_change
-        return Greedy(budget, tuple(kept), change <= budget, self.tried)
+        return Greedy(budget, tuple(steps), change <= budget, self.tried)
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What is known so far; the last one that `diagnose` yields is all."""
+    """The results so far; the last one that `diagnose` yields is complete."""
 
     reference: str  # of the quantized model
     baseline: str
     parts: tuple[PartNoise, ...]  # matched ones, those that hurt first
     layers: tuple[LayerNoise, ...] = ()  # in order of depth
-    only_here: tuple[str, ...] = ()  # parts of the quantized model without a partner
+    only_in_model: tuple[str, ...] = ()  # parts of the quantized model without a partner
     only_in_baseline: tuple[str, ...] = ()
     texts: int = 0  # measured; 0 before the losses are known
     mean_nll_nats: float = math.nan  # of the quantized model
@@ -235,21 +237,21 @@ def worst_first(parts: Iterable[PartNoise]) -> tuple[PartNoise, ...]:
     not see the bias of its keys at all.
     """
 
-    def place(part: PartNoise) -> tuple[bool, float, float]:
-        own = part.restored
-        gain = own.recovered_nats if own is not None and own.significant else 0.0
+    def sort_key(part: PartNoise) -> tuple[bool, float, float]:
+        restored = part.restored
+        gain = restored.recovered_nats if restored is not None and restored.significant else 0.0
         return not part.sticks_out, -gain, -part.below_usual_db
 
-    return tuple(sorted(parts, key=place))
+    return tuple(sorted(parts, key=sort_key))
 
 
-def with_usual(parts: Sequence[PartNoise]) -> list[PartNoise]:
-    """With the median ratio of parts that are stored alike: as matrices, or as single rows."""
-    alike = defaultdict[tuple[str, bool], list[float]](list)
+def add_usual_snr(parts: Sequence[PartNoise]) -> list[PartNoise]:
+    """The parts with the median ratio of those stored alike: as matrices, or as single rows."""
+    ratios = defaultdict[tuple[str, bool], list[float]](list)
     for part in parts:
-        alike[part.stored, len(part.shape) > 1].append(min(part.weight_snr_db, EXACT_DB))
+        ratios[part.stored, len(part.shape) > 1].append(min(part.weight_snr_db, EXACT_DB))
     return [
-        replace(part, usual_snr_db=median(alike[part.stored, len(part.shape) > 1]))
+        replace(part, usual_snr_db=median(ratios[part.stored, len(part.shape) > 1]))
         for part in parts
     ]
 
@@ -268,15 +270,19 @@ def layer_labels(layers: Iterable[int | None]) -> list[str]:
     return labels
 
 
-def by_layer(parts: Sequence[PartNoise], noise: Sequence[np.ndarray]) -> tuple[LayerNoise, ...]:
-    """The layers in order of depth, by parts in the order of the graph and their `powers`."""
-    groups = defaultdict[str, list[tuple[PartNoise, np.ndarray]]](list)
-    labels = layer_labels(part.layer for part in parts)
-    for label, part, own in zip(labels, parts, noise, strict=True):
-        groups[label].append((part, own))
-    layers = []
-    for label, group in groups.items():
-        members, sums = zip(*group, strict=True)
-        size, baseline = sum(p.size_bytes for p in members), sum(p.baseline_bytes for p in members)
-        layers.append(LayerNoise(label, snr_db(np.sum(sums, axis=0)), size, baseline))
-    return tuple(layers)
+def noise_by_layer(
+    parts: Sequence[PartNoise], sums: Sequence[np.ndarray]
+) -> tuple[LayerNoise, ...]:
+    """The layers in order of depth; parts and their sums are in the order of the graph."""
+    indices = defaultdict[str, list[int]](list)
+    for index, label in enumerate(layer_labels(part.layer for part in parts)):
+        indices[label].append(index)
+    return tuple(
+        LayerNoise(
+            label,
+            weight_snr_db=snr_db(np.sum([sums[index] for index in members], axis=0)),
+            size_bytes=sum(parts[index].size_bytes for index in members),
+            baseline_bytes=sum(parts[index].baseline_bytes for index in members),
+        )
+        for label, members in indices.items()
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from fillmask_ui.show.sentences import difference_text
 from fillmask_ui.show.table import Column, Table
 
 if TYPE_CHECKING:  # it loads ONNX Runtime
-    from fillmask_ui.features.quantize.file_check import Check, Row
+    from fillmask_ui.features.quantize.file_check import Check
 
 
 def snr_text(snr_db: float | None) -> str:
@@ -42,11 +43,14 @@ def bytes_text(size: int) -> str:
 
 def worst_parts(diagnosis: Diagnosis, most: int = 15) -> Table:
     """The parts that hurt first; those with equal numbers last."""
-    parts = [part for part in diagnosis.parts if math.isfinite(part.weight_snr_db)]
-    kept = (parts or list(diagnosis.parts))[:most]
-    left = len(diagnosis.parts) - len(kept)
+    different = [part for part in diagnosis.parts if math.isfinite(part.weight_snr_db)]
+    listed = (different or list(diagnosis.parts))[:most]
+    left_out = len(diagnosis.parts) - len(listed)
     columns = (
-        *("part", "shape", "stored", Column("bytes", bytes_text)),
+        "part",
+        "shape",
+        "stored",
+        Column("bytes", bytes_text),
         Column("weights, dB", snr_text, about="snr"),
         Column("usual", snr_text, about="snr_usual"),
         Column("activations, dB", snr_text, about="snr_activations", right=True),
@@ -55,18 +59,25 @@ def worst_parts(diagnosis: Diagnosis, most: int = 15) -> Table:
         (
             part.name + (" !" if part.sticks_out else ""),
             " × ".join(map(str, part.shape)),
-            *(part.stored, part.size_bytes),
-            *(part.weight_snr_db, part.usual_snr_db, part.activation_snr_db),
+            part.stored,
+            part.size_bytes,
+            part.weight_snr_db,
+            part.usual_snr_db,
+            part.activation_snr_db,
         )
-        for part in kept
+        for part in listed
     )
-    return Table.of(columns, rows, "Parts, worst first" + (f" ({left} more)" if left else ""))
+    return Table.of(
+        columns, rows, "Parts, worst first" + (f" ({left_out} more)" if left_out else "")
+    )
 
 
 def layers(diagnosis: Diagnosis) -> Table:
     """Each layer's weights, and the noise that has built up behind it."""
     columns = (
-        *("layer", Column("bytes", bytes_text), Column("in the reference", bytes_text)),
+        "layer",
+        Column("bytes", bytes_text),
+        Column("in the reference", bytes_text),
         Column("weights, dB", snr_text, about="snr", right=True),
         Column("behind it, dB", snr_text, about="snr_activations", right=True),
     )
@@ -74,32 +85,40 @@ def layers(diagnosis: Diagnosis) -> Table:
     return Table.of(columns, map(attrgetter(*names), diagnosis.layers), "Along depth")
 
 
-def left_out(diagnosis: Diagnosis) -> Table:
+def restored_parts(diagnosis: Diagnosis) -> Table:
     """The parts that were measured in full precision, most loss recovered first."""
     measured = [(part.name, part.restored) for part in diagnosis.parts if part.restored]
     measured.sort(key=lambda pair: -pair[1].recovered_nats)
     columns = (
-        *("part", Column("loss recovered, nats", "+.4f", about="recovered"), "95% interval"),
-        *("above 0", Column("bytes added", bytes_text)),
+        "part",
+        Column("loss recovered, nats", "+.4f", about="recovered"),
+        "95 % interval",
+        "above 0",
+        Column("bytes added", bytes_text),
     )
     rows = (
         (
-            *(name, own.recovered_nats, interval_text(own.interval, lambda end: signed(end, 4))),
-            *("yes" if own.significant else "no", own.bytes_added),
+            name,
+            restored.recovered_nats,
+            interval_text(restored.interval, lambda limit: signed(limit, 4)),
+            "yes" if restored.significant else "no",
+            restored.bytes_added,
         )
-        for name, own in measured
+        for name, restored in measured
     )
     return Table.of(columns, rows, "One part in full precision")
 
 
-def kept_parts(diagnosis: Diagnosis) -> Table:
-    """The greedy list."""
+def greedy_parts(diagnosis: Diagnosis) -> Table:
+    """The parts of the greedy list."""
     columns = (
-        *("part", Column("mean NLL, nats", ".4f")),
-        *(Column("against the reference", signed_percent), Column("bytes added", bytes_text)),
+        "part",
+        Column("mean NLL, nats", ".4f"),
+        Column("against the reference", signed_percent),
+        Column("bytes added", bytes_text),
     )
-    own = attrgetter("name", "mean_nll_nats", "relative_change", "bytes_added")
-    rows = map(own, diagnosis.greedy.steps if diagnosis.greedy else ())
+    cells = attrgetter("name", "mean_nll_nats", "relative_change", "bytes_added")
+    rows = map(cells, diagnosis.greedy.steps if diagnosis.greedy else ())
     return Table.of(columns, rows, "Parts to keep in full precision, together")
 
 
@@ -149,10 +168,10 @@ def greedy_sentence(diagnosis: Diagnosis) -> str:
         return f"No measured part brings the loss towards {budget}: measure more parts."
     last = greedy.steps[-1]
     count = f"{len(greedy.steps)} part{'s' if len(greedy.steps) > 1 else ''} in full precision"
-    rest = f"{signed_percent(last.relative_change)} for {bytes_text(last.bytes_added)}"
+    cost = f"{signed_percent(last.relative_change)} for {bytes_text(last.bytes_added)}"
     if greedy.reached:
-        return f"{count}: {rest}, within {budget}."
-    return f"{count}: {rest}. {budget.capitalize()} cannot be met by the measured parts."
+        return f"{count}: {cost}, within {budget}."
+    return f"{count}: {cost}. {budget.capitalize()} cannot be met by the measured parts."
 
 
 def stamp_line(stamp: Stamp | None, measured: str = "") -> str:
@@ -169,49 +188,65 @@ def stamp_line(stamp: Stamp | None, measured: str = "") -> str:
 def remarks(diagnosis: Diagnosis) -> list[str]:
     """Alarms, notes, and parts without a partner."""
     lines = [*diagnosis.alarms, *diagnosis.notes]
-    alone = {"the candidate": diagnosis.only_here, "the reference": diagnosis.only_in_baseline}
-    for where, names in alone.items():
+    unmatched = {
+        "the candidate": diagnosis.only_in_model,
+        "the reference": diagnosis.only_in_baseline,
+    }
+    for model, names in unmatched.items():
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            lines.append(f"only in {where}: {', '.join(names[:5])}{more}")
+            lines.append(f"only in {model}: {', '.join(names[:5])}{more}")
     return [line[:1].upper() + line[1:] for line in lines]
 
 
-def check_sentence(known: Check) -> str:
+def check_sentence(check: Check) -> str:
     """The verdict, and the worst of all ways to run the file."""
-    found = [row for row in known.rows if row.verdict == known.verdict]
-    worst = min(found, key=lambda row: -math.inf if row.sqnr_db is None else row.sqnr_db)
-    head = f"{known.verdict}: the worst way to run {known.file} is {worst.way}"
+    candidates = [row for row in check.rows if row.verdict == check.verdict]
+    worst = min(candidates, key=lambda row: -math.inf if row.sqnr_db is None else row.sqnr_db)
+    head = f"{check.verdict}: the worst way to run {check.file} is {worst.label}"
     if worst.alarms:
         return f"{head}: {worst.alarms[0]}."
     ratio = "equal logits" if worst.sqnr_db == math.inf else f"{snr_text(worst.sqnr_db)} dB"
-    flips = f"{worst.flips} of {known.words:,} hidden words get another first guess"
-    return f"{head}: {flips}, {ratio} against {known.baseline}."
+    flips = f"{worst.flips} of {check.words:,} hidden words get another first guess"
+    return f"{head}: {flips}, {ratio} against {check.baseline}."
 
 
-def ways(known: Check) -> Table:
+def setups(check: Check) -> Table:
     """A row for each provider and level."""
     columns = (
-        *("way", Column("SQNR, dB", snr_text, right=True), Column("cosine", ".6f")),
-        *(Column("largest difference", ".3g"), "flips", "share", "95% interval"),
-        *(Column("mean NLL, nats", ".4f"), "verdict"),
+        "way",
+        Column("SQNR, dB", snr_text, right=True),
+        Column("cosine", ".6f"),
+        Column("largest difference", ".3g"),
+        "flips",
+        "share",
+        "95 % interval",
+        Column("mean NLL, nats", ".4f"),
+        "verdict",
     )
+    rows = (
+        (
+            row.label,
+            row.sqnr_db,
+            row.cosine,
+            row.max_abs_logit_difference,
+            row.flips,
+            None if row.flip_share is None else Share(row.flip_share),
+            " to ".join(map(percent, row.flip_share_interval_95 or ())),
+            row.mean_nll_nats,
+            row.verdict or "not measured",
+        )
+        for row in check.rows
+    )
+    return Table.of(columns, rows, f"{check.words:,} hidden words of {check.texts:,} texts")
 
-    def cells(row: Row) -> Iterator[object]:
-        yield from (row.way, row.sqnr_db, row.cosine, row.max_abs_logit_difference, row.flips)
-        yield None if row.flip_share is None else Share(row.flip_share)
-        yield " to ".join(map(percent, row.flip_share_interval_95 or ()))
-        yield from (row.mean_nll_nats, row.verdict or "not measured")
 
-    rows = (tuple(cells(row)) for row in known.rows)
-    return Table.of(columns, rows, f"{known.words:,} hidden words of {known.texts:,} texts")
-
-
-def check_remarks(known: Check) -> Iterator[str]:
+def check_remarks(check: Check) -> Iterator[str]:
     """Alarms, what was not measured and constants, a line each; then what all depends on."""
-    alarmed: dict[str, list[str]] = {}
-    for way, alarm in ((row.way, alarm) for row in known.rows for alarm in row.alarms):
-        alarmed.setdefault(alarm, []).append(way)
-    yield from (f"{'; '.join(ways)}: {alarm}" for alarm, ways in alarmed.items())
-    yield from (f"Risky constant: {own}" for own in known.constants)
-    yield known.signature
+    rows_by_alarm = defaultdict[str, list[str]](list)
+    for row in check.rows:
+        for alarm in row.alarms:
+            rows_by_alarm[alarm].append(row.label)
+    yield from (f"{'; '.join(names)}: {alarm}" for alarm, names in rows_by_alarm.items())
+    yield from (f"Risky constant: {constant}" for constant in check.constants)
+    yield check.signature

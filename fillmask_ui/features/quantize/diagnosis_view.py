@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.features.quantize import diagnosis_tables as shown
+from fillmask_ui.features.quantize import diagnosis_tables as tables
 from fillmask_ui.features.quantize.diagnosis import DiagnoseOptions, Diagnosis
 from fillmask_ui.features.quantize.graphs import open_pair
 from fillmask_ui.features.quantize.leave_one_out import diagnose
@@ -28,47 +28,50 @@ PARTS, MOST_PARTS = 8, 40
 BARS = 12
 
 
-def show(asked: Asked) -> Shown:
+def show(request: Asked) -> Shown:
     """The diagnosis of the variant of the chosen row, so far."""
-    reference, baseline = asked.text("variant"), asked.text("baseline")
-    name = asked.text("name") or reference
-    most = asked.integer("most", 0, MOST_PARTS, PARTS)
-    samples = asked.integer("texts", 1, MOST_TEXTS, TEXTS)
-    budget = asked.number("budget", 0, 100, 0.5) / 100
+    reference, baseline = request.text("variant"), request.text("baseline")
+    name = request.text("name") or reference
+    most = request.integer("most", 0, MOST_PARTS, PARTS)
+    samples = request.integer("texts", 1, MOST_TEXTS, TEXTS)
+    budget = request.number("budget", 0, 100, 0.5) / 100
 
     def work(report: Report) -> Diagnosis:
         with open_texts(TextSource(samples=samples)) as texts:
-            read = list(texts)
+            examples = list(texts)
         # The list for any larger budget is its beginning, so that moving the budget costs nothing.
         options = DiagnoseOptions(0.0, most)
         choices = ModelChoice(reference), ModelChoice(baseline)
-        known: Any = None
-        for step in diagnose(*choices, read, options=options, load=asked.session.model):
+        latest: Any = None
+        for step in diagnose(*choices, examples, options=options, load=request.session.model):
             if isinstance(step, Diagnosis):
-                known = step
+                latest = step
             else:
-                report(Waiting(step.message, step.fraction, known))
-        return known
+                report(Waiting(step.message, step.fraction, latest))
+        return latest
 
     question = ("diagnose", reference, baseline, most, samples)
     try:
-        known = asked.session.slowly(asked.model, question, work)
-    except Unfinished as going:
-        if going.state.so_far is None:
+        diagnosis = request.session.slowly(request.model, question, work)
+    except Unfinished as unfinished:
+        state = unfinished.state
+        if state.so_far is None:
             raise
-        return Shown(pieces(going.state.so_far, name, baseline), waiting=going.state)
-    if known.greedy:
-        known = replace(known, greedy=known.greedy.within(budget, known.relative_change))
+        return Shown(render_pieces(state.so_far, name, baseline), waiting=state)
+    if diagnosis.greedy:
+        diagnosis = replace(
+            diagnosis, greedy=diagnosis.greedy.within(budget, diagnosis.relative_change)
+        )
     variant: StoredVariant | None = None
-    if asked.pressed("make") and known.greedy and known.greedy.names:
-        names = known.greedy.names
+    if request.pressed("make") and diagnosis.greedy and diagnosis.greedy.names:
+        names = diagnosis.greedy.names
 
         def make(report: Report) -> StoredVariant:
             report(Waiting("Making this variant…"))
             return _make(reference, baseline, names)
 
-        variant = asked.slowly(("mixed", reference, baseline, names), make)
-    return Shown(pieces(known, name, baseline, variant))
+        variant = request.slowly(("mixed", reference, baseline, names), make)
+    return Shown(render_pieces(diagnosis, name, baseline, variant))
 
 
 def _make(reference: str, baseline: str, names: tuple[str, ...]) -> StoredVariant:
@@ -86,42 +89,46 @@ def _make(reference: str, baseline: str, names: tuple[str, ...]) -> StoredVarian
     )
 
 
-def pieces(
-    known: Diagnosis, name: str, baseline: str = "", variant: StoredVariant | None = None
+def render_pieces(
+    diagnosis: Diagnosis, name: str, baseline: str = "", variant: StoredVariant | None = None
 ) -> dict[str, str]:
-    """HTML of all that a diagnosis says, and of the variant made of it."""
-    different = [part for part in known.parts if part.weight_snr_db != math.inf]
+    """HTML of a diagnosis, and of the variant made from it, by the places of the panel."""
+    different = [part for part in diagnosis.parts if part.weight_snr_db != math.inf]
     ratios = [ratio for part in different for ratio in (part.usual_snr_db, part.weight_snr_db)]
     depths = [
         ratio
-        for layer in known.layers
+        for layer in diagnosis.layers
         for ratio in (layer.weight_snr_db, layer.hidden_snr_db)
         if ratio is not None and math.isfinite(ratio)
     ]
-    sentences = shown.worst_sentence(known), shown.loss_sentence(known), *shown.remarks(known)
+    sentences = (
+        tables.worst_sentence(diagnosis),
+        tables.loss_sentence(diagnosis),
+        *tables.remarks(diagnosis),
+    )
     values: dict[str, Any] = {
-        "known": known,
+        "diagnosis": diagnosis,
         "name": name,
         "sentences": sentences,
-        "stamp": shown.stamp_line(known.stamp, known.measured),
+        "stamp": tables.stamp_line(diagnosis.stamp, diagnosis.measured),
         "noisy": different[:BARS],
         "top": max(ratios, default=1.0),
         "y": Scale(min([0.0, *depths]), max([10.0, *depths]) * 1.08, 190, 26),
-        "all_parts": shown.worst_parts(known, len(known.parts)),
-        "along": shown.layers(known),
-        "alone": shown.left_out(known),
-        "advice": shown.greedy_sentence(known),
-        "kept": shown.kept_parts(known),
-        "snr": shown.snr_text,
+        "all_parts": tables.worst_parts(diagnosis, len(diagnosis.parts)),
+        "along": tables.layers(diagnosis),
+        "alone": tables.restored_parts(diagnosis),
+        "advice": tables.greedy_sentence(diagnosis),
+        "greedy_parts": tables.greedy_parts(diagnosis),
+        "snr": tables.snr_text,
         "variant": variant,
     }
     if variant is not None:
         path = str(variant.path)
-        values["size"] = shown.bytes_text(variant.size_bytes)
+        values["size"] = tables.bytes_text(variant.size_bytes)
         values["explore"] = link_to("explore", model=baseline, compare=path)
         values["evaluate"] = link_to("evaluate", evaluate_model=path, evaluate_baseline=baseline)
     parts = macros("quantize/diagnosis.html", **values)
-    return {piece: str(own()) for piece, own in parts.items()}
+    return {piece: str(macro()) for piece, macro in parts.items()}
 
 
 def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,6 @@ FEATURE = Feature(
         )
     ],
     inserts={"guide": "quantize/guide.html"},
-    models=["fillmask_ui.features.quantize.variant_store:variants_at_hand"],
+    models=["fillmask_ui.features.quantize.variant_store:local_variants"],
     on_page=["fillmask_ui.features.quantize.tab:refresh_menus"],
 )

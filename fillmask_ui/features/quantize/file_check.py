@@ -1,12 +1,13 @@
-"""Whether an ONNX file answers alike wherever it may run: drift without labels, and alarms.
+"""Whether an ONNX file gives the same logits wherever it runs: drift without labels, and alarms.
 
-Definition. Texts are masked as by `evaluate`, each is one call of the whole graph. At the hidden
-positions r are the baseline's logits and c the candidate's, less their mean at each position, as
-softmax sees no shift. SQNR is 10 log10(sum r^2 / sum (r - c)^2) in dB, over all positions; the
-cosine is that of r and c, averaged; a flip is a hidden word whose most probable token is another.
+Definition. Texts are masked as by `evaluate`; each is one call of the whole graph. At the hidden
+positions, r are the baseline's logits and c the candidate's, each less its mean at the position,
+because softmax ignores a shift. SQNR is 10 log10(sum r^2 / sum (r - c)^2) in dB, over all
+positions; the cosine is that of r and c, averaged; a flip is a hidden word whose most probable
+token differs.
 
-Rivals: with its shift the ratio is higher; random ids show drift where no text ever is; the loss
-moves little where one word makes up for another.
+Rivals: with the shift the ratio is higher; random ids show drift that no text causes; the loss
+hides changes that cancel between words.
 
 Source:
     SQNR of outputs: ONNX Runtime, quantization/qdq_loss_debug.py. The shift: Goodfellow et al.
@@ -26,7 +27,7 @@ from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.evaluation.chance import Chance
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import prepared
-from fillmask_ui.features.quantize.diagnosis import powers, snr_db
+from fillmask_ui.features.quantize.diagnosis import signal_and_noise, snr_db
 from fillmask_ui.features.quantize.onnx_file import CPU, PLAIN, Logits, OnnxFile
 from fillmask_ui.features.quantize.web_logits import web_logits
 from fillmask_ui.intervals import (
@@ -45,9 +46,9 @@ from fillmask_ui.tokenizers import same_tokenizer
 LEVELS = ("none", "basic", "extended", "all")
 BASELINE_LEVEL = "extended"  # the lowest at which products of bytes need not saturate
 WEB = "WebAssembly"  # beside the execution providers
-# The verdict is the worst of that on the SQNR, which is at least so many dB, and of that on the
-# share of flips, all of whose interval lies below; NEAR_CHANCE as of an evaluation; PASS for equal
-# logits; REGRESSION where it fails.
+# The verdict is the worse of two: that on the SQNR, which must be at least so many dB, and that on
+# the share of flips, whose whole interval must lie below a limit. NEAR_CHANCE is that of an
+# evaluation; equal logits PASS; a file that fails to run is a REGRESSION.
 LEAST_DB = {"PASS": 20.0, "AT_RISK": 10.0}
 FLIPS = Limits(pass_below=0.10, risk_below=0.20)
 # The worst last.
@@ -55,8 +56,8 @@ _VERDICTS = ("", "PASS", "INCONCLUSIVE", "AT_RISK", "REGRESSION", "NEAR_CHANCE")
 
 
 @dataclass(frozen=True)
-class Row:
-    """One way to run the file. Without logits, or with NaN among them, all figures are None."""
+class CheckedSetup:
+    """A provider and level to run the file on; all figures are None without finite logits."""
 
     provider: str  # such as `CPUExecutionProvider`, `WebAssembly`; of a baseline its name
     level: str  # of graph optimization, or `PLAIN`; blank for a baseline
@@ -71,7 +72,7 @@ class Row:
     mean_nll_nats: float | None = None  # of the true words
 
     @property
-    def way(self) -> str:
+    def label(self) -> str:
         """Such as `CPU, all`."""
         level = {"": "baseline", PLAIN: "as plain ONNX Runtime"}.get(self.level, self.level)
         return f"{self.provider.removesuffix('ExecutionProvider')}, {level}"
@@ -79,7 +80,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Check:
-    """A file in all ways that were asked for."""
+    """A file on all providers and levels that were asked for."""
 
     file: str
     baseline: str
@@ -87,7 +88,7 @@ class Check:
     words: int  # hidden in them
     signature: str  # of the file and of the masks
     constants: tuple[str, ...]  # of `risky_constants`
-    rows: tuple[Row, ...]  # the baseline first
+    rows: tuple[CheckedSetup, ...]  # the baseline first
 
     @property
     def verdict(self) -> str:
@@ -120,63 +121,88 @@ def check(
             "it was made from as the baseline"
         )
     config = EvaluationConfig().resolved(file.max_tokens, (baseline or file).max_tokens)
-    hidden = [own.hidden for own in prepared(vocabulary, examples, config)]
+    hidden = [text.hidden for text in prepared(vocabulary, examples, config)]
     if not hidden:
         raise DataError("no word could be hidden in any of the texts: give more or longer ones")
     if baseline is None:
-        said = f"{name} on CPU at the level {BASELINE_LEVEL}"
-        first = Row(CPU, BASELINE_LEVEL)
-        wanted = list(file.run_on(CPU, BASELINE_LEVEL, hidden))
+        baseline_name = f"{name} on CPU at the level {BASELINE_LEVEL}"
+        reference = CheckedSetup(CPU, BASELINE_LEVEL)
+        expected = list(file.run_on(CPU, BASELINE_LEVEL, hidden))
     else:
-        said, first = baseline.signature.name, Row(baseline.signature.name, "")
-        wanted = [
-            baseline.logits_at(ids[None], np.ones_like(ids)[None], np.zeros_like(cols), cols)
-            for ids, cols in ((text.input_ids, text.cols) for text in hidden)
+        baseline_name = baseline.signature.name
+        reference = CheckedSetup(baseline_name, "")
+        expected = [
+            baseline.logits_at(
+                text.input_ids[None],
+                np.ones_like(text.input_ids)[None],
+                np.zeros_like(text.cols),
+                text.cols,
+            )
+            for text in hidden
         ]
-    rows, signature = [_compared(first, wanted, wanted, hidden)], [str(file.signature)]
-    levels = {provider: LEVELS if provider == WEB else (*LEVELS, PLAIN) for provider in providers}
-    ways = [Row(provider, level) for provider in providers for level in levels[provider]]
-    for number, way in enumerate(ways):
-        if way == first or (way.provider == WEB == rows[-1].provider and not rows[-1].verdict):
-            continue  # what is not there at one level is there at none
-        yield Progress(f"Running it on {way.way}…", number / len(ways))
+    rows, signature = [_compare(reference, expected, expected, hidden)], [str(file.signature)]
+    setups = [
+        CheckedSetup(provider, level)
+        for provider in providers
+        for level in (LEVELS if provider == WEB else (*LEVELS, PLAIN))
+    ]
+    for number, setup in enumerate(setups):
+        if setup == reference:
+            continue
+        if setup.provider == WEB == rows[-1].provider and not rows[-1].verdict:
+            continue  # a library that is missing at one level is missing at all
+        yield Progress(f"Running it on {setup.label}…", number / len(setups))
         try:
-            got: Logits = file.run_on(way.provider, way.level, hidden)
-            if way.provider == WEB:
-                got, version = web_logits(file, way.level, hidden, web_folder)
+            logits: Logits
+            if setup.provider == WEB:
+                logits, version = web_logits(file, setup.level, hidden, web_folder)
                 signature.append(f"onnxruntime-web:{version}")
-            row = _compared(way, got, wanted, hidden)
+            else:
+                logits = file.run_on(setup.provider, setup.level, hidden)
+            row = _compare(setup, logits, expected, hidden)
         except OptionError as error:
-            row = replace(way, alarms=(f"not measured: {error}",))
+            row = replace(setup, alarms=(f"not measured: {error}",))
         except ModelError as error:
-            row = replace(way, verdict="REGRESSION", alarms=(f"failed: {error}",))
+            row = replace(setup, verdict="REGRESSION", alarms=(f"failed: {error}",))
         rows.append(row)
-    sizes = len(hidden), sum(len(text.cols) for text in hidden)
-    stamp = "|".join(dict.fromkeys((*signature, config.signature)))
-    yield Check(name, said, *sizes, stamp, file.constants, tuple(rows))
+    yield Check(
+        file=name,
+        baseline=baseline_name,
+        texts=len(hidden),
+        words=sum(len(text.cols) for text in hidden),
+        signature="|".join(dict.fromkeys((*signature, config.signature))),
+        constants=file.constants,
+        rows=tuple(rows),
+    )
 
 
-def _compared(row: Row, logits: Logits, wanted: Logits, hidden: Sequence[HiddenTokens]) -> Row:
-    """With the figures of logits beside those that are wanted."""
+def _compare(
+    setup: CheckedSetup, logits: Logits, expected: Logits, hidden: Sequence[HiddenTokens]
+) -> CheckedSetup:
+    """The setup with the figures of its logits against those of the baseline."""
     sums, broken, largest, width = np.zeros(2), 0, 0.0, 0
     cosines, nll, flips = [], [], []
-    for own, base, text in zip(logits, wanted, hidden, strict=True):
-        width = min(own.shape[1], base.shape[1])
-        got, want = (each[:, :width].astype(np.float64) for each in (own, base))
-        broken += int((~(np.isfinite(got) & np.isfinite(want)).all(axis=1)).sum())
+    for text_logits, baseline_logits, text in zip(logits, expected, hidden, strict=True):
+        width = min(text_logits.shape[1], baseline_logits.shape[1])
+        candidate = text_logits[:, :width].astype(np.float64)
+        reference = baseline_logits[:, :width].astype(np.float64)
+        finite_rows = (np.isfinite(candidate) & np.isfinite(reference)).all(axis=1)
+        broken += int((~finite_rows).sum())
         if broken:
             continue
-        flips.append(float((got.argmax(axis=1) != want.argmax(axis=1)).sum()))
-        nll.append(nll_nats(got, text.true_ids))
-        largest = max(largest, float(np.abs(got - want).max()))
-        got, want = (each - each.mean(axis=1, keepdims=True) for each in (got, want))
-        sums += powers(want, got)
-        sizes = np.linalg.norm(got, axis=1) * np.linalg.norm(want, axis=1)
-        cosines.append((got * want).sum(axis=1) / np.maximum(sizes, np.finfo(float).tiny))
+        flips.append(float((candidate.argmax(axis=1) != reference.argmax(axis=1)).sum()))
+        nll.append(nll_nats(candidate, text.true_ids))
+        largest = max(largest, float(np.abs(candidate - reference).max()))
+        candidate = candidate - candidate.mean(axis=1, keepdims=True)
+        reference = reference - reference.mean(axis=1, keepdims=True)
+        sums += signal_and_noise(reference, candidate)
+        sizes = np.linalg.norm(candidate, axis=1) * np.linalg.norm(reference, axis=1)
+        products = (candidate * reference).sum(axis=1)
+        cosines.append(products / np.maximum(sizes, np.finfo(float).tiny))
     if broken:
         alarm = f"NaN or infinite logits at {broken} hidden words, here or in the baseline"
-        return replace(row, verdict="REGRESSION", alarms=(alarm,))
-    counts, losses = np.array([len(own) for own in nll], float), np.concatenate(nll)
+        return replace(setup, verdict="REGRESSION", alarms=(alarm,))
+    counts, losses = np.array([len(text_nll) for text_nll in nll], float), np.concatenate(nll)
     changed, total, mean = int(sum(flips)), len(losses), float(losses.mean())
     # The bootstrap knows nothing of what happened to no word or to all. Words of one text are not
     # independent: these are as many trials as there are texts that count.
@@ -190,8 +216,10 @@ def _compared(row: Row, logits: Logits, wanted: Logits, hidden: Sequence[HiddenT
         width,
     )
     noise_db = snr_db(sums)
-    by_noise = (own for own, least in LEAST_DB.items() if noise_db >= least)
-    by_flips = judge(
+    noise_verdict = next(
+        (verdict for verdict, least_db in LEAST_DB.items() if noise_db >= least_db), "REGRESSION"
+    )
+    flip_verdict = judge(
         changed / total,
         interval,
         len(hidden),
@@ -200,8 +228,15 @@ def _compared(row: Row, logits: Logits, wanted: Logits, hidden: Sequence[HiddenT
         near_chance=chance.is_near(mean),
         equal=noise_db == math.inf,
     ).label
-    verdict = max(next(by_noise, "REGRESSION"), by_flips, key=_VERDICTS.index)
-    cosine, span = float(np.concatenate(cosines).mean()), (interval.low, interval.high)
-    figures = noise_db, cosine, largest, changed, changed / total, span, mean
-    alarms = tuple(filter(None, [chance.alarm("it", mean)]))
-    return Row(row.provider, row.level, verdict, alarms, *figures)
+    return replace(
+        setup,
+        verdict=max(noise_verdict, flip_verdict, key=_VERDICTS.index),
+        alarms=tuple(filter(None, [chance.alarm("it", mean)])),
+        sqnr_db=noise_db,
+        cosine=float(np.concatenate(cosines).mean()),
+        max_abs_logit_difference=largest,
+        flips=changed,
+        flip_share=changed / total,
+        flip_share_interval_95=(interval.low, interval.high),
+        mean_nll_nats=mean,
+    )

@@ -115,8 +115,8 @@ def calibration_feeds(model: OnnxMaskedLM, texts: Sequence[Example]) -> list[dic
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """One of the two models."""
+class LoadedGraph:
+    """A model and its graph."""
 
     choice: ModelChoice
     model: OnnxMaskedLM
@@ -125,14 +125,14 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class GraphPair:
-    """Both models and what belongs together."""
+    """A quantized model and its baseline, with their parts matched."""
 
-    quantized: Side
-    baseline: Side
+    quantized: LoadedGraph
+    baseline: LoadedGraph
     matching: Matching  # of the quantized model's parts with those of the baseline
 
     def restored(self, names: Collection[str]) -> ModelProto:
-        """The quantized graph with some parts, by their names in the baseline, as in it."""
+        """The quantized graph with parts, named as in the baseline, in full precision."""
         chosen = choose_parts([pair.second for pair in self.matching.pairs], list(names))
         pairs = [pair for pair in self.matching.pairs if pair.second in chosen]
         return in_full_precision(self.quantized.graph, self.baseline.graph, pairs)
@@ -171,8 +171,8 @@ def open_pair(
     quantized: ModelChoice, baseline: ModelChoice, load: Loader = load_choice
 ) -> GraphPair:
     """Load two files of one model and match their parts; errors as of `diagnose`."""
-    first = _side(quantized, load)
-    second = first if quantized == baseline else _side(baseline, load)
+    first = _load_graph(quantized, load)
+    second = first if quantized == baseline else _load_graph(baseline, load)
     if not same_tokenizer(first.model.vocabulary, second.model.vocabulary):
         raise OptionError(
             f"{quantized.reference} and {baseline.reference} have different tokenizers: give the "
@@ -180,17 +180,17 @@ def open_pair(
         )
     matching = match_parts(find_parts(first.graph), find_parts(second.graph))
     matched = sum(pair.second.kind in MATRICES for pair in matching.pairs)
-    wanted = matched + sum(part.kind in MATRICES for part in matching.only_second)
-    if matched < max(1, _MATCHED * wanted):
+    matrices = matched + sum(part.kind in MATRICES for part in matching.only_second)
+    if matched < max(1, _MATCHED * matrices):
         raise OptionError(
-            f"of {wanted} matrices of {baseline.reference} only {matched} have one of the same "
-            f"shape and place in {quantized.reference}: give the model that it was made from as "
+            f"of {matrices} matrices of {baseline.reference}, only {matched} have a counterpart "
+            f"of the same shape in {quantized.reference}: give the model that it was made from as "
             "the baseline"
         )
     return GraphPair(first, second, matching)
 
 
-def _side(choice: ModelChoice, load: Loader) -> Side:
+def _load_graph(choice: ModelChoice, load: Loader) -> LoadedGraph:
     model = load(choice)
     if not isinstance(model, OnnxMaskedLM):
         raise ModelError(
@@ -200,4 +200,4 @@ def _side(choice: ModelChoice, load: Loader) -> Side:
     check_memory(choice.reference, model.signature.parameters)
     files = model.files
     graph = self_contained(read_graph(files.weights[0], files.folder, files.name))
-    return Side(choice, model, graph)
+    return LoadedGraph(choice, model, graph)

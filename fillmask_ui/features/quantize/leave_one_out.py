@@ -11,8 +11,9 @@ time, misses what the noise of others does to it.
 """
 
 import math
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from onnx import TensorProto
@@ -20,15 +21,24 @@ from onnx import TensorProto
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.measure import check_models
-from fillmask_ui.features.quantize import diagnosis
+from fillmask_ui.evaluation.rows import TokenScores
 from fillmask_ui.features.quantize.diagnosis import (
+    DiagnoseOptions,
     Diagnosis,
     Greedy,
     GreedyStep,
     PartNoise,
     Restored,
+    Run,
+    activation_noise,
+    add_usual_snr,
+    layer_labels,
+    noise_by_layer,
+    signal_and_noise,
+    snr_db,
+    worst_first,
 )
-from fillmask_ui.features.quantize.graphs import GraphPair, Loader, open_pair
+from fillmask_ui.features.quantize.graphs import GraphPair, LoadedGraph, Loader, open_pair
 from fillmask_ui.features.quantize.measure_variants import Stamp, alarms_of
 from fillmask_ui.intervals import ratio_interval
 from fillmask_ui.masking import KINDS
@@ -49,7 +59,7 @@ def diagnose(
     baseline: ModelChoice,
     texts: Sequence[Example | str],
     config: EvaluationConfig | None = None,
-    options: diagnosis.DiagnoseOptions | None = None,
+    options: DiagnoseOptions | None = None,
     *,
     load: Loader = load_choice,
 ) -> Generator[Progress | Diagnosis]:
@@ -63,7 +73,7 @@ def diagnose(
         OptionError: if they are not the same model, or the config does not fit them.
         DataError: if no text could be measured.
     """
-    options = options or diagnosis.DiagnoseOptions()
+    options = options or DiagnoseOptions()
     for choice in (model, baseline):
         local_files(choice)  # refuses what names no model before anything is read
     yield Progress("Reading both models…")
@@ -77,54 +87,55 @@ def diagnose(
             "it was made from"
         )
     config = check_models(quantized, full, config or EvaluationConfig())
-    known = _weights(pair)
-    yield known
+    diagnosis = _weights(pair)
+    yield diagnosis
     yield Progress("Measuring the loss of both…")
     rows = list(evaluate(quantized, texts, config, baseline=full))
     summary = summarize(rows, config=config, vocabulary_size=first.vocabulary_size)
     measured = _measured(rows)
-    own, base = _nats(measured), _nats(measured, "baseline")
+    nats = np.array([row.scores.nll_nats.sum() for row in measured])
+    baseline_nats = np.array([cast("TokenScores", row.baseline).nll_nats.sum() for row in measured])
     tokens = np.array([len(row.cols) for row in measured], float)
-    mean, base_mean = _mean(own, tokens), _mean(base, tokens)
-    known = replace(
-        known,
+    mean, baseline_mean = _mean(nats, tokens), _mean(baseline_nats, tokens)
+    diagnosis = replace(
+        diagnosis,
         texts=len(measured),
         mean_nll_nats=mean,
-        baseline_nll_nats=base_mean,
-        relative_change=mean / base_mean - 1,
-        difference_nats=_mean(own - base, tokens),
-        difference_interval=ratio_interval(own - base, tokens),
+        baseline_nll_nats=baseline_mean,
+        relative_change=mean / baseline_mean - 1,
+        difference_nats=_mean(nats - baseline_nats, tokens),
+        difference_interval=ratio_interval(nats - baseline_nats, tokens),
         measured=config.signature,
         alarms=alarms_of(summary),
     )
-    yield known
+    yield diagnosis
     yield Progress("Comparing activations…")
-    known = _activations(pair, known, [_as_read(row) for row in measured[:_COMPARED_TEXTS]])
-    yield known
-    leaving = LeaveOneOut(pair, texts, config, own, tokens)
-    # Those that the baseline has in full precision and in other numbers.
-    fixed = {own.second.name for own in pair.matching.pairs if own.second.quantized}
-    other = [part for part in known.parts if math.isfinite(part.weight_snr_db)]
-    chosen = [part for part in other if part.name not in fixed][: options.most]
+    diagnosis = _activations(pair, diagnosis, [_as_read(row) for row in measured[:_COMPARED_TEXTS]])
+    yield diagnosis
+    leave_one_out = LeaveOneOut(pair, texts, config, nats, tokens)
+    # Parts whose numbers differ, and which the baseline has in full precision.
+    quantized_in_both = {
+        matched.second.name for matched in pair.matching.pairs if matched.second.quantized
+    }
+    chosen = [
+        part
+        for part in diagnosis.parts
+        if math.isfinite(part.weight_snr_db) and part.name not in quantized_in_both
+    ][: options.most]
     for number, part in enumerate(chosen):
-        told = f"{number + 1} of {len(chosen)}: {part.name} in full precision"
-        yield Progress(told, number / (2 * len(chosen)))
-        measured_part = replace(part, restored=leaving.measure(part.name))
-        parts = (measured_part if other.name == part.name else other for other in known.parts)
-        known = replace(known, parts=diagnosis.worst_first(parts))
-        yield known
-    for step in leaving.greedy(known, options.budget) if chosen else ():
+        message = f"{number + 1} of {len(chosen)}: {part.name} in full precision"
+        yield Progress(message, number / (2 * len(chosen)))
+        parts = {listed.name: listed for listed in diagnosis.parts}
+        parts[part.name] = replace(part, restored=leave_one_out.measure(part.name))
+        diagnosis = replace(diagnosis, parts=worst_first(parts.values()))
+        yield diagnosis
+    for step in leave_one_out.greedy(diagnosis, options.budget) if chosen else ():
         if isinstance(step, Greedy):
-            known = replace(known, greedy=step)
-            yield known
+            diagnosis = replace(diagnosis, greedy=step)
+            yield diagnosis
         else:
             yield step
-    yield replace(known, complete=True)
-
-
-def _nats(rows: Iterable[EvaluatedText], of: str = "scores") -> np.ndarray:
-    """float64 [N], sum of one model's losses over the hidden tokens of each text."""
-    return np.array([getattr(row, of).nll_nats.sum() for row in rows])
+    yield replace(diagnosis, complete=True)
 
 
 def _mean(nats: np.ndarray, tokens: np.ndarray) -> float:
@@ -133,8 +144,8 @@ def _mean(nats: np.ndarray, tokens: np.ndarray) -> float:
 
 def _measured(rows: Iterable[object]) -> list[EvaluatedText]:
     """The rows with a hidden token, in the order of the texts."""
-    found = [row for row in rows if isinstance(row, EvaluatedText) and len(row.cols)]
-    return sorted(found, key=lambda row: row.id)
+    measured = [row for row in rows if isinstance(row, EvaluatedText) and len(row.cols)]
+    return sorted(measured, key=lambda row: row.id)
 
 
 def _as_read(row: EvaluatedText) -> np.ndarray:
@@ -147,29 +158,32 @@ def _as_read(row: EvaluatedText) -> np.ndarray:
 
 def _weights(pair: GraphPair) -> Diagnosis:
     quantized, baseline = pair.quantized.graph, pair.baseline.graph
-    here, there = Constants(quantized.graph), Constants(baseline.graph)
+    constants, baseline_constants = Constants(quantized.graph), Constants(baseline.graph)
     noise: list[np.ndarray] = []
     parts: list[PartNoise] = []
-    for first, second in ((own.first, own.second) for own in pair.matching.pairs):
-        noise.append(diagnosis.powers(dequantized(baseline, second), dequantized(quantized, first)))
+    for matched in pair.matching.pairs:
+        first, second = matched.first, matched.second
+        noise.append(signal_and_noise(dequantized(baseline, second), dequantized(quantized, first)))
         parts.append(
             PartNoise(
                 second.name,
                 second.kind,
                 second.layer,
                 second.shape,
-                stored=TensorProto.DataType.Name(here.stored[first.constant].data_type).lower(),
-                size_bytes=_stored_bytes(here, first),
-                baseline_bytes=_stored_bytes(there, second),
-                weight_snr_db=diagnosis.snr_db(noise[-1]),
+                stored=TensorProto.DataType.Name(
+                    constants.stored[first.constant].data_type
+                ).lower(),
+                size_bytes=_stored_bytes(constants, first),
+                baseline_bytes=_stored_bytes(baseline_constants, second),
+                weight_snr_db=snr_db(noise[-1]),
                 usual_snr_db=0.0,
             )
         )
     return Diagnosis(
         pair.quantized.choice.reference,
         pair.baseline.choice.reference,
-        diagnosis.worst_first(diagnosis.with_usual(parts)),
-        diagnosis.by_layer(parts, noise),
+        worst_first(add_usual_snr(parts)),
+        noise_by_layer(parts, noise),
         tuple(part.name for part in pair.matching.only_first),
         tuple(part.name for part in pair.matching.only_second),
         stamp=Stamp.of(pair.quantized.model.signature),
@@ -184,8 +198,8 @@ def _stored_bytes(constants: Constants, part: Part) -> int:
 
 
 def _notes(pair: GraphPair) -> Generator[str]:
-    quantized = sum(own.second.quantized for own in pair.matching.pairs)
-    if quantized and quantized == sum(own.first.quantized for own in pair.matching.pairs):
+    quantized = sum(matched.second.quantized for matched in pair.matching.pairs)
+    if quantized and quantized == sum(matched.first.quantized for matched in pair.matching.pairs):
         yield (
             "the baseline is quantized too: parts that it has quantized cannot be measured in "
             "full precision"
@@ -194,39 +208,42 @@ def _notes(pair: GraphPair) -> Generator[str]:
         yield "the model is its own baseline: all differences are 0"
 
 
-def _activations(pair: GraphPair, known: Diagnosis, texts: Sequence[np.ndarray]) -> Diagnosis:
+def _activations(pair: GraphPair, diagnosis: Diagnosis, texts: Sequence[np.ndarray]) -> Diagnosis:
     """The noise of what parts yield, and of what each layer hands on; `texts` are ids [T]."""
     hidden = _handed_on(pair.matching.pairs)
-    outputs = {own.second.name: own.first.output for own in pair.matching.pairs}
-    values = {own.first.output: own.second.output for own in pair.matching.pairs}
-    values |= {own.first.source: own.second.source for own in hidden.values()}
-    runs = [
-        side.model.opened(with_outputs(side.graph, names).SerializeToString())
-        for side, names in ((pair.quantized, values.keys()), (pair.baseline, values.values()))
-    ]
-    noise = diagnosis.activation_noise(runs[0], runs[1], values, texts)
-    ratios = {value: diagnosis.snr_db(own) for value, own in noise.items()}
+    outputs = {matched.second.name: matched.first.output for matched in pair.matching.pairs}
+    values = {matched.first.output: matched.second.output for matched in pair.matching.pairs}
+    values |= {matched.first.source: matched.second.source for matched in hidden.values()}
+    quantized = _open_with_outputs(pair.quantized, values.keys())
+    baseline = _open_with_outputs(pair.baseline, values.values())
+    noise = activation_noise(quantized, baseline, values, texts)
+    ratios = {value: snr_db(sums) for value, sums in noise.items()}
     parts = (
-        replace(part, activation_snr_db=ratios.get(outputs[part.name])) for part in known.parts
+        replace(part, activation_snr_db=ratios.get(outputs[part.name])) for part in diagnosis.parts
     )
-    sources = {label: own.first.source for label, own in hidden.items()}
+    sources = {label: matched.first.source for label, matched in hidden.items()}
     layers = (
         replace(layer, hidden_snr_db=ratios.get(sources.get(layer.label, "")))
-        for layer in known.layers
+        for layer in diagnosis.layers
     )
-    return replace(known, parts=tuple(parts), layers=tuple(layers))
+    return replace(diagnosis, parts=tuple(parts), layers=tuple(layers))
+
+
+def _open_with_outputs(loaded: LoadedGraph, names: Collection[str]) -> Run:
+    """The model with more outputs."""
+    return loaded.model.opened(with_outputs(loaded.graph, names).SerializeToString())
 
 
 def _handed_on(pairs: Sequence[PartPair]) -> dict[str, PartPair]:
     """By a layer's label the first product behind it, whose source is what the layer hands on."""
-    found: dict[str, PartPair] = {}
-    label = "embeddings"
-    labels = diagnosis.layer_labels(pair.second.layer for pair in pairs)
-    for pair, own in zip(pairs, labels, strict=True):
-        if own != label and pair.second.kind in ("product", "projection"):
-            found[label] = pair
-            label = own
-    return found
+    first_products: dict[str, PartPair] = {}
+    previous = "embeddings"
+    labels = layer_labels(pair.second.layer for pair in pairs)
+    for pair, label in zip(pairs, labels, strict=True):
+        if label != previous and pair.second.kind in ("product", "projection"):
+            first_products[previous] = pair
+            previous = label
+    return first_products
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,18 +260,22 @@ class LeaveOneOut:
         """What parts in full precision give back together."""
         graph = self.pair.restored(names)
         with self.pair.loaded(graph) as model:
-            gain = self.nats - _nats(_measured(evaluate(model, self.texts, self.config)))
+            measured = _measured(evaluate(model, self.texts, self.config))
+        gain = self.nats - np.array([row.scores.nll_nats.sum() for row in measured])
         mean, interval = _mean(gain, self.tokens), ratio_interval(gain, self.tokens)
         added = stored_bytes(graph) - stored_bytes(self.pair.quantized.graph)
         return Restored(mean, interval, added)
 
-    def greedy(self, known: Diagnosis, budget: float) -> Generator[Progress | Greedy]:
+    def greedy(self, diagnosis: Diagnosis, budget: float) -> Generator[Progress | Greedy]:
         """The parts that bring the loss under the budget, each measured with those before it."""
-        measured = [(part.name, part.restored) for part in known.parts if part.restored]
-        helping = [own for own in measured if own[1].recovered_nats > 0]
-        helping.sort(key=lambda own: own[1].gain_per_byte, reverse=True)
+        helping = [
+            (part.name, part.restored)
+            for part in diagnosis.parts
+            if part.restored and part.restored.recovered_nats > 0
+        ]
+        helping.sort(key=lambda part: part[1].gain_per_byte, reverse=True)
         steps: list[GreedyStep] = []
-        least, change = known.mean_nll_nats, known.relative_change
+        least, change = diagnosis.mean_nll_nats, diagnosis.relative_change
 
         def result() -> Greedy:
             return Greedy(budget, tuple(steps), change <= budget, len(helping))
@@ -264,11 +285,11 @@ class LeaveOneOut:
             if change <= budget:
                 break
             names = [*(step.name for step in steps), name]
-            told = f"{len(names)} part{'s' * (len(names) > 1)} together in full precision"
-            yield Progress(told, 0.5 + 0.5 * number / len(helping))
+            message = f"{len(names)} part{'s' * (len(names) > 1)} together in full precision"
+            yield Progress(message, 0.5 + 0.5 * number / len(helping))
             together = self.measure(*names) if steps else restored
-            mean = known.mean_nll_nats - together.recovered_nats
+            mean = diagnosis.mean_nll_nats - together.recovered_nats
             if mean < least:
-                least, change = mean, mean / known.baseline_nll_nats - 1
+                least, change = mean, mean / diagnosis.baseline_nll_nats - 1
                 steps.append(GreedyStep(name, mean, change, together.bytes_added))
                 yield result()

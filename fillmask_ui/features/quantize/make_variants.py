@@ -24,8 +24,8 @@ from fillmask_ui.publishing.hub_folder import FULL, ModelDraft
 from fillmask_ui.records import Example, Progress
 from fillmask_ui.texts import TextSource, open_texts
 
-MEASURED = 200  # of the embedded texts, the first so many are for measuring
-_LOOKED_AT = 16  # texts that show whether a variant still knows anything
+MEASURED = 200  # the first embedded texts, which are for measuring
+_CHECKED_TEXTS = 16  # to see whether a variant still predicts anything
 _TOOLS = ("onnxruntime", "onnx")
 _RETRACED = ("runtime", "onnx_file", "tokenizer")  # options of a source that a card repeats
 
@@ -68,30 +68,32 @@ def quantize(
         schemes: names of `onnx_tools.schemes.SCHEMES`, or `all`; `int8` if empty.
         exclude: what stays in full precision, as of `onnx_tools.graph_parts.choose_parts`.
         calibration: texts for the schemes that run the model; embedded ones by default.
-        force: overwrite variants, and write into a folder that holds other things.
+        force: overwrite variants, and write into a folder that is not empty.
         load: how models are loaded.
     """
     files = check_order(source, output, schemes, force=force)
     rows = {name: find_scheme(name) for name in files}
-    with open_texts(calibration or TextSource()) as found:
-        texts = list(found)[0 if calibration else MEASURED :]
+    with open_texts(calibration or TextSource()) as opened:
+        texts = list(opened)
+    if calibration is None:
+        texts = texts[MEASURED:]
     yield Progress(f"Reading {source.reference}…", 0.0)
     loaded = graphs.load_source(source, load)
-    names, known = [*files.values()], loaded.signature
-    hub_folder.check_output(output, loaded.files, names, force=force, signature=known)
+    names = [*files.values()]
+    hub_folder.check_output(output, loaded.files, names, force=force, signature=loaded.signature)
     failures: dict[str, FillmaskError] = {}
     with hub_folder.draft(output) as drafted:
         hub_folder.copy_beside(loaded.files, drafted.folder)
         if loaded.files.runtime == "torch":
             yield Progress(f"Exporting {source.reference}…", 0.0)
         base = graphs.read_source(source, loaded, load, drafted.folder)
-        kept = nodes_of(base.whole, choose_parts(find_parts(base.whole), exclude))
+        excluded = nodes_of(base.whole, choose_parts(find_parts(base.whole), exclude))
         for number, (name, row) in enumerate(rows.items()):
             path = drafted.folder / files[name]
             try:
                 yield Progress(f"Making {name}…", (number + 0.1) / len(rows))
-                used = graphs.calibration_feeds(base.model, texts) if row.calibrated else []
-                write_variant(name, base.whole, path, exclude=kept, feeds=used)
+                feeds = graphs.calibration_feeds(base.model, texts) if row.calibrated else []
+                write_variant(name, base.whole, path, exclude=excluded, feeds=feeds)
                 yield Progress(f"Checking {name}…", (number + 0.7) / len(rows))
                 model, alarms = _check(path, source, load, texts)
             except FillmaskError as error:
@@ -99,7 +101,7 @@ def quantize(
                 continue
             calibrated = {
                 "texts": str(calibration or f"{TextSource()}|behind:{MEASURED}"),
-                "used": len(used),
+                "used": len(feeds),
                 "sha256": texts_sha256(texts),
             }
             entry = {
@@ -107,20 +109,22 @@ def quantize(
                 "description": row.description,
                 "settings": dict(row.settings),
                 "exclude": list(exclude),
-                "calibration": calibrated if used else None,
+                "calibration": calibrated if feeds else None,
                 "command": _command(
-                    *("quantize", source, output),
+                    "quantize",
+                    source,
+                    output,
                     scheme=name,
                     exclude=exclude,
-                    calibration=Path(calibration.where).name if used and calibration else None,
+                    calibration=Path(calibration.where).name if feeds and calibration else None,
                 ),
             }
             yield _publish(drafted, files[name], entry, base, model, alarms)
     if failures and len(rows) == 1:
         raise next(iter(failures.values()))
     if failures:
-        told = (f"{name} was not made: {why}" for name, why in failures.items())
-        raise ModelError("; ".join(told))
+        messages = (f"{name} was not made: {error}" for name, error in failures.items())
+        raise ModelError("; ".join(messages))
     yield Progress("Done", 1.0)
 
 
@@ -128,7 +132,9 @@ def check_order(
     source: ModelChoice, output: Path, schemes: Sequence[str], *, force: bool
 ) -> dict[str, str]:
     """File of each scheme of `quantize`; an error for what is refused before a model is read."""
-    chosen = [n for s in schemes or [DEFAULT_SCHEME] for n in (SCHEMES if s == "all" else [s])]
+    chosen: list[str] = []
+    for scheme in schemes or [DEFAULT_SCHEME]:
+        chosen += SCHEMES if scheme == "all" else [scheme]
     files = {name: f"{Path(FULL).parent}/{find_scheme(name).file}" for name in chosen}
     hub_folder.check_output(output, local_files(source), [*files.values()], force=force)
     return files
@@ -142,15 +148,17 @@ def export(
     hub_folder.check_output(output, local_files(torch), [FULL], force=force)
     yield Progress(f"Reading {source.reference}…", 0.0)
     loaded = graphs.load_source(torch, load)
-    known = loaded.signature
-    hub_folder.check_output(output, loaded.files, [FULL], force=force, signature=known)
+    hub_folder.check_output(output, loaded.files, [FULL], force=force, signature=loaded.signature)
     with hub_folder.draft(output) as drafted:
         hub_folder.copy_beside(loaded.files, drafted.folder)
         yield Progress(f"Exporting {source.reference}…", 0.2)
         base = graphs.read_source(torch, loaded, load, drafted.folder)
         yield Progress("Checking the export…", 0.9)
-        told = {"scheme": "export", "description": "Full precision, float32."}
-        entry = told | {"command": _command("export", source, output)}
+        entry = {
+            "scheme": "export",
+            "description": "Full precision, float32.",
+            "command": _command("export", source, output),
+        }
         yield _publish(drafted, FULL, entry, base, base.model, ())
     yield Progress("Done", 1.0)
 
@@ -162,7 +170,7 @@ def _check(
     config = EvaluationConfig()
     try:
         model = load(ModelChoice(str(path), threads=source.threads))
-        rows = list(evaluate(model, texts[:_LOOKED_AT], config))
+        rows = list(evaluate(model, texts[:_CHECKED_TEXTS], config))
     except FillmaskError as error:
         raise ModelError(f"the result does not run and was not kept: {error}") from error
     size = model.signature.vocabulary_size
@@ -192,7 +200,7 @@ def _publish(
         alarms=alarms,
         parity=source.parity,
     )
-    made = {
+    record = {
         "settings": {},
         "exclude": [],
         "calibration": None,
@@ -214,11 +222,12 @@ def _publish(
     }
     for part in ("architecture", "runtime", "precision", "sha256", "size_bytes"):
         about[part] = getattr(signature, part)
-    drafted.publish_variant(name, made, about)
+    drafted.publish_variant(name, record, about)
     return variant
 
 
 def _command(name: str, source: ModelChoice, output: Path, **options: Any) -> str:
-    given = {key: value for key, value in source.changed_options().items() if key in _RETRACED}
-    reference, home = hub_folder.plain_reference(source.reference), output.absolute().name
-    return hub_folder.command(name, reference, o=home, **given, **options)
+    """The command line that makes a variant, with plain file names, for its card."""
+    retraced = {key: value for key, value in source.changed_options().items() if key in _RETRACED}
+    reference = hub_folder.plain_reference(source.reference)
+    return hub_folder.command(name, reference, o=output.absolute().name, **retraced, **options)

@@ -4,15 +4,15 @@ Definition: each variant is evaluated with the model it was made from as its bas
 `fillmask-ui eval VARIANT --baseline MODEL` does it. For its speed the two take turns: it is the
 median of the ratios of their times, with an interval.
 
-Rivals: a ratio of medians, or speeds of separate runs, differ by what else the machine does; a loss
-without its baseline on the same masks differs by the masks.
+Rivals: a ratio of medians, or speeds of separate runs, vary with the load of the machine; a loss
+without its baseline on the same masks varies with the masks.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import median
@@ -32,14 +32,14 @@ from fillmask_ui.records import Example, InJson, ModelSignature, Progress, finit
 
 BASELINE = "baseline"  # the scheme of the row that is the model itself
 SENTENCE_TOKENS = (32, 16, 8)  # of the sentence that is timed: the first that the texts give
-_TURNS = 9  # the fewest whose interval leaves out the slowest and the fastest
-_TIMED_TEXTS, _CALLS = 16, 4  # of a turn
+_ROUNDS = 9  # the fewest whose interval leaves out the slowest and the fastest
+_TIMED_TEXTS, _CALLS = 16, 4  # of a round
 _EXAMPLE_CHARACTERS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
-    """A loaded model to be measured."""
+class MeasuredModel:
+    """A loaded model to measure."""
 
     scheme: str  # that made it
     model: MaskedLM
@@ -73,7 +73,7 @@ class Stamp:
 
 
 # JSON has no infinity.
-_Loss = Annotated[float, InJson(lambda own: math.inf if own is None else own, float | None)]
+_Loss = Annotated[float, InJson(lambda loss: math.inf if loss is None else loss, float | None)]
 
 
 @dataclass(frozen=True)
@@ -129,37 +129,37 @@ class VariantFigures:
 
 
 def measure_variant(
-    baseline: Subject, variant: Subject | None, texts: Sequence[Example]
+    baseline: MeasuredModel, variant: MeasuredModel | None, texts: Sequence[Example]
 ) -> Generator[Progress | VariantFigures]:
     """The cross-entropy, size and speed of a variant beside its baseline; the row comes last.
 
     Without a variant, the row of the baseline itself. A DataError if no text could be measured.
     """
     base = baseline.model
-    named = variant.scheme if variant is not None else "the model itself"
+    name = variant.scheme if variant is not None else "the model itself"
     subject = variant or replace(baseline, scheme=BASELINE)
     model = subject.model
-    other = base if variant is not None else None
-    config = check_models(model, other, EvaluationConfig())
+    reference_model = base if variant is not None else None
+    config = check_models(model, reference_model, EvaluationConfig())
     running = RunningSummary(config=config, vocabulary_size=model.signature.vocabulary_size)
-    for row in evaluate(model, texts, config, baseline=other, heartbeat=True):
+    for row in evaluate(model, texts, config, baseline=reference_model, heartbeat=True):
         if isinstance(row, Heartbeat):
-            # The speeds take about as long as a quarter of the rest.
-            yield Progress(f"Measuring {named}…", 0.8 * row.texts / len(texts))
+            # Timing takes about a quarter as long as this.
+            yield Progress(f"Measuring {name}…", 0.8 * row.texts / len(texts))
         else:
             running.add(row)
     summary = running.summary()
-    pair = [model] if other is None else [model, other]
-    message = f"Timing {named}…"
+    pair = [model] if reference_model is None else [model, reference_model]
+    message = f"Timing {name}…"
     # Evenly spread, so that their lengths are those of all texts.
     timed_texts = texts[:: max(1, len(texts) // _TIMED_TEXTS)][:_TIMED_TEXTS]
     token_seconds = partial(_token_seconds, texts=timed_texts, config=config)
-    token_times = yield from _in_turns(pair, token_seconds, message, 0.8)
+    token_times = yield from _time_in_turns(pair, token_seconds, message, 0.8)
     sentence_times = None
     if text := _timed_sentence(pair, texts):
         sentence_seconds = partial(_sentence_seconds, text=text)
-        sentence_times = yield from _in_turns(pair, sentence_seconds, message, 0.9)
-    compared = summary.comparison
+        sentence_times = yield from _time_in_turns(pair, sentence_seconds, message, 0.9)
+    comparison = summary.comparison
     yield VariantFigures(
         scheme=subject.scheme,
         reference=subject.reference,
@@ -169,23 +169,31 @@ def measure_variant(
         sentence_times=sentence_times,
         mean_nll_nats=summary.model.mean_nll_nats,
         interval=summary.model.interval,
-        relative_change=compared.relative_change if compared else 0.0,
-        change_interval=compared.interval if compared else None,
-        verdict=compared.verdict.label if compared else "",
-        top1_agreement=compared.agreement if compared else 1.0,
-        kl_nats=compared.mean_kl_nats if compared else 0.0,
+        relative_change=comparison.relative_change if comparison else 0.0,
+        change_interval=comparison.interval if comparison else None,
+        verdict=comparison.verdict.label if comparison else "",
+        top1_agreement=comparison.agreement if comparison else 1.0,
+        kl_nats=comparison.mean_kl_nats if comparison else 0.0,
         texts=summary.texts,
         # Rows with the same metric, masks and texts compare.
         measured=f"{config.signature}|texts:{len(texts)}|sha256:{texts_sha256(texts)[:12]}",
         stamp=Stamp.of(model.signature),
         alarms=alarms_of(summary),
-        example=next(filter(None, map(_with_mask, summary.most_different)), ""),
+        example=_example(summary.most_different),
     )
 
 
 def alarms_of(summary: Summary) -> tuple[str, ...]:
     """The alarms of a summary without that on unchanged tokens, which all variants share."""
     return tuple(alarm for alarm in summary.alarms if alarm != UNCHANGED_ALARM)
+
+
+def _example(tokens: Iterable[TokenExample]) -> str:
+    """The first of the tokens that can be masked as a whole word, in its text; else blank."""
+    for token in tokens:
+        if text := _with_mask(token):
+            return text
+    return ""
 
 
 def _with_mask(token: TokenExample) -> str:
@@ -198,13 +206,13 @@ def _with_mask(token: TokenExample) -> str:
     return f"{left}{blank}[MASK]{right}" if short and word.strip() and not joined else ""
 
 
-def _in_turns(
+def _time_in_turns(
     models: Sequence[MaskedLM], seconds: Callable[[MaskedLM], float], message: str, begin: float
 ) -> Generator[Progress, None, PairedTimes]:
-    """Times of the first of the models and of the last, in turns; caches are warm by now."""
+    """Time the first model and the last one in turns; caches are warm by now."""
     times: list[list[float]] = [[] for _ in models]
-    for turn in range(_TURNS):
-        yield Progress(message, begin + 0.1 * turn / _TURNS)
+    for round_number in range(_ROUNDS):
+        yield Progress(message, begin + 0.1 * round_number / _ROUNDS)
         for model, model_times in zip(models, times, strict=True):
             model_times.append(seconds(model))
     return paired_times(times[0], times[-1])
@@ -217,13 +225,14 @@ def _token_seconds(model: MaskedLM, texts: Sequence[Example], config: Evaluation
 
 
 def _sentence_seconds(model: MaskedLM, text: str) -> float:
-    # The first call of a turn finds the caches of the other model.
+    # The first call of a round finds the caches of the other model.
     return median(timed(partial(fill, model, text, top_k=5), 1 + _CALLS)[0][1:])
 
 
 def _timed_sentence(models: Sequence[MaskedLM], texts: Sequence[Example]) -> str | None:
     """A sentence of the texts for the clock; None if they give none."""
-    plain, most = [text.text for text in texts], min(model.max_tokens for model in models)
+    plain = [text.text for text in texts]
+    most = min(model.max_tokens for model in models)
     for tokens in SENTENCE_TOKENS:
         if text := sentence(models[0].vocabulary, plain, tokens, most):
             return text
@@ -231,7 +240,7 @@ def _timed_sentence(models: Sequence[MaskedLM], texts: Sequence[Example]) -> str
 
 
 def busy_text(names: Sequence[str]) -> str:
-    """What to say where turns scattered while these were timed."""
+    """A remark that the times of these models vary too much between rounds."""
     return (
         f"this machine was busy while it timed {', '.join(names)}: equal turns took times that "
         "differ by more than a quarter. Measure again when nothing else runs"
@@ -248,10 +257,10 @@ def texts_sha256(texts: Sequence[Example]) -> str:
 
 
 def frontier(costs: Sequence[float], losses: Sequence[float]) -> list[int]:
-    """The places of those on the Pareto frontier of a cost and a loss [N], by growing cost.
+    """The indices of points on the Pareto frontier of a cost and a loss [N], by growing cost.
 
-    A point is on it unless another is at most as large in both and smaller in one; equal points
-    are all on it, those with NaN or infinity never. Of a speed give the negative.
+    A point is on it unless another is at most as large in both and smaller in one. Equal points
+    are all on it; those with NaN or infinity never are. For a speed, give the negative.
 
     Source:
         Pareto efficiency; the sweep is that of Kung, Luccio and Preparata 1975, "On finding the
@@ -261,13 +270,13 @@ def frontier(costs: Sequence[float], losses: Sequence[float]) -> list[int]:
     [2, 1]
     """
     points = list(zip(costs, losses, strict=True))
-    usable = [place for place, point in enumerate(points) if all(map(math.isfinite, point))]
-    found: list[int] = []
-    for place in sorted(usable, key=lambda own: points[own]):
-        best = points[found[-1]] if found else None
-        if best is None or points[place][1] < best[1] or points[place] == best:
-            found.append(place)
-    return found
+    finite_points = [index for index, point in enumerate(points) if all(map(math.isfinite, point))]
+    best: list[int] = []
+    for index in sorted(finite_points, key=lambda index: points[index]):
+        last = points[best[-1]] if best else None
+        if last is None or points[index][1] < last[1] or points[index] == last:
+            best.append(index)
+    return best
 
 
 def worth_having(rows: Sequence[VariantFigures], against: str) -> list[int]:

@@ -20,7 +20,7 @@ Logits = Iterable[np.ndarray]  # [M, V] of each text
 
 def providers() -> list[str]:
     """The execution providers of this machine; Azure's computes elsewhere."""
-    return [own for own in ort.get_available_providers() if own != "AzureExecutionProvider"]
+    return [name for name in ort.get_available_providers() if name != "AzureExecutionProvider"]
 
 
 class OnnxFile(OnnxMaskedLM):
@@ -38,13 +38,15 @@ class OnnxFile(OnnxMaskedLM):
         self._hash(self.graph_files.all_paths)
         session = open_session(self._file, CPU, replace(choice, graph_optimization="none"))
         self._source = source = self._with_logits(session, self._file)
-        sizes = {"parameters": source.parameters, "size_bytes": source.size_bytes}
-        signed = {
-            "device": CPU,
-            "precision": source.precision,
-            "settings": runtime_settings(choice),
-        }
-        self._sign(("onnxruntime",), (), **signed, **sizes)
+        self._sign(
+            ("onnxruntime",),
+            (),
+            device=CPU,
+            precision=source.precision,
+            settings=runtime_settings(choice),
+            parameters=source.parameters,
+            size_bytes=source.size_bytes,
+        )
 
     def feeds(self, ids: np.ndarray) -> dict[str, np.ndarray]:
         """The inputs for one text, int64 [T], by name; padded where the graph has a fixed size."""

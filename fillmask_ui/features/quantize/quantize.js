@@ -1,9 +1,9 @@
 // The Quantize tab: a row chooses the variant of the panel below the table.
 (() => {
   const page = (window.fillmask ??= {});
-  const place = () => document.getElementById("diagnose");
-  const KEPT = "fillmask-diagnosed"; // of this page, for a reload
-  const made = new Set();
+  const panel = () => document.getElementById("diagnose");
+  const STORED = "fillmask-diagnosed"; // of this page, for a reload
+  const announced = new Set();
   let chosen = "";
   const host = page.figures.host({
     root: "diagnose",
@@ -17,27 +17,27 @@
   function diagnose(button) {
     const { diagnose: variant, baseline, name } = button.dataset;
     if (chosen !== variant) {
-      for (const piece of place().querySelectorAll("[data-piece]")) piece.replaceChildren();
+      for (const piece of panel().querySelectorAll("[data-piece]")) piece.replaceChildren();
     }
     chosen = host.model = variant;
-    place().hidden = false;
+    panel().hidden = false;
     for (const [control, value] of Object.entries({ variant, baseline, name })) {
-      for (const own of place().querySelectorAll(`form [name="${control}"]`)) own.value = value;
+      for (const field of panel().querySelectorAll(`form [name="${control}"]`)) field.value = value;
     }
-    page.keep(KEPT, variant, "sessionStorage");
+    page.keep(STORED, variant, "sessionStorage");
     page.figures.refresh(host);
   }
 
   // A page that is loaded anew goes on with its diagnosis once the rows are there.
-  function go_on() {
-    const variant = page.recall(KEPT, "sessionStorage");
+  function resume() {
+    const variant = page.recall(STORED, "sessionStorage");
     const rows = document.getElementById("quantize-rows");
     const watcher = new MutationObserver(look);
     function look() {
-      const found = rows.querySelector(`[data-diagnose="${CSS.escape(variant)}"]`);
-      if (chosen === "" && !found) return;
+      const button = rows.querySelector(`[data-diagnose="${CSS.escape(variant)}"]`);
+      if (chosen === "" && !button) return;
       watcher.disconnect();
-      if (chosen === "") diagnose(found);
+      if (chosen === "") diagnose(button);
     }
     if (!variant) return;
     watcher.observe(rows, { childList: true, subtree: true });
@@ -48,18 +48,18 @@
     const button = target.closest?.("#quantize-rows [data-diagnose]");
     if (!button) return;
     diagnose(button);
-    page.reveal(place());
+    page.reveal(panel());
   });
 
   page.quantize = {
     begin(server, measure) {
       host.server = server;
-      go_on();
+      resume();
       // A variant that a panel has made is a row at once.
       document.addEventListener("fillmask:figure", () => {
-        const path = place().querySelector("[data-made]")?.dataset.made;
-        if (!path || made.has(path)) return;
-        made.add(path);
+        const path = panel().querySelector("[data-made]")?.dataset.made;
+        if (!path || announced.has(path)) return;
+        announced.add(path);
         measure();
       });
     },

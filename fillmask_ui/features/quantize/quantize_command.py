@@ -3,6 +3,8 @@
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +13,7 @@ from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.features.quantize import make_variants, measure_variants
 from fillmask_ui.features.quantize.make_variants import MEASURED, Variant
-from fillmask_ui.features.quantize.measure_variants import Subject, VariantFigures, busy_text
+from fillmask_ui.features.quantize.measure_variants import MeasuredModel, VariantFigures, busy_text
 from fillmask_ui.features.quantize.timing import PairedTimes
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.publishing.hub_folder import note_figures
@@ -39,10 +41,10 @@ def export(
     steps = make_variants.export(
         replace(choice, reference=reference), output, force=force, load=load
     )
-    made: list[Variant] = []
-    with _keeping(made, output):
-        made.extend(results(steps, Variant))
-    for variant in made:
+    variants: list[Variant] = []
+    with _report_interruption(variants, output):
+        variants.extend(results(steps, Variant))
+    for variant in variants:
         if as_json:
             print_json(variant.to_dict())
         else:
@@ -53,12 +55,12 @@ def export(
 
 
 @contextmanager
-def _keeping(made: list[Variant], output: object) -> Iterator[None]:
-    """Tell what an interruption inside leaves."""
+def _report_interruption(variants: list[Variant], output: object) -> Iterator[None]:
+    """Say which variants are complete if the user interrupts."""
     try:
         yield
     except KeyboardInterrupt:
-        names = ", ".join(variant.path.name for variant in made) or "nothing"
+        names = ", ".join(variant.path.name for variant in variants) or "nothing"
         tell(f"\nstopped; {names} is complete in {output}")
         raise
 
@@ -106,8 +108,8 @@ def quantize(
     examples: list[Example] = []
     if measured:
         limited = replace(texts, samples=texts.samples or MEASURED)
-        with open_texts(limited.source(), warn=warn) as found:
-            examples = list(found)
+        with open_texts(limited.source(), warn=warn) as opened:
+            examples = list(opened)
     base = load(choice)
     steps = make_variants.quantize(
         choice,
@@ -116,59 +118,60 @@ def quantize(
         exclude=exclude or (),
         calibration=source,
         force=force,
-        load=lambda wanted: base if wanted == choice else load(wanted),
+        load=lambda requested: base if requested == choice else load(requested),
     )
-    measured_steps = _measured(steps, Subject("", base, reference), examples)
-    made: list[Variant] = []
+    measured_steps = _measure_each(steps, MeasuredModel("", base, reference), examples)
+    variants: list[Variant] = []
     rows: list[VariantFigures] = []  # the model's own first; empty if nothing is measured
     try:
-        with _keeping(made, output):
+        with _report_interruption(variants, output):
             for result in results(measured_steps, (Variant, VariantFigures)):
                 if isinstance(result, Variant):
-                    made.append(result)
+                    variants.append(result)
                 elif isinstance(result, VariantFigures):
                     rows.append(result)
     finally:
-        _report(made, rows, as_json=as_json)
+        _report(variants, rows, as_json=as_json)
     if address := target.push(output):
         tell(f"pushed to {address}")
 
 
-def _measured(
-    steps: Generator[Progress | Variant], base: Subject, texts: Sequence[Example]
+def _measure_each(
+    steps: Generator[Progress | Variant], base: MeasuredModel, texts: Sequence[Example]
 ) -> Generator[Progress | Variant | VariantFigures]:
-    """Variants as they are made and, where there are texts, what was measured of each."""
-    alone = True
+    """Yield variants as they are made and, where there are texts, the figures of each."""
+    baseline_measured = False
     with closing(steps):
         for step in steps:
             yield step
             if isinstance(step, Progress) or not texts:
                 continue
-            if alone:
+            if not baseline_measured:
                 yield from measure_variants.measure_variant(base, None, texts)
-                alone = False
-            own = Subject(step.scheme, load(ModelChoice(step.reference)), step.reference)
-            for row in measure_variants.measure_variant(base, own, texts):
+                baseline_measured = True
+            variant = MeasuredModel(step.scheme, load(ModelChoice(step.reference)), step.reference)
+            for row in measure_variants.measure_variant(base, variant, texts):
                 if isinstance(row, VariantFigures):
                     note_figures(step.path, row.to_dict())
                 yield row
 
 
-def _report(made: list[Variant], rows: list[VariantFigures], *, as_json: bool) -> None:
+def _report(variants: list[Variant], rows: list[VariantFigures], *, as_json: bool) -> None:
     if as_json:
         figures = {row.reference: row.to_dict() for row in rows}
-        for row in rows[:1]:
-            print_json(row.to_dict())
-        for variant in made:
+        if rows:
+            print_json(rows[0].to_dict())
+        for variant in variants:
             print_json(variant.to_dict() | figures.get(variant.reference, {}))
         return
     if rows:
         print_table(_figures_table(rows))
         print_line(_speed_note(rows[0]))
-    for variant in made:
+    for variant in variants:
         print_line(f"{variant.path}: {variant.size_bytes / 1e6:,.1f} MB")
-    told = [own.alarms for own in made] + [own.alarms for own in rows]
-    for alarm in dict.fromkeys(alarm for alarms in told for alarm in alarms):
+    alarms = [alarm for variant in variants for alarm in variant.alarms]
+    alarms += [alarm for row in rows for alarm in row.alarms]
+    for alarm in dict.fromkeys(alarms):
         print_line(f"Note: {alarm}")
     if busy := [row.scheme for row in rows if row.busy]:
         print_line(f"Note: {busy_text(busy)}")
@@ -183,15 +186,13 @@ def _speed_note(row: VariantFigures) -> str:
     return f"{note}."
 
 
-def _times_text(times: PairedTimes | None) -> str:
+def _times_text(times: PairedTimes) -> str:
     """A speedup with its interval, which ratios of a model to itself have none of.
 
     >>> from fillmask_ui.intervals import Interval
     >>> _times_text(PairedTimes(1.42, Interval(1.3, 1.551, "sign-test"), 0.1, 0.1))
     '1.42 (1.30 to 1.55)'
     """
-    if times is None:
-        return ""
     text = f"{times.speedup:.2f}"
     if times.interval is None or times.interval.low == times.interval.high:
         return text
@@ -199,20 +200,19 @@ def _times_text(times: PairedTimes | None) -> str:
 
 
 def _figures_table(rows: Iterable[VariantFigures]) -> Table:
-    columns = (
-        *("scheme", Column("MB", ",.1f"), Column("ratio", ".2f")),
-        *("speed", "one sentence", Column("CE (nats)", ".4f")),
-        *(Column("change", signed_percent), "95% interval", "verdict"),
-        *(Column("same guess", percent), Column("KL", ".4f")),
-    )
-    cells = (
-        (
-            *(row.scheme, row.size_bytes / 1e6, row.ratio),
-            *(_times_text(row.token_times), _times_text(row.sentence_times)),
-            *(row.mean_nll_nats, row.relative_change),
-            *(interval_text(row.change_interval, signed_percent), row.verdict),
-            *(row.top1_agreement, row.kl_nats),
-        )
-        for row in rows
-    )
-    return Table.of(columns, cells)
+    columns: dict[str, str | Column] = {
+        "scheme": "scheme",
+        "size_bytes": Column("MB", lambda size: f"{size / 1e6:,.1f}"),
+        "ratio": Column("ratio", ".2f"),
+        "token_times": Column("speed", _times_text),
+        "sentence_times": Column("one sentence", _times_text),
+        "mean_nll_nats": Column("CE (nats)", ".4f"),
+        "relative_change": Column("change", signed_percent),
+        "change_interval": Column(
+            "95% interval", partial(interval_text, render=signed_percent), right=False
+        ),
+        "verdict": "verdict",
+        "top1_agreement": Column("same guess", percent),
+        "kl_nats": Column("KL", ".4f"),
+    }
+    return Table.of(columns.values(), map(attrgetter(*columns), rows))

@@ -1,16 +1,17 @@
-"""What the Quantize tab does: its controls read as an `Order`, then variants made and measured."""
+"""The Quantize tab's work: read its controls as an `Order`, then make and measure variants."""
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.features.quantize.graphs import Loader
 from fillmask_ui.features.quantize.make_variants import quantize
-from fillmask_ui.features.quantize.measure_variants import Subject, measure_variant
+from fillmask_ui.features.quantize.measure_variants import MeasuredModel, measure_variant
 from fillmask_ui.features.quantize.variant_store import (
     Home,
     Recipe,
@@ -30,12 +31,11 @@ from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.ui.evaluate.evaluate_form import EMBEDDED, UPLOAD
 from fillmask_ui.ui.job import Waiting
 
-# What a visitor finds: quick ones that need no texts.
+# Ticked at first: quick ones that need no texts.
 PLAIN_SCHEMES = ("int8", "int8-channel", "fp16")
 PLAIN_SAMPLES, CALIBRATION_TEXTS = 100, 64
 _MAKING = 0.4  # of the work of one variant; the rest measures it
 
-Load = Callable[[ModelChoice], MaskedLM]
 T = TypeVar("T")
 
 
@@ -79,7 +79,7 @@ def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = Tr
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedScheme:
     """A scheme that gave no row; the others go on."""
 
     scheme: str
@@ -88,71 +88,77 @@ class Failed:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """What a run has found by then; what it made is on disk."""
+class RunState:
+    """The results of a run so far; the variants are on disk."""
 
     reference: str  # of the source model
     settings: Settings
     home: Home | None = None  # None until the model itself is measured
-    failures: tuple[Failed, ...] = ()
+    failures: tuple[FailedScheme, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader should know
 
 
-def name_of(scheme: str, exclude: Sequence[str]) -> str:
+def variant_name(scheme: str, exclude: Sequence[str]) -> str:
     """What a variant is called.
 
-    >>> name_of("int8", ()), name_of("int8", ["projection"])
+    >>> variant_name("int8", ()), variant_name("int8", ["projection"])
     ('int8', 'int8 without projection')
     """
     return f"{scheme} without {parts_text(exclude)}" if exclude else scheme
 
 
-def perform(order: Order, store: VariantStore, load: Load) -> Generator[Waiting]:
+def perform(order: Order, store: VariantStore, load: Loader) -> Generator[Waiting]:
     """Make and measure the variants of an order, and measure those never measured before.
 
-    `load` gives the source model, which visitors share. Each step holds what is `Known` by then,
-    if that has changed. A `FillmaskError` if texts or source model cannot be read or measured.
+    `load` gives the source model, which visitors share. Each step holds the `RunState`
+    if it has changed. A `FillmaskError` if texts or source model cannot be read or measured.
     """
-    known = Known(order.model.reference, order.settings)
-    yield Waiting("Reading the texts…", so_far=known)
-    with open_texts(replace(order.source, samples=order.samples + CALIBRATION_TEXTS)) as found:
-        texts = list(found)
-    known = replace(known, notes=found.report.warnings)
-    measured, rest = texts[: order.samples], texts[order.samples :]
+    state = RunState(order.model.reference, order.settings)
+    yield Waiting("Reading the texts…", so_far=state)
+    with open_texts(replace(order.source, samples=order.samples + CALIBRATION_TEXTS)) as opened:
+        texts = list(opened)
+    state = replace(state, notes=opened.report.warnings)
+    measured, remaining = texts[: order.samples], texts[order.samples :]
     yield Waiting("Loading the model…")
     base = load(order.model)
     home = store.home(order.model.reference, base.signature)
-    subject = Subject("", base, order.model.reference)
-    whole = 1 + len([*_wanted(order, home)])
-    row = yield from _part(measure_variant(subject, None, measured), 0, 1 / whole)
+    subject = MeasuredModel("", base, order.model.reference)
+    total = 1 + len(list(_pending(order, home)))
+    row = yield from _rescale_progress(measure_variant(subject, None, measured), 0, 1 / total)
     home.keep_source(order.model.reference, row, order.settings)
-    notes = known.notes
+    notes = state.notes
     calibration = None
     if any(SCHEMES[scheme].calibrated for scheme in order.schemes):
-        calibration = _written(rest or measured[:CALIBRATION_TEXTS], home)
-        notes = notes if rest else (*notes, _NOT_APART)
-    known = replace(known, home=home, notes=notes)
-    yield Waiting("The model itself is measured.", 1 / whole, known)
-    for number, (scheme, kept) in enumerate(_wanted(order, home), 1):
-        start, middle, end = (min((number + part) / whole, 1.0) for part in (0, _MAKING, 1))
-        exclude = order.exclude if kept is None else kept.exclude
-        name = name_of(scheme, exclude)
+        calibration = _write_texts(remaining or measured[:CALIBRATION_TEXTS], home)
+        notes = notes if remaining else (*notes, _NOT_APART)
+    state = replace(state, home=home, notes=notes)
+    yield Waiting("The model itself is measured.", 1 / total, state)
+    for number, (scheme, stored) in enumerate(_pending(order, home), 1):
+        start = min(number / total, 1.0)
+        middle = min((number + _MAKING) / total, 1.0)
+        finish = min((number + 1) / total, 1.0)
+        exclude = order.exclude if stored is None else stored.exclude
+        name = variant_name(scheme, exclude)
         try:
-            variant = kept
+            variant = stored
             if variant is None:
-                own = calibration if SCHEMES[scheme].calibrated else None
-                making = _made(order, base, home, scheme, own)
-                variant = yield from _part(making, start, middle)
+                scheme_texts = calibration if SCHEMES[scheme].calibrated else None
+                steps = _make(order, base, home, scheme, scheme_texts)
+                variant = yield from _rescale_progress(steps, start, middle)
             yield Waiting(f"Loading {name}…", middle)
-            made = Subject(name, load_choice(ModelChoice(str(variant.path))), str(variant.path))
-            row = yield from _part(measure_variant(subject, made, measured), middle, end)
+            candidate = MeasuredModel(
+                name, load_choice(ModelChoice(str(variant.path))), str(variant.path)
+            )
+            row = yield from _rescale_progress(
+                measure_variant(subject, candidate, measured), middle, finish
+            )
             note_figures(variant.path, replace(row, scheme=scheme).to_dict())
         except FillmaskError as error:
-            failures = (*known.failures, Failed(scheme, name, str(error)))
-            known = replace(known, failures=failures)
+            failures = (*state.failures, FailedScheme(scheme, name, str(error)))
+            state = replace(state, failures=failures)
         else:
-            known = replace(known)
-        yield Waiting(f"{name} is done.", end, known)
+            state = replace(state)  # a new object, which the page draws
+        yield Waiting(f"{name} is done.", finish, state)
 
 
 _NOT_APART = (
@@ -161,34 +167,39 @@ _NOT_APART = (
 )
 
 
-def _wanted(order: Order, home: Home) -> Iterator[tuple[str, StoredVariant | None]]:
+def _pending(order: Order, home: Home) -> Iterator[tuple[str, StoredVariant | None]]:
     """The schemes of an order, then variants never measured, by then also those made meanwhile.
 
     A variant that stays without figures comes once.
     """
-    yield from ((scheme, None) for scheme in order.schemes)
+    for scheme in order.schemes:
+        yield scheme, None
     seen: set[Path] = set()
-    asked = {(scheme, order.exclude) for scheme in order.schemes}
-    while left := [
-        own
-        for own in home.variants()
-        if own.figures is None and (own.scheme, own.exclude) not in asked and own.path not in seen
+    ordered = {(scheme, order.exclude) for scheme in order.schemes}
+    while unmeasured := [
+        variant
+        for variant in home.variants()
+        if variant.figures is None
+        and (variant.scheme, variant.exclude) not in ordered
+        and variant.path not in seen
     ]:
-        seen.add(left[0].path)
-        yield left[0].scheme, left[0]
+        seen.add(unmeasured[0].path)
+        yield unmeasured[0].scheme, unmeasured[0]
 
 
-def _part(steps: Iterable[Progress | T], start: float, end: float) -> Generator[Waiting, None, T]:
-    """The result of a part of the run; its progress becomes that from start to end."""
+def _rescale_progress(
+    steps: Iterable[Progress | T], start: float, finish: float
+) -> Generator[Waiting, None, T]:
+    """The result of some steps, whose progress becomes that from start to finish."""
     for step in steps:
         if isinstance(step, Progress):
-            yield Waiting(step.message, start + (end - start) * (step.fraction or 0.0))
+            yield Waiting(step.message, start + (finish - start) * (step.fraction or 0.0))
         else:
             result = step
     return result
 
 
-def _made(
+def _make(
     order: Order, base: MaskedLM, home: Home, scheme: str, calibration: TextSource | None
 ) -> Generator[Progress | StoredVariant]:
     """The variant of a scheme, which is made unless it exists."""
@@ -204,11 +215,11 @@ def _made(
             load=lambda choice: base if choice == order.model else load_choice(choice),
         )
         yield from (step for step in steps if isinstance(step, Progress))
-    yield home.made(scheme, recipe)
+    yield home.written(scheme, recipe)
 
 
-def _written(texts: Sequence[Example], home: Home) -> TextSource:
-    """Texts as a file of their own, under a name that they decide."""
+def _write_texts(texts: Sequence[Example], home: Home) -> TextSource:
+    """Write texts to a file whose name is a hash of them."""
     content = "".join(json.dumps({"text": example.text}) + "\n" for example in texts)
     name = f"texts-{sha256(content.encode()).hexdigest()[:12]}.jsonl"
     return TextSource("file", str(home.write(name, content)), shuffle=False)

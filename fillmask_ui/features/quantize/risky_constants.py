@@ -16,16 +16,16 @@ _HARMLESS = {"Clip", "Max", "Min"}  # they compare with a constant alone
 
 def risky_constants(model: ModelProto) -> tuple[str, ...]:
     """A line for each with a number of 65,504 or more in size, but for weights outside the file."""
-    constants, found = Constants(model.graph), []
+    constants, lines = Constants(model.graph), []
     values = dict(constants.stored)
     for node in model.graph.node:
         if node.op_type in ("Constant", "ConstantOfShape"):
-            given = attributes_of(node)
-            number = np.float32(given.get("value_floats", given.get("value_float", 0.0)))
-            values[node.output[0]] = given.get("value") or numpy_helper.from_array(number)
+            attributes = attributes_of(node)
+            number = np.float32(attributes.get("value_floats", attributes.get("value_float", 0.0)))
+            values[node.output[0]] = attributes.get("value") or numpy_helper.from_array(number)
     for name, tensor in values.items():
         readers = constants.readers.get(name, ())
-        reader = next((own for own in readers if own.op_type not in _HARMLESS), None)
+        reader = next((node for node in readers if node.op_type not in _HARMLESS), None)
         if reader is None or tensor.data_type not in FLOATS or uses_external_data(tensor):
             continue
         numbers = numpy_helper.to_array(tensor).ravel()
@@ -33,6 +33,6 @@ def risky_constants(model: ModelProto) -> tuple[str, ...]:
         if bad.size:
             operator = f"{reader.op_type} {reader.name or reader.output[0]}"
             half = "" if np.isinf(bad[0]) else "past half precision, "
-            why = f"{half}NaN where 0 multiplies it or a softmax sees nothing else"
-            found.append(f"{name} = {bad[0]:.6g}, read by {operator}: {why}")
-    return tuple(found)
+            reason = f"{half}NaN where 0 multiplies it or a softmax sees nothing else"
+            lines.append(f"{name} = {bad[0]:.6g}, read by {operator}: {reason}")
+    return tuple(lines)

@@ -8,8 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from fillmask_ui.features.quantize import diagnosis_view, variant_view
-from fillmask_ui.features.quantize import quantize_job as choices
+from fillmask_ui.features.quantize import diagnosis_view, quantize_job, variant_view
 from fillmask_ui.features.quantize.variant_store import VariantStore
 from fillmask_ui.files import user_folder
 from fillmask_ui.onnx_tools.schemes import SCHEMES
@@ -37,19 +36,19 @@ class QuantizeRuns(job.Jobs):
         """
         if not make and page.job is not None and not page.job.ended:
             return None
-        order = choices.read_order(values, self.session.default_model, make=make)
+        order = quantize_job.read_order(values, self.session.default_model, make=make)
 
-        def work(own: job.Job) -> Any:
-            load = partial(self.session.model, on_progress=own.report)
-            return choices.perform(order, self.store, load)
+        def work(running: job.Job) -> Any:
+            load = partial(self.session.model, on_progress=running.report)
+            return quantize_job.perform(order, self.store, load)
 
         return page.start(work)
 
     def controls(self, page: job.Page, reference: str) -> Parts:
         """Values of the controls: those of the page's run of a model, else of its last run."""
-        known = page.job.status.so_far if page.job else None
-        if known and known.reference == reference:
-            settings = known.settings
+        state = page.job.status.so_far if page.job else None
+        if state and state.reference == reference:
+            settings = state.settings
         elif (home := self.store.find(reference)) is None or (settings := home.settings) is None:
             return {}
         values = asdict(settings)
@@ -75,14 +74,14 @@ def build(session: Session) -> None:
             for name in CHARTS:
                 parts |= components.chart_place(name, f"quantize-{name}", table=False)
         parts["rows"] = components.html_block(elem_id="quantize-rows")
-        place = components.html_block(
+        panel = components.html_block(
             render("quantize/diagnose.html"),
             js_on_load=components.static("begin.js", Path(__file__).parent),
             server_functions=[
                 components.served(session, *item) for item in diagnosis_view.SERVED.items()
             ],
         )
-    _wire(QuantizeRuns(session), inputs, parts, place)
+    _wire(QuantizeRuns(session), inputs, parts, panel)
 
 
 def _build_inputs(session: Session) -> tuple[Parts, gr.Accordion, gr.Button, gr.Button]:
@@ -105,7 +104,7 @@ def _build_inputs(session: Session) -> tuple[Parts, gr.Accordion, gr.Button, gr.
             elem_classes="fm-radio",
         )
         inputs["samples"] = gr.Number(
-            choices.PLAIN_SAMPLES,
+            quantize_job.PLAIN_SAMPLES,
             label="Number of texts",
             scale=1,
             min_width=130,
@@ -120,11 +119,11 @@ def _build_inputs(session: Session) -> tuple[Parts, gr.Accordion, gr.Button, gr.
     inputs["where"].change(
         lambda chosen: gr.Column(visible=chosen == UPLOAD), inputs["where"], box, **QUIET
     )
-    plain = list(choices.PLAIN_SCHEMES)
+    plain = list(quantize_job.PLAIN_SCHEMES)
     inputs["schemes"] = schemes(plain, plain, "Schemes", "quantize-schemes")
     with gr.Accordion("More", open=False, elem_classes="fm-fold") as more:
-        others = [name for name in SCHEMES if name not in plain]
-        inputs["more_schemes"] = schemes(others, [], "More schemes", "quantize-more")
+        more_schemes = [name for name in SCHEMES if name not in plain]
+        inputs["more_schemes"] = schemes(more_schemes, [], "More schemes", "quantize-more")
         inputs["exclude"] = gr.Textbox(
             label="Keep in full precision",
             info="kinds, layers or names of parts, separated by commas",
@@ -138,7 +137,7 @@ def _build_inputs(session: Session) -> tuple[Parts, gr.Accordion, gr.Button, gr.
     return inputs, more, run, cancel
 
 
-def _wire(runs: QuantizeRuns, inputs: Parts, parts: Parts, place: gr.HTML) -> None:
+def _wire(runs: QuantizeRuns, inputs: Parts, parts: Parts, panel: gr.HTML) -> None:
     model, parts = inputs["model"], parts | inputs
 
     def run(page: job.Page, **values: Any) -> None:
@@ -146,21 +145,21 @@ def _wire(runs: QuantizeRuns, inputs: Parts, parts: Parts, place: gr.HTML) -> No
 
     def measure(page: job.Page, **values: Any) -> Parts:
         runs.begin(page, make=False, **values)
-        return drawn(variant_view.stored(runs.store, named(values["model"])))
+        return drawn(variant_view.show_stored(runs.store, named(values["model"])))
 
     def named(reference: str | None) -> str:
         return (reference or "").strip() or runs.session.default_model
 
     def show(page: job.Page, reference: str | None) -> Parts:
-        update = drawn(variant_view.stored(runs.store, named(reference)))
+        update = drawn(variant_view.show_stored(runs.store, named(reference)))
         return update | runs.controls(page, named(reference))
 
     def arrived(page: job.Page) -> Parts:
         """The controls hold what those of the run that the page has found did."""
-        known = page.job.status.so_far if page.job else None
-        if known is None:
+        state = page.job.status.so_far if page.job else None
+        if state is None:
             return {}
-        return {"model": known.reference, **runs.controls(page, known.reference)}
+        return {"model": state.reference, **runs.controls(page, state.reference)}
 
     for event in (model.change, components.page().load):
         event(components.answering(runs, parts, show), model, [*parts.values()], **QUIET)
@@ -168,8 +167,8 @@ def _wire(runs: QuantizeRuns, inputs: Parts, parts: Parts, place: gr.HTML) -> No
     components.wire(
         runs,
         parts,
-        [(parts["run"].click, run, inputs), (place.made, measure, inputs)],
-        lambda page, status: drawn(variant_view.told(page, status)),
+        [(parts["run"].click, run, inputs), (panel.made, measure, inputs)],
+        lambda page, status: drawn(variant_view.show_status(page, status)),
         arrived=arrived,
         listed=["more", *inputs],
     )
@@ -179,9 +178,9 @@ def drawn(update: Parts) -> Parts:
     """An update with its charts, if any, in their places; the note of the first serves both."""
     values = {name: value for name, value in update.items() if name != "charts"}
     if "charts" in update:
-        for place, chart in zip_longest(CHARTS, update["charts"]):
-            noted = chart and (chart if place == CHARTS[0] else replace(chart, note=""))
-            values |= components.chart_in(place, noted, ["head"])
+        for name, chart in zip_longest(CHARTS, update["charts"]):
+            placed = chart and (chart if name == CHARTS[0] else replace(chart, note=""))
+            values |= components.chart_in(name, placed, ["head"])
     return values
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from fillmask_ui.intervals import LEVEL, Interval
 from fillmask_ui.protocol import Vocabulary
 
-# Words of the texts that a sentence of just the wanted length is tried to begin with.
+# Words of the texts at which a sentence is tried to start.
 _MOST_STARTS = 50
 
 
@@ -70,13 +70,13 @@ def paired_times(variant: Sequence[float], baseline: Sequence[float]) -> PairedT
 def median_interval(values: Sequence[float]) -> Interval | None:
     """The interval of a median that the sign test gives, whatever the distribution of the values.
 
-    Its ends are two of the values; fewer than six give none.
+    Its limits are two of the values; fewer than six give none.
 
     Source:
         Conover 1999, Practical Nonparametric Statistics, section 3.2.
     """
     ordered, count = sorted(values), len(values)
-    left_out, tail = 0, 0.5**count  # the probability that no more values lie on one side
+    left_out, tail = 0, 0.5**count  # probability that so few values lie below the median
     while tail <= (1 - LEVEL) / 2:
         left_out += 1
         tail += math.comb(count, left_out) * 0.5**count
@@ -93,7 +93,12 @@ def sentence(vocabulary: Vocabulary, texts: Sequence[str], tokens: int, most: in
     if tokens > most:
         return None
     unusable = ("__", vocabulary.mask_token)
-    words = [w for text in texts for w in text.split() if not any(mark in w for mark in unusable)]
+    words = [
+        word
+        for text in texts
+        for word in text.split()
+        if not any(mark in word for mark in unusable)
+    ]
     for start in range(min(_MOST_STARTS, len(words))):
         ordered = list(islice(cycle(words[start:] + words[:start]), tokens))
 

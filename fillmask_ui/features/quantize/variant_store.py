@@ -95,8 +95,8 @@ class VariantStore:
 
     def find(self, reference: str) -> Home | None:
         """The variants of a model; those measured last if it has changed, None for none."""
-        found = [home for home in self.homes() if home.reference == reference]
-        return max(found, key=lambda home: home.source_file.stat().st_mtime, default=None)
+        homes = [home for home in self.homes() if home.reference == reference]
+        return max(homes, key=lambda home: home.source_file.stat().st_mtime, default=None)
 
     def homes(self) -> list[Home]:
         files = sorted(self.root.glob(f"*/{_SOURCE_FILE}"))
@@ -149,21 +149,24 @@ class Home:
 
     def variant(self, scheme: str, recipe: Recipe) -> StoredVariant | None:
         """The variant of a scheme and a recipe, if there is one."""
-        found = _variants(self.output(recipe))
-        return next((own for own in found if own.scheme == scheme), None)
+        variants = _variants(self.output(recipe))
+        return next((variant for variant in variants if variant.scheme == scheme), None)
 
-    def made(self, scheme: str, recipe: Recipe) -> StoredVariant:
-        found = self.variant(scheme, recipe)
-        if found is None:
+    def written(self, scheme: str, recipe: Recipe) -> StoredVariant:
+        """The variant that was just written; a `DataError` if it is gone."""
+        variant = self.variant(scheme, recipe)
+        if variant is None:
             raise DataError(f"{self.folder} was changed while it was written: try again")
-        return found
+        return variant
 
     def variants(self, order: Sequence[str] = ()) -> list[StoredVariant]:
         """All variants, in the order of these schemes; other schemes last."""
         folders = sorted(path.parent for path in self.folder.glob(f"*/{RECORD}"))
-        found = [own for folder in folders for own in _variants(folder)]
-        places = {scheme: place for place, scheme in enumerate(order)}
-        return sorted(found, key=lambda own: (places.get(own.scheme, len(places)), own.exclude))
+        variants = [variant for folder in folders for variant in _variants(folder)]
+        ranks = {scheme: rank for rank, scheme in enumerate(order)}
+        return sorted(
+            variants, key=lambda variant: (ranks.get(variant.scheme, len(ranks)), variant.exclude)
+        )
 
     def keep_restored(
         self, variant: StoredVariant, pair: GraphPair, names: Sequence[str]
@@ -174,8 +177,8 @@ class Home:
         its `write_restored`.
         """
         recipe = Recipe((*variant.exclude, *names))
-        if (known := self.variant(variant.scheme, recipe)) is not None:
-            return known
+        if (existing := self.variant(variant.scheme, recipe)) is not None:
+            return existing
         folder = variant.path.parent.parent
         name = variant.path.relative_to(folder).as_posix()
         if (record := read_record(folder)) is None:
@@ -192,7 +195,7 @@ class Home:
                 "figures": None,
             }
             drafted.publish_variant(name, entry, record["sources"][entry["made_of"]])
-        return self.made(variant.scheme, recipe)
+        return self.written(variant.scheme, recipe)
 
     def _source(self) -> dict[str, Any]:
         """What is written of it; nothing if that is missing or broken."""
@@ -203,13 +206,20 @@ class Home:
 
 def _variants(folder: Path) -> list[StoredVariant]:
     """Of one recipe, by the record of its folder; none if that cannot be read."""
-    found = []
+    variants = []
     with contextlib.suppress(FillmaskError, KeyError, TypeError):
-        for name, made in ((read_record(folder) or {}).get("files") or {}).items():
+        for name, entry in ((read_record(folder) or {}).get("files") or {}).items():
             if (folder / name).is_file():
-                own = made["scheme"], folder / name, made["size_bytes"]
-                found.append(StoredVariant(*own, tuple(made["exclude"]), _figures(made)))
-    return found
+                variants.append(
+                    StoredVariant(
+                        scheme=entry["scheme"],
+                        path=folder / name,
+                        size_bytes=entry["size_bytes"],
+                        exclude=tuple(entry["exclude"]),
+                        figures=_figures(entry),
+                    )
+                )
+    return variants
 
 
 def _figures(values: Mapping[str, Any]) -> VariantFigures | None:
@@ -219,7 +229,7 @@ def _figures(values: Mapping[str, Any]) -> VariantFigures | None:
     return None
 
 
-def variants_at_hand() -> dict[str, str]:
+def local_variants() -> dict[str, str]:
     """References of the variants made on this machine, and how menus name them."""
     labels = {}
     for home in VariantStore(user_folder("variants")).homes():

@@ -11,7 +11,7 @@ from fillmask_ui.features.quantize.measure_variants import (
     busy_text,
     worth_having,
 )
-from fillmask_ui.features.quantize.quantize_job import Failed, Known, name_of
+from fillmask_ui.features.quantize.quantize_job import FailedScheme, RunState, variant_name
 from fillmask_ui.features.quantize.variant_charts import variants_chart
 from fillmask_ui.features.quantize.variant_store import Home, VariantStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
@@ -25,15 +25,15 @@ _ELSEWHERE = (
     "schemes and press Run to compare them again."
 )
 EIGHT_BITS = ("int8", "int8-channel", "int8-tensor", "qdq")
-# What changes, by name: HTML of the `notice`, the `rows` of the table and the `story` to take from
-# them, and the `charts`.
+# What changes, by name: HTML of the `notice`, of the table's `rows` and of the `story` about them,
+# and the `charts`.
 Update = dict[str, Any]
 WELCOME = "quantize/welcome.html"  # in the place of a result
 STOPPED = "Stopped. What was made and measured until then is kept."
 
 
 @dataclass(frozen=True)
-class Line:
+class VariantRow:
     """One row of the table."""
 
     name: str  # what charts and the table call it
@@ -53,37 +53,37 @@ class Line:
         return self.scheme == BASELINE
 
 
-def stored(store: VariantStore, reference: str) -> Update:
-    """What there is of a model already."""
+def show_stored(store: VariantStore, reference: str) -> Update:
+    """The stored variants of a model."""
     home = store.find(reference)
     if home is None:
         return {"rows": "", "story": render(WELCOME), "charts": ()}
-    return shown(lines_of(home))
+    return show_rows(variant_rows(home))
 
 
-def told(page: Page, status: Waiting) -> Update:
-    """What a new status of its run changes on the page; charts are drawn where they change."""
-    known, update = status.so_far, Update()
-    if isinstance(known, Known) and known is not page.drawn and known.home is not None:
-        update = shown(lines_of(known.home, known.failures))
-    page.drawn = known
+def show_status(page: Page, status: Waiting) -> Update:
+    """What a new status of a run changes on the page; charts are drawn only if they change."""
+    state, update = status.so_far, Update()
+    if isinstance(state, RunState) and state is not page.drawn and state.home is not None:
+        update = show_rows(variant_rows(state.home, state.failures))
+    page.drawn = state
     if status.state == "stopped":
         update["notice"] = notice_html("hint", STOPPED)
-    elif status.state == "done" and known and known.notes:
-        update["notice"] = notice_html("hint", " ".join(known.notes))
+    elif status.state == "done" and state and state.notes:
+        update["notice"] = notice_html("hint", " ".join(state.notes))
     return update
 
 
-def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
+def variant_rows(home: Home, failures: Sequence[FailedScheme] = ()) -> list[VariantRow]:
     """The baseline, what is on disk, and what has failed just now."""
     source, base = home.reference, home.baseline
-    lines = [Line(source, BASELINE, reference=source, figures=base)]
+    lines = [VariantRow(source, BASELINE, reference=source, figures=base)]
     for variant in home.variants(list(SCHEMES)):
         reference, figures = str(variant.path), variant.figures
         example = {"text": figures.example} if figures and figures.example else {}
         lines.append(
-            Line(
-                name_of(variant.scheme, variant.exclude),
+            VariantRow(
+                variant_name(variant.scheme, variant.exclude),
                 variant.scheme,
                 ", ".join(variant.exclude),
                 reference,
@@ -94,64 +94,68 @@ def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
                 evaluate=link_to("evaluate", evaluate_model=reference, evaluate_baseline=source),
             )
         )
-    lines += [Line(own.name, own.scheme, failure=sentence(own.message)) for own in failures]
+    lines += [
+        VariantRow(failure.name, failure.scheme, failure=sentence(failure.message))
+        for failure in failures
+    ]
     return _with_frontiers(lines)
 
 
-def _with_frontiers(lines: Sequence[Line]) -> list[Line]:
+def _with_frontiers(lines: Sequence[VariantRow]) -> list[VariantRow]:
     """The same, each with the frontiers that it is on among those that compare."""
-    own = [place for place, line in enumerate(lines) if line.figures and not line.elsewhere]
-    rows = [figures for place in own if (figures := lines[place].figures)]
-    best = {name: {own[place] for place in worth_having(rows, name)} for name in ("size", "speed")}
+    compared = [line for line in lines if line.figures and not line.elsewhere]
+    figures = [line.figures for line in compared if line.figures]
+    best: dict[str, list[VariantRow]] = {}
+    for cost in ("size", "speed"):
+        best[cost] = [compared[index] for index in worth_having(figures, cost)]
     return [
-        replace(line, best=tuple(name for name in best if place in best[name]))
-        for place, line in enumerate(lines)
+        replace(line, best=tuple(cost for cost in best if line in best[cost])) for line in lines
     ]
 
 
-def shown(lines: Sequence[Line]) -> Update:
+def show_rows(lines: Sequence[VariantRow]) -> Update:
     """The table, the charts and what to take from them."""
     compared = {line.name: line.figures for line in lines if line.figures and not line.elsewhere}
-    drawn = (
-        () if len(compared) < 2 else [variants_chart(compared, axis) for axis in ("size", "speed")]
-    )
+    charts = []
+    if len(compared) > 1:
+        charts = [variants_chart(compared, cost) for cost in ("size", "speed")]
     measured = [(line.name, line.figures) for line in lines if line.figures]
     busy = [name for name, row in measured if row.busy]
     rows = render(
         "quantize/rows.html",
         lines=lines,
         recipes=_recipes(lines),
-        stamps=list(dict.fromkeys(stamp_line(own.stamp) for _, own in measured)),
-        texts=next((own.texts for _, own in measured), 0),
-        alarms=[(name, sentence(alarm)) for name, own in measured for alarm in own.alarms],
+        stamps=list(dict.fromkeys(stamp_line(row.stamp) for _, row in measured)),
+        texts=measured[0][1].texts if measured else 0,
+        alarms=[(name, sentence(alarm)) for name, row in measured for alarm in row.alarms],
         busy=sentence(busy_text(busy)) if busy else "",
     )
-    return {"rows": rows, "story": _story(lines), "charts": drawn}
+    return {"rows": rows, "story": _story(lines), "charts": charts}
 
 
-def _story(lines: Sequence[Line]) -> str:
+def _story(lines: Sequence[VariantRow]) -> str:
     """The smallest and the fastest that pass and gain something; blank where nothing was made."""
-    made = [
+    variants = [
         (line.name, line.figures)
         for line in lines
         if line.figures and not line.elsewhere and not line.is_baseline
     ]
-    if not made and any(line.elsewhere for line in lines):
+    if not variants and any(line.elsewhere for line in lines):
         return notice_html("hint", _ELSEWHERE)
-    passing = [own for own in made if own[1].verdict == "PASS"]
+    passing = [(name, row) for name, row in variants if row.verdict == "PASS"]
     small = [(name, row) for name, row in passing if row.smaller]
     fast = [(name, row) for name, row in passing if row.token_times.faster]
     return render(
         "quantize/story.html",
-        made=bool(made),
+        measured=bool(variants),
         small=min(small, key=lambda pair: pair[1].size_bytes, default=None),
         fast=max(fast, key=lambda pair: pair[1].token_times.speedup, default=None),
     )
 
 
-def _recipes(lines: Sequence[Line]) -> list[tuple[str, str]]:
+def _recipes(lines: Sequence[VariantRow]) -> list[tuple[str, str]]:
     """How variants in 8 bits were made, which is why they differ; none for fewer than two."""
-    told = [
+    recipes = [
         (
             line.name,
             SCHEMES[line.scheme].description.rstrip(".")
@@ -160,4 +164,4 @@ def _recipes(lines: Sequence[Line]) -> list[tuple[str, str]]:
         for line in lines
         if line.scheme in EIGHT_BITS and not line.failure
     ]
-    return told if len(told) > 1 else []
+    return recipes if len(recipes) > 1 else []

@@ -32,7 +32,7 @@ def web_logits(
     node = shutil.which("node")
     if node is None:
         raise OptionError(f"node is not here: install Node.js, then {_REMEDY}")
-    given = {} if folder is None else {"NODE_PATH": str(folder.absolute() / "node_modules")}
+    node_path = {} if folder is None else {"NODE_PATH": str(folder.absolute() / "node_modules")}
     with tempfile.TemporaryDirectory(prefix="fillmask-") as home:
         job, outputs = Path(home, "job.json"), Path(home, "outputs")
         values = {
@@ -46,22 +46,26 @@ def web_logits(
             "calls": [_call(file, text) for text in hidden],
         }
         job.write_text(json.dumps(values), "utf-8")
-        command, own = [node, str(_SCRIPT), str(job)], {**os.environ, **given}
-        done = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
-        if done.returncode == _NOT_FOUND:
+        command, environment = [node, str(_SCRIPT), str(job)], {**os.environ, **node_path}
+        process = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False
+        )
+        if process.returncode == _NOT_FOUND:
             raise OptionError(f"no onnxruntime-web in {folder or 'NODE_PATH'}: {_REMEDY}")
-        if done.returncode:
-            why = (done.stderr.strip() or f"node ended with {done.returncode}").splitlines()[-1]
-            raise ModelError(f"{file.signature.name} does not run there: {why[:300]}")
-        said = json.loads(done.stdout.splitlines()[-1])
-        logits = np.fromfile(outputs, said["type"]).reshape(-1, said["width"])
-    ends = np.cumsum([len(text.cols) for text in hidden])
-    return np.split(logits, ends[:-1]), said["version"]
+        if process.returncode:
+            reason = (
+                process.stderr.strip() or f"node ended with {process.returncode}"
+            ).splitlines()[-1]
+            raise ModelError(f"{file.signature.name} does not run there: {reason[:300]}")
+        output = json.loads(process.stdout.splitlines()[-1])
+        logits = np.fromfile(outputs, output["type"]).reshape(-1, output["width"])
+    stops = np.cumsum([len(text.cols) for text in hidden])
+    return np.split(logits, stops[:-1]), output["version"]
 
 
 def _call(file: OnnxFile, text: HiddenTokens) -> dict[str, Any]:
     feeds = {
-        name: (own.dtype.name, own.shape, b64encode(own.tobytes()).decode())
-        for name, own in file.feeds(text.input_ids).items()
+        name: (array.dtype.name, array.shape, b64encode(array.tobytes()).decode())
+        for name, array in file.feeds(text.input_ids).items()
     }
     return {"feeds": feeds, "positions": text.cols.tolist()}

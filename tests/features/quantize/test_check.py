@@ -52,7 +52,9 @@ def write(bert, name, change=lambda graph: None, **external):
 
 
 def with_nan(model):
-    bias = next(own for own in model.graph.initializer if "1.output.LayerNorm.bias" in own.name)
+    bias = next(
+        tensor for tensor in model.graph.initializer if "1.output.LayerNorm.bias" in tensor.name
+    )
     bias.CopyFrom(numpy_helper.from_array(np.full(bias.dims, np.nan, np.float32), bias.name))
 
 
@@ -63,7 +65,7 @@ def with_mask(model):
 
 def by_hand(path, rows, level):
     """Logits at the hidden positions of each row of an evaluation, by a plain session."""
-    settings, found = ort.SessionOptions(), []
+    settings, logits_by_row = ort.SessionOptions(), []
     number = (0, 1, 2, 99)[LEVELS.index(level)]  # as the C API has it
     settings.graph_optimization_level = ort.GraphOptimizationLevel(number)
     session = ort.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
@@ -71,47 +73,51 @@ def by_hand(path, rows, level):
         ids = row.ids.copy()
         ids[row.cols] = row.shown_ids
         feeds = {"input_ids": ids, "attention_mask": ids**0, "token_type_ids": ids * 0}
-        logits = session.run(["logits"], {name: own[None] for name, own in feeds.items()})[0]
-        found.append(logits[0, row.cols])
-    return np.concatenate(found)
+        logits = session.run(["logits"], {name: values[None] for name, values in feeds.items()})[0]
+        logits_by_row.append(logits[0, row.cols])
+    return np.concatenate(logits_by_row)
 
 
 def test_figures_are_those_of_numpy_and_of_onnx_runtime(checked, bert):
     small = write(bert, "small", dynamic_int8)
-    known = checked(small, "--baseline", bert, "--provider", "cpu", "--json").json
+    printed = checked(small, "--baseline", bert, "--provider", "cpu", "--json").json
     measured = list(evaluate(load_model(small, x64_quant_precision="off"), TEXTS))
     rows = [row for row in measured if isinstance(row, EvaluatedText)]
     base = by_hand(bert, rows, "all")
-    assert known["texts"] == len(rows) and known["words"] == len(base)
-    assert [row["level"] for row in known["rows"]] == ["", *LEVELS, PLAIN]
-    for row in known["rows"][1:]:
-        own = by_hand(small, rows, "all" if row["level"] == PLAIN else row["level"])
-        r, c = (each - each.mean(axis=1, keepdims=True) for each in (base, own))
-        wanted = float(compute_signal_to_quantization_noice_ratio(r, c))
-        assert row["sqnr_db"] == pytest.approx(wanted, abs=1e-3) and 5 < wanted < 60
+    assert printed["texts"] == len(rows) and printed["words"] == len(base)
+    assert [row["level"] for row in printed["rows"]] == ["", *LEVELS, PLAIN]
+    for row in printed["rows"][1:]:
+        logits = by_hand(small, rows, "all" if row["level"] == PLAIN else row["level"])
+        r, c = (each - each.mean(axis=1, keepdims=True) for each in (base, logits))
+        expected = float(compute_signal_to_quantization_noice_ratio(r, c))
+        assert row["sqnr_db"] == pytest.approx(expected, abs=1e-3) and 5 < expected < 60
         cosines = [np.corrcoef(*pair)[0, 1] for pair in zip(r, c, strict=True)]
         assert row["cosine"] == pytest.approx(np.mean(cosines), abs=1e-5)
-        assert row["max_abs_logit_difference"] == pytest.approx(np.abs(base - own).max(), abs=1e-4)
-        flips = int((base.argmax(axis=1) != own.argmax(axis=1)).sum())
+        assert row["max_abs_logit_difference"] == pytest.approx(
+            np.abs(base - logits).max(), abs=1e-4
+        )
+        flips = int((base.argmax(axis=1) != logits.argmax(axis=1)).sum())
         assert row["flips"] == flips and row["flip_share"] == flips / len(base)
         low, high = row["flip_share_interval_95"]
         assert low <= row["flip_share"] <= high and row["verdict"] == "NEAR_CHANCE"  # not trained
     mean = summarize(measured).model.mean_nll_nats
-    assert known["rows"][-1]["mean_nll_nats"] == pytest.approx(mean, abs=1e-6)
+    assert printed["rows"][-1]["mean_nll_nats"] == pytest.approx(mean, abs=1e-6)
 
 
 def test_the_baseline_is_exact_and_one_row_is_a_plain_session(checked, bert):
     """References: a session of ONNX Runtime at the level extended, and one without any option."""
     small = write(bert, "plain", dynamic_int8)
-    known = checked(small, "--provider", "cpu", "--json").json
-    assert known["baseline"].endswith("on CPU at the level extended")
-    assert [row["level"] for row in known["rows"]] == ["extended", "none", "basic", "all", PLAIN]
+    printed = checked(small, "--provider", "cpu", "--json").json
+    assert printed["baseline"].endswith("on CPU at the level extended")
+    assert [row["level"] for row in printed["rows"]] == ["extended", "none", "basic", "all", PLAIN]
     measured = list(evaluate(load_model(small, x64_quant_precision="off"), TEXTS))
     rows = [row for row in measured if isinstance(row, EvaluatedText)]
     base = by_hand(small, rows, "extended")
-    for row in known["rows"]:
-        own = by_hand(small, rows, "all" if row["level"] == PLAIN else row["level"])
-        assert row["max_abs_logit_difference"] == pytest.approx(np.abs(base - own).max(), abs=1e-4)
+    for row in printed["rows"]:
+        logits = by_hand(small, rows, "all" if row["level"] == PLAIN else row["level"])
+        assert row["max_abs_logit_difference"] == pytest.approx(
+            np.abs(base - logits).max(), abs=1e-4
+        )
     assert "CPU, as plain ONNX Runtime" in checked(small, "--provider", "cpu").stdout
 
     file = load_choice(ModelChoice(str(small), x64_quant_precision="on"), open_as=OnnxFile)
@@ -154,16 +160,16 @@ def test_equal_logits_pass_and_few_texts_settle_nothing_else(fillmask):
     few = ("--samples", 8, "--provider", "CPU", "--fail-on", "regression", "--json")
     ran = fillmask("check", "embedded", *few)
     assert ran.returncode == 0 and ran.json["verdict"] == "INCONCLUSIVE"
-    equal, *others = ran.json["rows"]
+    equal, *different = ran.json["rows"]
     assert equal["sqnr_db"] is None and equal["verdict"] == "PASS"
-    assert {row["verdict"] for row in others if row["sqnr_db"]} == {"INCONCLUSIVE"}
+    assert {row["verdict"] for row in different if row["sqnr_db"]} == {"INCONCLUSIVE"}
 
 
 def test_a_share_of_few_words_has_an_interval_between_0_and_1(fillmask):
-    asked = ("check", "embedded:int8", "--samples", 10, "--provider", "cpu")
-    ran = fillmask(*asked)
+    command = ("check", "embedded:int8", "--samples", 10, "--provider", "cpu")
+    ran = fillmask(*command)
     assert ran.returncode == 0 and "INCONCLUSIVE" in ran.stdout, ran.stderr
-    for row in fillmask(*asked, "--json").json["rows"]:
+    for row in fillmask(*command, "--json").json["rows"]:
         low, high = row["flip_share_interval_95"]
         assert 0 <= low <= row["flip_share"] <= high <= 1
 
@@ -178,10 +184,10 @@ def test_nan_and_constants_are_named(checked, bert):
 def test_web_assembly_reads_weights_beside_the_graph(checked, bert, monkeypatch):
     monkeypatch.setenv("NODE_PATH", NODE_PATH)
     beside = write(bert, "beside", save_as_external_data=True, location="w", size_threshold=0)
-    known = checked(beside, "--provider", "WebAssembly", "--json").json
-    assert [row["level"] for row in known["rows"]] == ["extended", *LEVELS]
-    assert all(row["sqnr_db"] > 80 and row["flips"] == 0 for row in known["rows"][1:])
-    assert "|onnxruntime-web:" in known["signature"]
+    printed = checked(beside, "--provider", "WebAssembly", "--json").json
+    assert [row["level"] for row in printed["rows"]] == ["extended", *LEVELS]
+    assert all(row["sqnr_db"] > 80 and row["flips"] == 0 for row in printed["rows"][1:])
+    assert "|onnxruntime-web:" in printed["signature"]
 
 
 def test_what_is_not_here_is_told_with_its_remedy(checked, bert, tmp_path, monkeypatch):
@@ -206,8 +212,10 @@ def test_slips_are_one_line(fillmask, bert, tiny_models, tmp_path):
         (bert, "--fail-on", "doubt"): "unknown verdict to fail on 'doubt'",
     }.items():
         result = fillmask("check", *arguments)
-        told = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
-        assert result.returncode in (1, 2) and len(told) == 1 and words in told[0], result.stderr
+        errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+        assert result.returncode in (1, 2) and len(errors) == 1 and words in errors[0], (
+            result.stderr
+        )
 
 
 @pytest.fixture(scope="module")
@@ -243,11 +251,13 @@ def test_tables_and_json_name_the_part_and_apply_mends_it(fillmask, broken, tmp_
         assert expected in result.stdout
     assert f"1 of 1: {name} in full precision" in result.stderr
     printed = fillmask(*arguments, "--budget", "0%", "--json", "--apply", target)
-    known = printed.json
-    assert known["parts"][0]["name"] == name and known["complete"]
-    assert known["parts"][0]["sticks_out"] and known["parts"][0]["restored"]["recovered_nats"]
-    assert known["stamp"]["cpu_features"]
-    if [step["name"] for step in known["greedy"]["steps"]] == [name]:
+    diagnosis = printed.json
+    assert diagnosis["parts"][0]["name"] == name and diagnosis["complete"]
+    assert (
+        diagnosis["parts"][0]["sticks_out"] and diagnosis["parts"][0]["restored"]["recovered_nats"]
+    )
+    assert diagnosis["stamp"]["cpu_features"]
+    if [step["name"] for step in diagnosis["greedy"]["steps"]] == [name]:
         assert printed.returncode == 0 and "mixed.onnx (" in printed.stderr
         again = fillmask("diagnose", target, *texts, "--most", 0)
         assert "Stands out" not in again.stdout and again.returncode == 0

@@ -62,40 +62,49 @@ def steps(home):
 
 
 def last(model, baseline, **options):
-    found = diagnose(model, baseline, TEXTS, options=DiagnoseOptions(**options))
-    return [step for step in found if isinstance(step, Diagnosis)][-1]
+    steps = diagnose(model, baseline, TEXTS, options=DiagnoseOptions(**options))
+    return [step for step in steps if isinstance(step, Diagnosis)][-1]
 
 
 @pytest.mark.parametrize(("fault", "layer"), zip(FAULTS, (0, 1, 1), strict=True))
 def test_a_planted_fault_is_named_first(home, fault, layer):
     broken = copied(home.graph)
     output = plant(broken, fault, layer, seed=layer + 1)
-    wanted = part_at(find_parts(onnx.load(home.folder / "onnx" / "model.onnx")), output, fault)
-    known = last(home.write(broken, "broken"), home.baseline, most=2)
-    first, second = known.parts[:2]
-    assert known.complete and first.name == wanted and first.restored is not None
+    expected = part_at(find_parts(onnx.load(home.folder / "onnx" / "model.onnx")), output, fault)
+    diagnosis = last(home.write(broken, "broken"), home.baseline, most=2)
+    first, second = diagnosis.parts[:2]
+    assert diagnosis.complete and first.name == expected and first.restored is not None
     assert first.sticks_out and not second.sticks_out
     assert math.isfinite(first.weight_snr_db) and math.isfinite(second.weight_snr_db)
 
 
 def test_ratios_are_those_of_the_stored_numbers(home, forms, steps):
-    known = steps[-1]
-    assert len(known.parts) == 43 and not known.only_here and not known.only_in_baseline
-    both = zip(find_parts(home.graph), find_parts(forms.baseline), strict=True)
-    by_name = {second.name.removeprefix("model."): (first, second) for first, second in both}
-    for part in known.parts:
+    diagnosis = steps[-1]
+    assert (
+        len(diagnosis.parts) == 43
+        and not diagnosis.only_in_model
+        and not diagnosis.only_in_baseline
+    )
+    pairs = zip(find_parts(home.graph), find_parts(forms.baseline), strict=True)
+    by_name = {second.name.removeprefix("model."): (first, second) for first, second in pairs}
+    for part in diagnosis.parts:
         first, second = by_name[part.name.removeprefix("model.")]
-        wanted = dequantized(forms.baseline, second).astype(np.float64)
-        noise = ((wanted - dequantized(home.graph, first)) ** 2).sum()
-        snr = 10 * math.log10((wanted**2).sum() / noise) if noise else math.inf
+        exact = dequantized(forms.baseline, second).astype(np.float64)
+        noise = ((exact - dequantized(home.graph, first)) ** 2).sum()
+        snr = 10 * math.log10((exact**2).sum() / noise) if noise else math.inf
         assert part.weight_snr_db == pytest.approx(snr)
         if part.kind == "product":
             rows, columns = part.shape
             assert part.size_bytes == rows * columns + 5 * columns
             assert part.baseline_bytes == 4 * rows * columns
             assert 35 < part.weight_snr_db < 60
-    depth = [layer.hidden_snr_db for layer in known.layers]
-    assert [layer.label for layer in known.layers] == ["embeddings", "layer 0", "layer 1", "head"]
+    depth = [layer.hidden_snr_db for layer in diagnosis.layers]
+    assert [layer.label for layer in diagnosis.layers] == [
+        "embeddings",
+        "layer 0",
+        "layer 1",
+        "head",
+    ]
     assert 5 < depth[2] < depth[1] < depth[0] < 60 and depth[3] is None
 
 
@@ -107,43 +116,45 @@ def test_noise_of_activations_by_hand(home, forms):
         changed = with_outputs(graph, [name])
 
         def call(tokens, mask):
-            given = {"input_ids": tokens, "attention_mask": mask}
-            return {name: run(changed, given | {"token_type_ids": np.zeros_like(mask)}, name)[0]}
+            inputs = {"input_ids": tokens, "attention_mask": mask}
+            return {name: run(changed, inputs | {"token_type_ids": np.zeros_like(mask)}, name)[0]}
 
         return call
 
-    mine, base = outputs(home.graph), outputs(forms.baseline)
-    found = activation_noise(mine, base, {name: name}, ids)[name]
+    quantized, baseline = outputs(home.graph), outputs(forms.baseline)
+    sums = activation_noise(quantized, baseline, {name: name}, ids)[name]
     signal = noise = 0.0
-    for own in ids:
-        a, b = (f(own[None], np.ones_like(own)[None])[name] for f in (mine, base))
-        signal += (b.astype(float) ** 2).sum()
-        noise += ((a.astype(float) - b) ** 2).sum()
-    assert snr_db(found) == pytest.approx(10 * math.log10(signal / noise))
+    for text in ids:
+        noisy, exact = (
+            graph(text[None], np.ones_like(text)[None])[name] for graph in (quantized, baseline)
+        )
+        signal += (exact.astype(float) ** 2).sum()
+        noise += ((noisy.astype(float) - exact) ** 2).sum()
+    assert snr_db(sums) == pytest.approx(10 * math.log10(signal / noise))
     assert snr_db(np.array([0.0, 1.0])) == -math.inf
 
 
 def test_losses_are_those_that_eval_measures_of_the_written_files(home, steps):
-    known, pair = steps[-1], open_pair(home.int8, home.baseline)
+    diagnosis, pair = steps[-1], open_pair(home.int8, home.baseline)
     config = EvaluationConfig().resolved(pair.quantized.model.max_tokens)
 
     def mean(choice):
         model = load_choice(choice)
         return summarize(evaluate(model, TEXTS, config), config=config).model.mean_nll_nats
 
-    assert known.mean_nll_nats == pytest.approx(mean(home.int8), abs=1e-9)
-    assert known.baseline_nll_nats == pytest.approx(mean(home.baseline), abs=1e-6)
-    measured = [part for part in known.parts if part.restored]
+    assert diagnosis.mean_nll_nats == pytest.approx(mean(home.int8), abs=1e-9)
+    assert diagnosis.baseline_nll_nats == pytest.approx(mean(home.baseline), abs=1e-6)
+    measured = [part for part in diagnosis.parts if part.restored]
     assert len(measured) == 2
     for part in measured:
         path = home.folder / "onnx" / f"model_{part.name}.onnx"
         pair.write_restored([part.name], path)
-        own = part.restored
-        recovered = known.mean_nll_nats - mean(ModelChoice(str(path)))
-        assert own.recovered_nats == pytest.approx(recovered, abs=1e-9)
-        assert own.interval.low <= own.recovered_nats <= own.interval.high
+        restored = part.restored
+        recovered = diagnosis.mean_nll_nats - mean(ModelChoice(str(path)))
+        assert restored.recovered_nats == pytest.approx(recovered, abs=1e-9)
+        assert restored.interval.low <= restored.recovered_nats <= restored.interval.high
         rows, columns = part.shape
-        added = own.bytes_added - (3 * rows - 5) * columns
+        added = restored.bytes_added - (3 * rows - 5) * columns
         assert abs(added) <= 4 * rows * columns  # the embeddings may be shared
     assert not list((home.folder / "onnx").glob(".draft*"))
 
@@ -156,9 +167,9 @@ def test_the_greedy_list_ends_under_the_budget_or_says_that_it_cannot(home):
         choice = home.write(broken, "two")
         if last(choice, home.baseline, most=0).relative_change > 0.02:
             break
-    known = last(choice, home.baseline, budget=0.0, most=3)
-    greedy = known.greedy
-    losses = [known.mean_nll_nats, *(step.mean_nll_nats for step in greedy.steps)]
+    diagnosis = last(choice, home.baseline, budget=0.0, most=3)
+    greedy = diagnosis.greedy
+    losses = [diagnosis.mean_nll_nats, *(step.mean_nll_nats for step in greedy.steps)]
     assert losses == sorted(losses, reverse=True) and greedy.steps
     assert greedy.reached == (greedy.steps[-1].relative_change <= 0.0)
     assert len(greedy.names) <= greedy.tried <= 3

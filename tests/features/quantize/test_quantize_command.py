@@ -28,7 +28,7 @@ def test_an_interruption_keeps_what_is_done(fillmask, bert, tmp_path, monkeypatc
                 if isinstance(step, Variant):
                     raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "_measured", interrupted)
+    monkeypatch.setattr(command, "_measure_each", interrupted)
     done = fillmask("quantize", bert, "-o", out, "--scheme", "all", "--no-measure")
     assert done.returncode == 130
     assert f"stopped; model_int8.onnx is complete in {out}" in done.stderr
@@ -41,14 +41,18 @@ def test_an_export_is_compared_with_pytorch_and_quantized(fillmask, tiny_models,
     done = fillmask("export", source, "-o", out)
     assert done.returncode == 0, done.stderr
     assert "of PyTorch's" in done.stdout
-    (torch, onnx) = (fillmask("predict", "-m", own, "--json", CAT).json for own in (source, out))
-    best = [own["masks"][0]["candidates"][0] for own in (torch, onnx)]
+    (torch, onnx) = (
+        fillmask("predict", "-m", model, "--json", CAT).json for model in (source, out)
+    )
+    best = [printed["masks"][0]["candidates"][0] for printed in (torch, onnx)]
     assert best[0]["token"] == best[1]["token"]
     assert best[0]["nll_nats"] == pytest.approx(best[1]["nll_nats"], abs=1e-4)
     # PyTorch's own file again: exported on the way, beside the export.
-    made = fillmask("quantize", source, "-o", out, "--scheme", "int8", "--no-measure", "--json")
-    assert 0 < made.json["parity"] < 1e-3
-    assert made.json["size_bytes"] < (out / "onnx" / "model.onnx").stat().st_size
+    quantized = fillmask(
+        "quantize", source, "-o", out, "--scheme", "int8", "--no-measure", "--json"
+    )
+    assert 0 < quantized.json["parity"] < 1e-3
+    assert quantized.json["size_bytes"] < (out / "onnx" / "model.onnx").stat().st_size
     assert load_model(out).signature.precision == "float32"
     again = fillmask("export", source, "-o", out)
     assert (again.returncode, "model.onnx exists: use --force" in again.stderr) == (2, True)
@@ -110,13 +114,13 @@ def test_the_other_schemes_are_made_where_one_fails(fillmask, bert, tmp_path, mo
     out = tmp_path / "out"
     done = fillmask("quantize", bert, "-o", out, "--scheme", "all", "--samples", "6")
     assert done.returncode == 1
-    made = {path.name.removeprefix("model_") for path in (out / "onnx").iterdir()}
-    assert made == {"int8.onnx", "int8_tensor.onnx", "qdq.onnx", "fp16.onnx"}
+    written = {path.name.removeprefix("model_") for path in (out / "onnx").iterdir()}
+    assert written == {"int8.onnx", "int8_tensor.onnx", "qdq.onnx", "fp16.onnx"}
     for printed in ("Same guess", "model_fp16.onnx: 0.", "Note: the model is near chance"):
         assert printed in done.stdout  # the table comes before the error
-    told = done.stderr.strip().splitlines()[-1]
-    assert "int8-channel was not made: " in told
-    assert "int4 was not made" in told and "pip install 'fillmask-ui[quantize]'" in told
+    message = done.stderr.strip().splitlines()[-1]
+    assert "int8-channel was not made: " in message
+    assert "int4 was not made" in message and "pip install 'fillmask-ui[quantize]'" in message
     alone = fillmask("quantize", bert, "-o", tmp_path / "two", "--scheme", "int4", "--no-measure")
     assert (alone.returncode, (tmp_path / "two").exists()) == (1, False)
     assert "no-such-package, which is not installed" in alone.stderr

@@ -29,7 +29,7 @@ def variants(steps):
 
 
 def files(path):
-    return sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if one.is_file())
+    return sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
 
 
 @pytest.fixture(scope="module")
@@ -42,24 +42,24 @@ def home(bert, tiny_models, once):
     """A folder with two variants."""
 
     def make(folder):
-        made = variants(quantize(bert, folder, ["int8", "qdq"]))
-        assert [variant.scheme for variant in made] == ["int8", "qdq"]
-        assert "near chance" in made[0].alarms[0]  # the tiny models have random weights
+        written = variants(quantize(bert, folder, ["int8", "qdq"]))
+        assert [variant.scheme for variant in written] == ["int8", "qdq"]
+        assert "near chance" in written[0].alarms[0]  # the tiny models have random weights
 
     return once.folder("variants", make)
 
 
 @pytest.fixture
-def own(home, tmp_path):
+def copy(home, tmp_path):
     """A copy to be changed."""
-    return Path(shutil.copytree(home, tmp_path / "own"))
+    return Path(shutil.copytree(home, tmp_path / "copy"))
 
 
 def test_the_layout_is_the_hubs_and_all_names_load(home):
     beside = ["README.md", "config.json", "fillmask-ui.json"]
     assert files(home) == [*beside, INT8, QDQ, "tokenizer.json", "tokenizer_config.json"]
     # The folder's name is that of the variant nearest to full precision.
-    loaded = [load_model(own) for own in (home, home / INT8)]
+    loaded = [load_model(path) for path in (home, home / INT8)]
     assert len({model.signature.sha256 for model in loaded}) == 1
     assert load_model(home / QDQ).signature.precision == "int8"
 
@@ -68,8 +68,8 @@ def test_the_card_says_how_it_was_made(home, bert):
     card = (home / "README.md").read_text("utf-8")
     assert yaml.safe_load(card.split("---")[1])["pipeline_tag"] == "fill-mask"
     signature = load_model(bert.reference).signature
-    made = json.loads((home / "fillmask-ui.json").read_text("utf-8"))["files"]
-    for wanted in (
+    record = json.loads((home / "fillmask-ui.json").read_text("utf-8"))["files"]
+    for expected in (
         signature.sha256,
         f"## {INT8}",
         "quantize_static",
@@ -77,31 +77,31 @@ def test_the_card_says_how_it_was_made(home, bert):
         f"onnxruntime {ort.__version__}",
         "graph optimization all",
         f"`fillmask-ui quantize bert -o {home.name} --scheme qdq`",
-        f"**{made[INT8]['alarms'][0]}**",
+        f"**{record[INT8]['alarms'][0]}**",
     ):
-        assert wanted in card
-    assert made[QDQ]["stamp"]["cpu_features"] == list(signature.cpu_features)
-    assert made[INT8]["sha256"] == load_model(home / INT8).signature.sha256
+        assert expected in card
+    assert record[QDQ]["stamp"]["cpu_features"] == list(signature.cpu_features)
+    assert record[INT8]["sha256"] == load_model(home / INT8).signature.sha256
 
 
-def test_a_folder_gets_further_variants_and_figures_of_the_same_model(own, bert, tiny_models):
-    (variant,) = variants(quantize(bert, own, ["fp16"], exclude=["layer:0"]))
-    record = hub_folder.read_record(own)
+def test_a_folder_gets_further_variants_and_figures_of_the_same_model(copy, bert, tiny_models):
+    (variant,) = variants(quantize(bert, copy, ["fp16"], exclude=["layer:0"]))
+    record = hub_folder.read_record(copy)
     assert {"onnx/model_fp16.onnx", INT8} < {*record["files"]}
     assert "--exclude layer:0" in record["files"]["onnx/model_fp16.onnx"]["command"]
     with pytest.raises(OptionError, match=r"model_fp16.onnx exists: use --force"):
-        list(quantize(bert, own, ["fp16"]))
-    again = variants(quantize(bert, own, ["fp16"], force=True))
+        list(quantize(bert, copy, ["fp16"]))
+    again = variants(quantize(bert, copy, ["fp16"], force=True))
     assert again[0].size_bytes < variant.size_bytes  # nothing is excluded now
-    other = ModelChoice(str(tiny_models.folder("electra")))
+    another_model = ModelChoice(str(tiny_models.folder("electra")))
     with pytest.raises(OptionError, match="holds variants of another model"):
-        list(quantize(other, own, ["int4"], force=True))
+        list(quantize(another_model, copy, ["int4"], force=True))
     values = {"mean_nll_nats": 2.5, "relative_change": 0.25, "verdict": "REGRESSION"}
     values |= {"relative_change_interval_95": [0.2, 0.3], "top1_agreement": 0.5, "kl_nats": 0.1}
     times = asdict(PairedTimes(1.25, Interval(1.1, 1.4, "sign-test"), 0.001, 0.1))
     values |= {"token_times": times, "sentence_times": None}
-    hub_folder.note_figures(own / INT8, values | {"texts": 3, "measured": "so"})
-    card = (own / "README.md").read_text("utf-8")
+    hub_folder.note_figures(copy / INT8, values | {"texts": 3, "measured": "so"})
+    card = (copy / "README.md").read_text("utf-8")
     assert "| cross-entropy, nats | 2.5000 | 2.0000 |" in card
     assert "+25.00% (+20.00% to +30.00%), REGRESSION" in card
     assert "| speed of an evaluation | 1.25 times (1.10 to 1.40) | 1,000 tokens/s |" in card
@@ -132,9 +132,9 @@ def test_other_things_are_left_alone(bert, tmp_path):
         with pytest.raises(DataError, match=r"cannot be written: .*; name a folder where"):
             list(quantize(bert, out, ["int8"], force=True))
     assert (tmp_path / "notes.txt").read_text() == "mine"
-    for own in (bert.reference, f"{bert.reference}/onnx"):
+    for target in (bert.reference, f"{bert.reference}/onnx"):
         with pytest.raises(OptionError, match="in the folder of the model itself"):
-            list(quantize(bert, tmp_path / own, ["int8"], force=True))
+            list(quantize(bert, tmp_path / target, ["int8"], force=True))
 
 
 def test_a_result_that_does_not_run_gets_no_name(bert, tmp_path, monkeypatch):
@@ -147,16 +147,16 @@ def test_a_result_that_does_not_run_gets_no_name(bert, tmp_path, monkeypatch):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_full_disk_leaves_what_was_there(bert, own, monkeypatch):
-    before = files(own)
+def test_a_full_disk_leaves_what_was_there(bert, copy, monkeypatch):
+    before = files(copy)
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(hub_folder.ModelDraft, "publish", full)
     with pytest.raises(DataError, match=r"No space left on device; name a folder where there is"):
-        list(quantize(bert, own, ["fp16"]))
-    assert files(own) == before
+        list(quantize(bert, copy, ["fp16"]))
+    assert files(copy) == before
 
 
 _STALLED = """

@@ -44,8 +44,8 @@ def source(tmp_path):
 
 
 def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, source, gate):
-    asked = {"tab": "quantize", "quantize_model": source}
-    visitor = Visitor(page := visit(asked, width=1280, color_scheme="dark"))
+    query = {"tab": "quantize", "quantize_model": source}
+    visitor = Visitor(page := visit(query, width=1280, color_scheme="dark"))
     notice = page.locator("#quantize-notice")
     run = page.get_by_role("button", name="Run").locator("visible=true")
     visitor.press(re.compile("^More"))
@@ -119,8 +119,8 @@ def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, sour
     accessible(page)
     panel.get_by_role("button", name="Make this variant").click()
     expect(panel).to_contain_text("table above")
-    made = rows.filter(has_text="int8 without")
-    expect(made.get_by_role("button", name="Diagnose")).to_be_visible()
+    mended = rows.filter(has_text="int8 without")
+    expect(mended.get_by_role("button", name="Diagnose")).to_be_visible()
     expect(run).to_be_enabled()
 
     # The menus of other tabs offer what was made.

@@ -27,18 +27,18 @@ def bert(tiny_models):
 @pytest.fixture(scope="module")
 def made(bert, tmp_path_factory):
     """`made(scheme, *exclude)`: the graph of a variant, each made once."""
-    kept = {}
+    graphs = {}
 
     def get(scheme, *exclude):
         key = (scheme, *exclude)
-        if key not in kept:
+        if key not in graphs:
             chosen = {part.node for part in choose_parts(find_parts(bert), exclude)}
             nodes = {node.name for node in bert.graph.node if chosen.intersection(node.output)}
             path = tmp_path_factory.mktemp("variant") / "model.onnx"
             texts = [feeds(bert, rows) for rows in (1, 2, 3)]
             write_variant(scheme, bert, path, exclude=nodes, feeds=texts)
-            kept[key] = onnx.load(path)
-        return kept[key]
+            graphs[key] = onnx.load(path)
+        return graphs[key]
 
     return get
 
@@ -60,8 +60,8 @@ def test_a_whole_graph_computes_what_the_file_does(tiny_models, family):
     model = whole(path, home)
     onnx.checker.check_model(model)
     inputs = feeds(model, 2)
-    wanted = ort.InferenceSession(path).run(None, inputs)[0]
-    assert np.allclose(run(model, inputs)[0], wanted, atol=2e-5 * np.abs(wanted).max())
+    expected = ort.InferenceSession(path).run(None, inputs)[0]
+    assert np.allclose(run(model, inputs)[0], expected, atol=2e-5 * np.abs(expected).max())
 
 
 def test_tied_embeddings_are_stored_once(bert, made):
@@ -102,7 +102,9 @@ def test_blocks_of_4_bits_are_within_half_a_step(bert, made):
 
 def test_fp16_is_numpys(bert, made):
     half, whole_ = constants(made("fp16")), constants(bert).items()
-    weights = {name: own for name, own in whole_ if own.dtype == np.float32 and own.size > 1}
+    weights = {
+        name: array for name, array in whole_ if array.dtype == np.float32 and array.size > 1
+    }
     assert len(weights) > 30
     for name, weight in weights.items():
         large = np.abs(weight) > 6e-8  # the tool keeps the sign of what is too small
@@ -127,11 +129,11 @@ def test_static_scales_are_those_of_the_texts(bert, made):
 def test_what_is_excluded_stays(bert, made, scheme):
     got, all_ = made(scheme, "layer:0", "projection"), matrices(bert, "product", "projection")
     stays = {part.name for part in find_parts(got) if not part.quantized and part.shape[1:]}
-    found = matrices(got, "product", "projection")
-    kept = {name for name in all_ if np.array_equal(found[name], all_[name])}
+    stored = matrices(got, "product", "projection")
+    unchanged = {name for name in all_ if np.array_equal(stored[name], all_[name])}
     products = [part for part in find_parts(bert) if part.kind in ("product", "projection")]
     excluded = {p.name for p in products if p.layer == 0 or p.kind == "projection"}
-    assert kept == excluded <= stays
+    assert unchanged == excluded <= stays
     words = next(part for part in find_parts(got) if part.kind == "embedding")
     assert words.quantized == (scheme != "int8")  # though the projection was the same constant
 
@@ -145,12 +147,12 @@ def test_results_load_and_give_what_a_plain_session_gives(tiny_models, tmp_path,
         write_variant(scheme, model, path, feeds=[feeds(model, most=30)])  # ESM has 33 tokens
         loaded = load_model(path, tokenizer=home, graph_optimization="none")
         batch = batch_of(loaded.vocabulary, texts_for(family, loaded.vocabulary.mask_token)[:1])
-        given = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-        given["token_type_ids"] = np.zeros_like(batch.input_ids)
-        inputs = {entry.name: given[entry.name] for entry in model.graph.input}
-        wanted = run(onnx.load(path), inputs, "logits")[0][batch.rows, batch.cols]
+        values = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+        values["token_type_ids"] = np.zeros_like(batch.input_ids)
+        inputs = {entry.name: values[entry.name] for entry in model.graph.input}
+        expected = run(onnx.load(path), inputs, "logits")[0][batch.rows, batch.cols]
         got, kind = loaded.logits_at(*batch), {"fp16": "float16", "int4": "int4"}
-        assert np.abs(got - wanted).max() <= 5e-3 * np.abs(wanted).max(), scheme
+        assert np.abs(got - expected).max() <= 5e-3 * np.abs(expected).max(), scheme
         assert loaded.signature.precision == kind.get(scheme, "int8")
 
 

@@ -53,12 +53,12 @@ def run(session, store, **changes):
 
 
 @pytest.fixture(scope="module")
-def kept(visited, folder, once):
+def stored(visited, folder, once):
     """The store after a run of two schemes."""
 
     def make(root):
-        steps, known = run(visited, VariantStore(root), model=folder, schemes=["int8", "fp16"])
-        assert known.home is not None and not known.failures
+        steps, state = run(visited, VariantStore(root), model=folder, schemes=["int8", "fp16"])
+        assert state.home is not None and not state.failures
         # Each step says what is being done.
         assert all(step.message for step in steps)
         done = [step.message for step in steps if step.message.endswith("done.")]
@@ -70,15 +70,15 @@ def kept(visited, folder, once):
 
 
 @pytest.fixture
-def store(kept, tmp_path):
+def store(stored, tmp_path):
     """A copy to be changed."""
-    return VariantStore(shutil.copytree(kept.root, tmp_path / "store"))
+    return VariantStore(shutil.copytree(stored.root, tmp_path / "store"))
 
 
-def test_variants_are_kept_and_offered_as_models(visited, folder, kept, monkeypatch):
-    home = kept.find(folder)
+def test_variants_are_kept_and_offered_as_models(visited, folder, stored, monkeypatch):
+    home = stored.find(folder)
     assert home.baseline.scheme == BASELINE
-    assert [own.scheme for own in home.variants(list(SCHEMES))] == ["int8", "fp16"]
+    assert [variant.scheme for variant in home.variants(list(SCHEMES))] == ["int8", "fp16"]
     for variant in home.variants():
         row = variant.figures
         assert row.reference == str(variant.path)
@@ -86,11 +86,11 @@ def test_variants_are_kept_and_offered_as_models(visited, folder, kept, monkeypa
         assert row.size_bytes == variant.path.stat().st_size
         assert visited.model(row.reference).signature.sha256 == row.stamp.sha256
     # The row of a run is that of the page when it is opened again; random weights are an alarm.
-    again = variant_view.stored(kept, folder)
+    again = variant_view.show_stored(stored, folder)
     assert f'data-value="{row.mean_nll_nats}"' in again["rows"]
     assert "is near chance" in again["rows"] and 'role="alert"' in again["rows"]
     assert [chart.name for chart in again["charts"]] == ["variants-by-size", "variants-by-speed"]
-    monkeypatch.setenv("FILLMASK_UI_VARIANTS", str(kept.root))
+    monkeypatch.setenv("FILLMASK_UI_VARIANTS", str(stored.root))
     path = str(home.variant("int8", Recipe()).path)
     assert (f"int8 of {folder} · made here", path) in components.model_choices(visited)
     public = Session(ModelStore(), public=True)
@@ -105,12 +105,12 @@ def test_an_existing_variant_is_measured_on_other_texts_and_not_made(visited, fo
     assert before.figures.measured != after.figures.measured
     assert after.figures.texts > before.figures.texts
     # The other scheme was measured on the texts of before: it is told, and not compared.
-    base, int8, fp16 = variant_view.lines_of(store.find(folder))
+    base, int8, fp16 = variant_view.variant_rows(store.find(folder))
     assert base.is_baseline and fp16.elsewhere and not int8.elsewhere
     assert fp16.best == () and "size" in int8.best  # the smaller of the two that compare
     assert int8.explore.startswith("tab=explore&model=") and "compare=" in int8.explore
     assert "evaluate_model=" in int8.evaluate and "evaluate_baseline=" in int8.evaluate
-    update = variant_view.shown([base, int8, fp16])
+    update = variant_view.show_rows([base, int8, fp16])
     assert (
         "measured on other texts" in update["rows"] and "graph optimization all" in update["rows"]
     )
@@ -119,8 +119,8 @@ def test_an_existing_variant_is_measured_on_other_texts_and_not_made(visited, fo
 
 def test_a_static_scheme_is_calibrated_on_texts_that_are_not_measured(visited, folder, tmp_path):
     store = VariantStore(tmp_path / "variants")
-    _, known = run(visited, store, model=folder, schemes=["qdq"])
-    assert known.notes == ()
+    _, state = run(visited, store, model=folder, schemes=["qdq"])
+    assert state.notes == ()
     (written,) = store.find(folder).folder.glob("texts-*.jsonl")
     assert len(written.read_text().splitlines()) == CALIBRATION_TEXTS
     (variant,) = store.find(folder).variants()
@@ -129,43 +129,45 @@ def test_a_static_scheme_is_calibrated_on_texts_that_are_not_measured(visited, f
     file = tmp_path / "few.txt"
     file.write_text("The cat sat on the mat.\nThe dog ran to the river and walked on.\n")
     changes = {"schemes": ["qdq"], "where": "upload", "upload": str(file)}
-    _, known = run(visited, store, model=folder, **changes)
+    _, state = run(visited, store, model=folder, **changes)
     assert len(store.find(folder).variants()) == 2
-    (note,) = known.notes
-    assert "no further texts" in note and not known.failures
+    (note,) = state.notes
+    assert "no further texts" in note and not state.failures
 
 
 def test_a_scheme_that_fails_says_why_and_the_others_go_on(visited, folder, store, monkeypatch):
     monkeypatch.setitem(SCHEMES, "qdq", replace(SCHEMES["qdq"], package="no_such_package"))
     order = order_of(model=folder, schemes=["qdq", "fp16"])
     *_, last = perform(order, store, visited.model)
-    rows = variant_view.shown(variant_view.lines_of(last.so_far.home, last.so_far.failures))["rows"]
+    rows = variant_view.show_rows(
+        variant_view.variant_rows(last.so_far.home, last.so_far.failures)
+    )["rows"]
     assert "needs the package no-such-package" in rows
     assert "fm-variant-failure" in rows and 'data-scheme="fp16"' in rows
     path = store.find(folder).variant("int8", Recipe()).path
-    _, known = run(visited, store, model=str(path), schemes=["int8", "fp16"])
-    assert [failed.scheme for failed in known.failures] == ["int8", "fp16"]
-    assert all("quantized already" in failed.message for failed in known.failures)
+    _, state = run(visited, store, model=str(path), schemes=["int8", "fp16"])
+    assert [failed.scheme for failed in state.failures] == ["int8", "fp16"]
+    assert all("quantized already" in failed.message for failed in state.failures)
 
 
-def test_one_speed_is_told_everywhere_and_fastest_is_faster_than_the_model(folder, kept):
-    lines = variant_view.lines_of(kept.find(folder))
+def test_one_speed_is_told_everywhere_and_fastest_is_faster_than_the_model(folder, stored):
+    lines = variant_view.variant_rows(stored.find(folder))
     rows = [replace(line.figures, verdict="PASS") for line in lines]
     rows[0] = replace(rows[0], verdict="")
 
-    def shown(*speedups, spread=0.04, scatter=0.1):
+    def show(*speedups, spread=0.04, scatter=0.1):
         quiet = PairedTimes(1.0, None, 0.001, 0.1)
-        every = [quiet]
+        all_times = [quiet]
         for speedup in speedups:
             interval = Interval(speedup - spread, speedup + spread, "sign-test")
-            every.append(PairedTimes(speedup, interval, 0.002, scatter))
-        made = []
-        for line, row, times in zip(lines, rows, every, strict=True):
+            all_times.append(PairedTimes(speedup, interval, 0.002, scatter))
+        changed = []
+        for line, row, times in zip(lines, rows, all_times, strict=True):
             figures = replace(row, token_times=times, sentence_times=times)
-            made.append(replace(line, figures=figures))
-        return variant_view.shown(made)
+            changed.append(replace(line, figures=figures))
+        return variant_view.show_rows(changed)
 
-    update = shown(1.25, 1.5)
+    update = show(1.25, 1.5)
     assert "fastest" in update["story"]
     assert "1.50 times the speed of the model (1.46 to 1.54)" in update["story"]
     assert "1.46 to 1.54" in update["rows"] and "machine was busy" not in update["rows"]
@@ -175,10 +177,10 @@ def test_one_speed_is_told_everywhere_and_fastest_is_faster_than_the_model(folde
     ]
     speeds = [point for trace in update["charts"][1].figure.data for point in (trace.x or ())]
     assert {1.25, 1.5} <= {round(speed, 6) for speed in speeds}
-    for slow in (shown(0.7, 0.9), shown(0.9, 1.15, spread=0.2)):
+    for slow in (show(0.7, 0.9), show(0.9, 1.15, spread=0.2)):
         assert "is the fastest" not in slow["story"]
         assert "None that passes is certainly faster" in slow["story"]
-    busy = shown(1.25, 1.5, scatter=0.4)["rows"]
+    busy = show(1.25, 1.5, scatter=0.4)["rows"]
     assert "This machine was busy while it timed int8, fp16" in busy
 
 
@@ -193,15 +195,15 @@ def test_the_form_shows_the_settings_of_the_run_that_it_shows(visited, folder, t
     ended(runs.begin(page, **VALUES | chosen | {"model": folder}))
     # The page itself, and one opened by another server on the same disk.
     fresh = QuantizeRuns(visited, tmp_path / "variants")
-    for asked, visit in ((runs, page), (fresh, fresh.arrive("second", "me", "page"))):
-        update = asked.controls(visit, folder)
+    for server, visit in ((runs, page), (fresh, fresh.arrive("second", "me", "page"))):
+        update = server.controls(visit, folder)
         assert update.pop("more")["open"] is True
         assert update == chosen
     texts.unlink()
     assert fresh.controls(fresh.page("second"), folder)["upload"] is None
     # What goes on is shown before what is on disk.
-    known = quantize_job.Known(folder, order_of(schemes=["int8"]).settings)
-    page.job.status = replace(page.job.status, so_far=known)
+    state = quantize_job.RunState(folder, order_of(schemes=["int8"]).settings)
+    page.job.status = replace(page.job.status, so_far=state)
     assert runs.controls(page, folder)["schemes"] == ["int8"]
 
 
@@ -232,9 +234,9 @@ def test_a_run_is_found_again_by_its_page_and_stopped_at_its_next_step(
     # A reload has another session of Gradio, and the same page.
     second = runs.arrive("second", "me", "page")
     assert second.take_up() is job
-    update = variant_view.told(second, second.news())
+    update = variant_view.show_status(second, second.news())
     assert update["rows"].count('<tr class="fm-variant') == 1
-    assert "rows" not in variant_view.told(second, job.poll())  # it is drawn already
+    assert "rows" not in variant_view.show_status(second, job.poll())  # it is drawn already
     # What was made by the panel below the table is measured by the run itself.
     assert runs.begin(second, make=False, **VALUES) is None
     second.cancel()
@@ -242,7 +244,7 @@ def test_a_run_is_found_again_by_its_page_and_stopped_at_its_next_step(
     last = ended(job)
     assert (
         last.state == "stopped"
-        and variant_view.STOPPED in variant_view.told(second, last)["notice"]
+        and variant_view.STOPPED in variant_view.show_status(second, last)["notice"]
     )
     home = VariantStore(tmp_path).find(folder)
     assert home.baseline is not None and home.variants() == []

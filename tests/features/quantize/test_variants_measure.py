@@ -13,7 +13,7 @@ from table_model import TableModel, sample_texts
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.features.quantize.measure_variants import (
     BASELINE,
-    Subject,
+    MeasuredModel,
     VariantFigures,
     frontier,
     measure_variant,
@@ -29,7 +29,7 @@ from fillmask_ui.texts import TextSource, open_texts
 
 
 def steps_of(base, variant, texts):
-    examples = [Example(n, own) if isinstance(own, str) else own for n, own in enumerate(texts)]
+    examples = [Example(n, text) if isinstance(text, str) else text for n, text in enumerate(texts)]
     return list(measure_variant(base, variant, examples))
 
 
@@ -38,7 +38,7 @@ def row_of(*arguments):
 
 
 def table(scheme, **options):
-    return Subject(scheme, TableModel(**options), f"table:{scheme}")
+    return MeasuredModel(scheme, TableModel(**options), f"table:{scheme}")
 
 
 def test_a_row_is_what_eval_prints(tmp_path):
@@ -47,8 +47,8 @@ def test_a_row_is_what_eval_prints(tmp_path):
     *_, last = perform(plan, RunStore(tmp_path), load_choice)
     printed = RunStore(tmp_path).open(last.info.name).info.result
 
-    base = Subject("", load_model("embedded"), "embedded")
-    variant = Subject("int8", load_model("embedded:int8"), "embedded:int8")
+    base = MeasuredModel("", load_model("embedded"), "embedded")
+    variant = MeasuredModel("int8", load_model("embedded:int8"), "embedded:int8")
     row = row_of(base, variant, list(open_texts(source)))
     values = row.to_dict()
     for name in ("mean_nll_nats", "relative_change", "verdict", "texts"):
@@ -69,7 +69,8 @@ def test_a_row_is_what_eval_prints(tmp_path):
 def test_the_baseline_a_noisy_variant_and_the_same_model_again():
     texts = sample_texts(20)
     first, noisy, same = (
-        row_of(table("x"), own, texts) for own in (None, table("noisy", noise=0.3), table("x"))
+        row_of(table("x"), variant, texts)
+        for variant in (None, table("noisy", noise=0.3), table("x"))
     )
     assert (first.scheme, first.reference, first.ratio) == (BASELINE, "table:x", 1.0)
     assert (first.relative_change, first.top1_agreement, first.kl_nats) == (0.0, 1.0, 0.0)
@@ -88,9 +89,9 @@ def test_speeds_are_of_the_same_turns():
     # Both models are asked for the timed texts again in each turn, the variant first.
     base, variant = table("x"), table("y", noise=0.1)
     order = []
-    for name, own in (("base", base.model), ("variant", variant.model)):
-        call = own.logits_at
-        own.logits_at = lambda *a, name=name, call=call: order.append(name) or call(*a)
+    for name, measured in (("base", base.model), ("variant", variant.model)):
+        call = measured.logits_at
+        measured.logits_at = lambda *a, name=name, call=call: order.append(name) or call(*a)
     row = row_of(base, variant, sample_texts(20, longest=40))
     changes = [b for a, b in itertools.pairwise(order) if a != b]
     assert changes.count("variant") >= 7
@@ -121,21 +122,24 @@ def test_a_speedup_is_paired_by_turn_and_its_interval_is_of_the_sign_test():
     for count in range(1, 41):
         values = drawn.lognormal(size=count)
         low, high = quantile_test(values, q=0, p=0.5).confidence_interval(0.95)
-        found = median_interval(values.tolist())
-        if found is None:
+        interval = median_interval(values.tolist())
+        if interval is None:
             assert count < 6 and math.isnan(low) and math.isnan(high)
         else:
-            assert (found.low, found.high) == (low, high)
+            assert (interval.low, interval.high) == (low, high)
 
 
 def test_a_tie_with_the_model_is_on_no_frontier():
     texts = sample_texts(20)
-    base, made = row_of(table("x"), None, texts), row_of(table("x"), table("y", noise=0.1), texts)
+    base, variant = (
+        row_of(table("x"), None, texts),
+        row_of(table("x"), table("y", noise=0.1), texts),
+    )
 
     def row(size, change, span, speed, speeds):
-        times = replace(made.token_times, speedup=speed, interval=Interval(*speeds, "sign-test"))
+        times = replace(variant.token_times, speedup=speed, interval=Interval(*speeds, "sign-test"))
         return replace(
-            made,
+            variant,
             size_bytes=round(size * base.size_bytes),
             ratio=size,
             mean_nll_nats=base.mean_nll_nats * (1 + change),
@@ -162,8 +166,8 @@ def test_the_frontier_is_what_the_definition_says():
     # The definition itself, compared pair by pair, on all small point sets of a grid.
     points = [(x, y) for x in range(4) for y in range(4)]
     for mask in range(1, 2**16, 97):
-        own = [point for place, point in enumerate(points) if mask >> place & 1]
-        beaten = [any(a <= x and b <= y and (a, b) != (x, y) for a, b in own) for x, y in own]
-        expected = [place for place, lost in enumerate(beaten) if not lost]
-        costs, losses = zip(*own, strict=True)
+        chosen = [point for index, point in enumerate(points) if mask >> index & 1]
+        beaten = [any(a <= x and b <= y and (a, b) != (x, y) for a, b in chosen) for x, y in chosen]
+        expected = [index for index, lost in enumerate(beaten) if not lost]
+        costs, losses = zip(*chosen, strict=True)
         assert sorted(frontier(costs, losses)) == expected
