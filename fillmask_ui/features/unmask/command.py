@@ -7,7 +7,7 @@ from pathlib import Path
 from fillmask_ui.cli.options import JSON, MASKED_TEXTS, TEXT_FILE, file_option, option, with_options
 from fillmask_ui.cli.terminal import load, print_line, print_table, sentences_of, show_each
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.features.unmask.decoding_history import Step, Unmasked, history_lines
+from fillmask_ui.features.unmask.decoding_history import DecodingStep, Unmasked, history_lines
 from fillmask_ui.features.unmask.unmask_texts import masked_prompt, unmask_all
 from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.files import write_text
@@ -17,7 +17,7 @@ from fillmask_ui.show.numbers import percent
 from fillmask_ui.show.table import Column, Table
 
 _ADVICE = ', as in: "[MASK] sat on the [MASK]."; --prefix "The cat" --new-tokens 5; or --length 8'
-_MOST = 10_000  # tokens that are written for a prompt
+_MOST_TOKENS = 10_000  # tokens that are written for a prompt
 
 
 @with_options
@@ -50,8 +50,10 @@ def unmask(
     if length is not None and new_tokens is not None:
         raise OptionError("--length is a text with nothing given: leave it or --new-tokens out")
     written = length if new_tokens is None else new_tokens
-    if written is not None and not 1 <= written <= _MOST:
-        raise OptionError(f"1 to {_MOST:,} tokens can be written; {written:,} were asked for")
+    if written is not None and not 1 <= written <= _MOST_TOKENS:
+        raise OptionError(
+            f"1 to {_MOST_TOKENS:,} tokens can be written; {written:,} were asked for"
+        )
     if written is not None and (texts or file is not None):
         raise OptionError("texts with masks of their own, or a prompt: give one of them")
     sentences: Iterable[str] = ()
@@ -64,28 +66,27 @@ def unmask(
     if written is not None:
         sentences = [masked_prompt(loaded.vocabulary, written, prefix=prefix, suffix=suffix)]
 
-    def kept() -> Iterator[Unmasked | FillmaskError]:
+    def results() -> Iterator[Unmasked | FillmaskError]:
         for result in unmask_all(loaded, sentences, config):
             if history is not None and not isinstance(result, FillmaskError):
                 write_text("".join(f"{line}\n" for line in history_lines(result)), history)
             yield result
 
     show = partial(print_unmasked, vocabulary=loaded.vocabulary, steps=steps)
-    show_each(kept(), show, as_json=as_json, several=several)
+    show_each(results(), show, as_json=as_json, several=several)
 
 
 def print_unmasked(result: Unmasked, vocabulary: Vocabulary, *, steps: bool) -> None:
     """A text that was filled, its figures, and with `steps` the table of them."""
     print_line(result.text, "bold")
     if steps:
-        own = [place for place, i in enumerate(result.ids) if i not in vocabulary.special_ids]
-
-        def line(step: Step) -> str:
-            ids = (step.ids[place] for place in own)
-            return " ".join("·" if i == vocabulary.mask_id else vocabulary.token(i) for i in ids)
-
         rows = (
-            (step.number, line(step), _written(step), step.total_log_probability_nats)
+            (
+                step.number,
+                _text(step, vocabulary),
+                _written(step),
+                step.total_log_probability_nats,
+            )
             for step in result.steps
         )
         total = Column("log-probability (nats)", ".3f")
@@ -97,7 +98,16 @@ def print_unmasked(result: Unmasked, vocabulary: Vocabulary, *, steps: bool) -> 
     print_line(f"{result.signature}\n", "dim")
 
 
-def _written(step: Step) -> str:
+def _text(step: DecodingStep, vocabulary: Vocabulary) -> str:
+    """The tokens after a step, a dot for each that is still hidden."""
+    return " ".join(
+        "·" if token_id == vocabulary.mask_id else vocabulary.token(token_id)
+        for token_id in step.ids
+        if token_id not in vocabulary.special_ids or token_id == vocabulary.mask_id
+    )
+
+
+def _written(step: DecodingStep) -> str:
     written = [f"{token.token} {percent(token.probability)}" for token in step.filled]
     written += [f"{token.token} hidden again" for token in step.remasked]
     return "  ".join(written) or "nothing"

@@ -39,7 +39,7 @@ class HiddenPosition:
 
 
 @dataclass(frozen=True)
-class Step:
+class DecodingStep:
     """One pass of the model and the tokens it led to."""
 
     number: int  # from 1
@@ -70,7 +70,7 @@ class Unmasked(Displayed):
     ids: tuple[int, ...]  # T token ids, special tokens included
     start: int  # position of the first token that was hidden
     hidden: tuple[int, ...]  # positions that were hidden at the beginning
-    steps: tuple[Step, ...]
+    steps: tuple[DecodingStep, ...]
     pseudo_perplexity: float  # of the finished text: e^ of the mean NLL of each token, hidden alone
     signature: str  # of the model and of every choice
 
@@ -122,12 +122,16 @@ def read_history(lines: Iterable[str], name: str = "the history") -> Unmasked:
 
 
 def _frozen(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(own) if isinstance(own, list) else own for key, own in values.items()}
+    """Values from JSON with tuples in place of lists."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }
 
 
-def _step(saved: dict[str, Any]) -> Step:
+def _step(saved: dict[str, Any]) -> DecodingStep:
     for state in saved["hidden"]:
-        state["candidates"] = tuple(Candidate(**own) for own in state["candidates"])
-    kinds = {"hidden": HiddenPosition, "filled": FilledToken, "remasked": FilledToken}
-    made = {name: [kind(**own) for own in saved[name]] for name, kind in kinds.items()}
-    return Step(**_frozen(saved | made))
+        state["candidates"] = tuple(Candidate(**candidate) for candidate in state["candidates"])
+    saved["hidden"] = [HiddenPosition(**state) for state in saved["hidden"]]
+    for name in ("filled", "remasked"):
+        saved[name] = [FilledToken(**token) for token in saved[name]]
+    return DecodingStep(**_frozen(saved))

@@ -38,8 +38,8 @@ from fillmask_ui.evaluation.rows import (
     UnmaskedScores,
 )
 from fillmask_ui.evaluation.running_sums import ExtraSums
-from fillmask_ui.features.unmask.decoding_history import Step
-from fillmask_ui.features.unmask.sampling import Pieces
+from fillmask_ui.features.unmask.decoding_history import DecodingStep
+from fillmask_ui.features.unmask.sampling import WritableTokens
 from fillmask_ui.features.unmask.unmask_texts import Decoding, logits_of, pseudo_perplexity
 from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig, UnmaskingOptions
 from fillmask_ui.filling.words import ROWS_PER_CALL
@@ -100,10 +100,10 @@ class Unmasking(Metric):
                 "at the end: what the model read in between cannot be shown"
             )
         filled = cast("UnmaskedScores", scores)
-        own, input_ids = filled.steps[entry], row.ids.copy()
-        input_ids[row.cols] = np.where(filled.steps < own, filled.written_ids, mask_id)
+        step, input_ids = filled.steps[entry], row.ids.copy()
+        input_ids[row.cols] = np.where(filled.steps < step, filled.written_ids, mask_id)
         position, true_id = int(row.cols[entry]), int(row.true_ids[entry])
-        scored = np.flatnonzero(filled.steps == own)
+        scored = np.flatnonzero(filled.steps == step)
         return Reading(input_ids, scored, position, true_id, filled)
 
 
@@ -115,56 +115,60 @@ class UnmaskingScorer(Scorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._pieces = [Pieces(model, self.config) for model in self.models]
+        self._writable = [WritableTokens(model, self.config) for model in self.models]
 
     def score(self, batch: Batch) -> list[list[UnmaskedScores]]:
         texts = [view.text for view in batch.views]
-        own = zip(self.models, self._pieces, strict=True)
-        scores = [self._unmask(model, pieces, texts) for model, pieces in own]
-        return [[*of_text] for of_text in zip(*scores, strict=True)]
+        scores = [
+            self._unmask(model, writable, texts)
+            for model, writable in zip(self.models, self._writable, strict=True)
+        ]
+        return [list(text_scores) for text_scores in zip(*scores, strict=True)]
 
     def _unmask(
-        self, model: MaskedLM, pieces: Pieces, texts: Sequence[Prepared]
+        self, model: MaskedLM, writable: WritableTokens, texts: Sequence[Prepared]
     ) -> list[UnmaskedScores]:
-        decodings = [_ScoredDecoding(text, model, self.config, pieces) for text in texts]
-        while running := [one for one in decodings if one.hidden]:
-            with self._room_for(sum(len(one.hidden) for one in running)):
-                for one, part in zip(running, logits_of(model, running), strict=True):
-                    one.advance(part, seconds=0.0)
-        found = []
-        for one in decodings:
+        decodings = [_ScoredDecoding(text, model, self.config, writable) for text in texts]
+        while running := [decoding for decoding in decodings if decoding.hidden]:
+            with self._room_for(sum(len(decoding.hidden) for decoding in running)):
+                for decoding, logits in zip(running, logits_of(model, running), strict=True):
+                    decoding.advance(logits, seconds=0.0)
+        scores = []
+        for decoding in decodings:
             with self._room_for(ROWS_PER_CALL):
-                found.append(one.scores(pseudo_perplexity(model, one.ids)))
-        return found
+                scores.append(decoding.scores(pseudo_perplexity(model, decoding.ids)))
+        return scores
 
 
 class _ScoredDecoding(Decoding):
     """A text that is being filled, and what the steps said of its M hidden tokens."""
 
     def __init__(
-        self, text: Prepared, model: MaskedLM, config: UnmaskingConfig, pieces: Pieces
+        self, text: Prepared, model: MaskedLM, config: UnmaskingConfig, writable: WritableTokens
     ) -> None:
         ids, vocabulary = tuple(text.hidden.input_ids.tolist()), model.vocabulary
         seen = replace(text.encoding, ids=ids, tokens=tuple(map(vocabulary.token, ids)))
-        places = text.hidden.cols.tolist()
-        super().__init__(seen, vocabulary, config, pieces, places, keep_hidden=False)
+        positions = text.hidden.cols.tolist()
+        super().__init__(seen, vocabulary, config, writable, positions, keep_hidden=False)
         self._true = text.hidden
         # Arrays of `UnmaskedScores`, [M]; of a position that was hidden again, of its last step.
         self.columns: dict[str, np.ndarray] = {}
 
-    def advance(self, logits: np.ndarray, seconds: float) -> list[Step]:
+    def advance(self, logits: np.ndarray, seconds: float) -> list[DecodingStep]:
         hidden = self.hidden
         steps = super().advance(logits, seconds)
         positions = [token.position for token in steps[-1].filled]
         entries = np.searchsorted(self._true.cols, positions)
-        asked = logits[np.searchsorted(hidden, positions)]  # [written, V]
+        written_logits = logits[np.searchsorted(hidden, positions)]  # [written, V]
         targets = self._true.true_ids[entries]
-        found = vars(scoring.score_targets(scoring.exponentials(asked), asked, targets)) | {
+        columns = vars(
+            scoring.score_targets(scoring.exponentials(written_logits), written_logits, targets)
+        ) | {
             "steps": np.full(len(positions), steps[-1].number),
             "written_ids": np.array([token.token_id for token in steps[-1].filled]),
             "written_probabilities": np.array([token.probability for token in steps[-1].filled]),
         }
-        for name, values in found.items():
+        for name, values in columns.items():
             empty = np.empty(len(self._true.cols), values.dtype)
             self.columns.setdefault(name, empty)[entries] = values
         return steps
@@ -222,7 +226,7 @@ class WrittenSums(ExtraSums):
         self.texts.extend((right, len(written), filled.pseudo_perplexity))
         self.tokens.update(written)
         adjacent = np.flatnonzero(np.diff(row.cols) == 1).tolist()
-        self.pairs.update((written[place], written[place + 1]) for place in adjacent)
+        self.pairs.update((written[index], written[index + 1]) for index in adjacent)
 
     def figures(self, order: np.ndarray, quick: bool) -> WrittenFigures:
         right, hidden, perplexity = np.array(self.texts).reshape(-1, 3)[order].T.copy()  # [N] each

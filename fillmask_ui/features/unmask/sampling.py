@@ -16,34 +16,34 @@ from fillmask_ui.records import Encoding
 
 @dataclass(frozen=True, eq=False)
 class Distributions:
-    """What the model says at the hidden positions of a step, at temperature 1."""
+    """The model's predictions at the hidden positions of a step, at temperature 1."""
 
     log_probs: np.ndarray  # float64 [M, V]
     entropies: np.ndarray  # float64 [M], in nats
     writable: np.ndarray  # float64 [M, V]: `log_probs`, -inf where a token may not be written
 
 
-def confidences(found: Distributions, order: str) -> np.ndarray:
-    """How sure each position is, float64 [M]; the larger, the sooner it is filled.
+def confidences(distributions: Distributions, order: str) -> np.ndarray:
+    """The model's confidence at each position, float64 [M]; the larger, the sooner it is filled.
 
     `top_prob`: the probability of the best token that may be written; `prob_diff`: that less the
     second one's; `entropy`: minus the entropy, in nats. Orders without one show `top_prob`.
 
     >>> probabilities = np.array([[0.6, 0.3, 0.1], [0.5, 0.1, 0.4]])
-    >>> found = Distributions(np.log(probabilities), np.zeros(2), np.log(probabilities))
-    >>> confidences(found, "prob_diff").round(2).tolist()
+    >>> distributions = Distributions(np.log(probabilities), np.zeros(2), np.log(probabilities))
+    >>> confidences(distributions, "prob_diff").round(2).tolist()
     [0.3, 0.1]
     """
     if order == "entropy":
-        return -found.entropies
-    best = np.exp(found.writable.max(axis=1))  # [M]
+        return -distributions.entropies
+    best = np.exp(distributions.writable.max(axis=1))  # [M]
     if order != "prob_diff":
         return best
-    return best - np.exp(np.partition(found.writable, -2, axis=1)[:, -2])
+    return best - np.exp(np.partition(distributions.writable, -2, axis=1)[:, -2])
 
 
 def choose_positions(
-    found: Distributions, config: UnmaskingConfig, steps_left: int, rng: Generator
+    distributions: Distributions, config: UnmaskingConfig, steps_left: int, rng: Generator
 ) -> np.ndarray:
     """Indices of the positions that a step fills, ascending; ties go to the left.
 
@@ -53,7 +53,7 @@ def choose_positions(
     Source:
         The order by confidence and its noise: MaskGIT, arXiv:2202.04200, section 3.2.
     """
-    count = len(found.log_probs)
+    count = len(distributions.log_probs)
     if steps_left <= 1:
         return np.arange(count)
     if config.order == LEFT_TO_RIGHT:
@@ -61,30 +61,30 @@ def choose_positions(
     elif config.order == NO_ORDER:
         ranking = rng.permutation(count)
     else:
-        scores = confidences(found, config.order)
+        scores = confidences(distributions, config.order)
         if config.confidence_temperature > 0:
             scores = scores + config.confidence_temperature * rng.gumbel(size=count)
         ranking = np.argsort(-scores, kind="stable")
     if config.threshold is None:
         return np.sort(ranking[: count // steps_left])
     if config.order == "entropy":
-        unsure = found.entropies / np.log(found.log_probs.shape[1])
+        unsure = distributions.entropies / np.log(distributions.log_probs.shape[1])
     else:
-        unsure = 1 - confidences(found, config.order)
+        unsure = 1 - confidences(distributions, config.order)
     before = np.concatenate([[0.0], np.cumsum(unsure[ranking])[:-1]])
     return np.sort(ranking[before < config.threshold])
 
 
 def choose_tokens(
-    found: Distributions, chosen: np.ndarray, config: UnmaskingConfig, rng: Generator
+    distributions: Distributions, chosen: np.ndarray, config: UnmaskingConfig, rng: Generator
 ) -> np.ndarray:
     """Token ids, int64 [C]: the most probable at temperature 0 (ties: lower id), else drawn."""
-    writable = found.writable[chosen]  # [C, V]
+    writable = distributions.writable[chosen]  # [C, V]
     if config.temperature == 0:
         return writable.argmax(axis=1)
     draws = rng.random(len(chosen)).tolist()
     scores = (row / config.temperature for row in writable)
-    drawn = [_draw(own, config, draw) for own, draw in zip(scores, draws, strict=True)]
+    drawn = [_draw(row, config, draw) for row, draw in zip(scores, draws, strict=True)]
     return np.array(drawn, np.int64)
 
 
@@ -97,30 +97,30 @@ def _draw(scores: np.ndarray, config: UnmaskingConfig, draw: float) -> int:
         # The fewest that reach the share: all before the first that does, and that one.
         enough = np.searchsorted(cumulative, config.top_p * cumulative[-1])
         cumulative = cumulative[: enough + 1]
-    place = np.searchsorted(cumulative, draw * cumulative[-1], side="right")
-    return int(order[min(place, len(cumulative) - 1)])
+    index = np.searchsorted(cumulative, draw * cumulative[-1], side="right")
+    return int(order[min(index, len(cumulative) - 1)])
 
 
-class Pieces:
+class WritableTokens:
     """Which tokens may be written at a hidden position; made once for many texts.
 
-    Special tokens never are, nor the V columns of the logits without a token. With pieces
-    `fitting`, sub-word pieces only continue a word: behind a mask that is filled by now, or behind
-    a letter of the text without a blank in between.
+    Special tokens never are, nor columns of the logits that have no token. With pieces `fitting`,
+    sub-word pieces only continue a word: behind a mask that is already filled, or behind a letter
+    of the text without a blank in between.
     """
 
     def __init__(self, model: MaskedLM, config: UnmaskingConfig) -> None:
         self._vocabulary = vocabulary = model.vocabulary
         self._fitting = config.pieces == "fitting"
         never = {*vocabulary.special_ids, vocabulary.mask_id, vocabulary.unk_id}
-        self._known = np.zeros(model.signature.vocabulary_size, bool)  # [V]
-        self._known[: vocabulary.size] = True
-        self._known[[token_id for token_id in never if token_id is not None]] = False
+        self._allowed = np.zeros(model.signature.vocabulary_size, bool)  # [V]
+        self._allowed[: vocabulary.size] = True
+        self._allowed[[token_id for token_id in never if token_id is not None]] = False
         if self._fitting:
-            self._pieces = np.zeros_like(self._known)  # [V], those that continue a word
-            for token_id in np.flatnonzero(self._known).tolist():
+            self._continuations = np.zeros_like(self._allowed)  # [V], those that continue a word
+            for token_id in np.flatnonzero(self._allowed).tolist():
                 begins = vocabulary.word(token_id)[:1].isalnum()
-                self._pieces[token_id] = begins and vocabulary.is_continuation(token_id)
+                self._continuations[token_id] = begins and vocabulary.is_continuation(token_id)
             # Byte-level vocabularies write the first word of a text without the mark of a blank.
             first = vocabulary.encode_word("a", "")[:1]
             self._bare_start = any(map(vocabulary.is_continuation, first))
@@ -128,16 +128,16 @@ class Pieces:
     def allowed(self, encoding: Encoding, ids: Sequence[int], hidden: Sequence[int]) -> np.ndarray:
         """Bool [M, V], of the text with all its masks and its T token ids now."""
         if not self._fitting:
-            return np.broadcast_to(self._known, (len(hidden), len(self._known)))
+            return np.broadcast_to(self._allowed, (len(hidden), len(self._allowed)))
         fits = np.array([self._has_word_before(encoding, ids, position) for position in hidden])
-        return self._known & (fits[:, None] | ~self._pieces)
+        return self._allowed & (fits[:, None] | ~self._continuations)
 
     def _has_word_before(self, encoding: Encoding, ids: Sequence[int], position: int) -> bool:
         before = position - 1
         if before < 0 or encoding.special[before]:
             return self._bare_start
-        given = encoding.ids[before] != self._vocabulary.mask_id
-        if given and encoding.spans[position].start > encoding.spans[before].end:
+        is_text = encoding.ids[before] != self._vocabulary.mask_id
+        if is_text and encoding.spans[position].start > encoding.spans[before].end:
             return False  # a blank of the text stands in between
         still_hidden = ids[before] == self._vocabulary.mask_id
         return not still_hidden and self._vocabulary.word(ids[before])[-1:].isalnum()

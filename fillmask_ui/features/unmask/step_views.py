@@ -11,7 +11,7 @@ from fillmask_ui.records import Candidate
 from fillmask_ui.show.charts.record_charts import Bars
 from fillmask_ui.show.displays import Display, Row, listed_tokens, still
 
-_LEAST_GROWTH = 0.01  # of a probability that a sentence tells
+_LEAST_GAIN = 0.01  # of a probability that a sentence tells
 
 
 class StepCell(NamedTuple):
@@ -23,60 +23,70 @@ class StepCell(NamedTuple):
     probability: float | None = None  # of a new token, at temperature 1
 
 
-def frames(
+def step_frames(
     result: Unmasked, vocabulary: spelling.Spelling, sure: Callable[[HiddenPosition], float]
 ) -> list[dict[int, StepCell]]:
     """The cells of the initially hidden positions, one dict per step; `sure` is in [0, 1]."""
-    shown: list[dict[int, StepCell]] = []
+    frames: list[dict[int, StepCell]] = []
     cells: dict[int, StepCell] = {}
     for step in result.steps:
         filled = {token.position: token for token in step.filled}
         again = {token.position for token in step.remasked}
         for position, cell in cells.items():
             cells[position] = cell._replace(state="again" if position in again else "filled")
-        for own in step.hidden:
-            token = filled.get(own.position)
-            word = spelling.named(vocabulary, (token or own.candidates[0]).token_id)
-            state_name, probability = ("new", token.probability) if token else ("hidden", None)
-            cells[own.position] = StepCell(word, state_name, sure(own), probability)
-        shown.append(dict(sorted(cells.items())))
-    return shown
+        for state in step.hidden:
+            token = filled.get(state.position)
+            word = spelling.named(vocabulary, (token or state.candidates[0]).token_id)
+            if token is None:
+                cells[state.position] = StepCell(word, "hidden", sure(state))
+            else:
+                cells[state.position] = StepCell(word, "new", sure(state), token.probability)
+        frames.append(dict(sorted(cells.items())))
+    return frames
 
 
-def grown(result: Unmasked, number: int) -> tuple[Candidate, float] | None:
-    """The hidden token that step `number`, from 1, made surer by most, and its probability before.
+def largest_gain(result: Unmasked, number: int) -> tuple[Candidate, float] | None:
+    """The hidden token whose probability grew most in step `number`, from 1, and that before.
 
-    None where it is less than a percent, or was not among the candidates before.
+    None where it grew by less than a percent, or was not among the candidates before.
     """
     if number == len(result.steps) or not result.steps[number - 1].filled:
         return None
     before = {
-        (own.position, one.token_id): one.probability
-        for own in result.steps[number - 1].hidden
-        for one in own.candidates
+        (state.position, candidate.token_id): candidate.probability
+        for state in result.steps[number - 1].hidden
+        for candidate in state.candidates
     }
-    best = ((own.position, own.candidates[0]) for own in result.steps[number].hidden)
-    pairs = [(one, before.get((position, one.token_id), 1.0)) for position, one in best]
-    surer = [pair for pair in pairs if pair[0].probability - pair[1] >= _LEAST_GROWTH]
-    return max(surer, key=lambda own: own[0].probability - own[1], default=None)
+    largest, found = _LEAST_GAIN, None
+    for state in result.steps[number].hidden:
+        best = state.candidates[0]
+        earlier = before.get((state.position, best.token_id), 1.0)
+        if best.probability - earlier >= largest:
+            largest, found = best.probability - earlier, (best, earlier)
+    return found
 
 
 def _rows(result: Unmasked) -> Iterator[Row]:
     for step in result.steps:
         total = {"total_log_probability_nats": step.total_log_probability_nats}
-        for own in (*step.filled, *step.remasked):
-            more = {"hidden_again": own in step.remasked, **total}
-            yield {"step": step.number, **vars(own), **more}
+        for token in (*step.filled, *step.remasked):
+            hidden_again = token in step.remasked
+            yield {"step": step.number, **vars(token), "hidden_again": hidden_again, **total}
 
 
 def _html(result: Unmasked) -> Iterator[str]:
-    hidden = (own.candidates for step in result.steps for own in step.hidden)
+    hidden = (state.candidates for step in result.steps for state in step.hidden)
     filled = (step.filled for step in result.steps)
-    known = listed_tokens(itertools.chain(*hidden, *filled))
-    cells = frames(result, known, lambda own: own.candidates[0].probability)
-    values = {"result": result, "frames": cells, "grown": partial(grown, result)}
-    name = partial(spelling.named, known)
-    yield still("unmask/side.html", **values, name=name, side="A", confident=False)
+    vocabulary = listed_tokens(itertools.chain(*hidden, *filled))
+    yield still(
+        "unmask/decoding.html",
+        result=result,
+        frames=step_frames(result, vocabulary, lambda state: state.candidates[0].probability),
+        largest_gain=partial(largest_gain, result),
+        name=partial(spelling.named, vocabulary),
+        setting="A",
+        confident=False,
+    )
 
 
 DISPLAY = Display(

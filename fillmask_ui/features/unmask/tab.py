@@ -18,7 +18,7 @@ def build(session: Session) -> None:
         )
         page = render(
             "unmask/page.html",
-            sides={side: view.controls(side) for side in view.SIDES},
+            settings={setting: view.controls(setting) for setting in view.SETTINGS},
             orders=view.ORDER_LABELS,
             sources=view.SOURCES,
             text=view.TEXT,

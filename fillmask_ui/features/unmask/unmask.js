@@ -3,7 +3,7 @@
   const page = (window.fillmask ??= {});
   const root = () => document.querySelector(".fm-unmask");
   const part = (name) => root().querySelector(`[data-player="${name}"]`);
-  const sides = () => [...root().querySelectorAll(".fm-unmasked")];
+  const decodings = () => [...root().querySelectorAll(".fm-unmasked")];
   const both = () => root().querySelector('[name="both"]');
   const host = page.figures.host({
     root: "unmask",
@@ -16,33 +16,33 @@
   let step = 0;
   let timer = 0;
 
-  const steps = () => Math.max(0, ...sides().map((side) => Number(side.dataset.steps)));
+  const steps = () => Math.max(0, ...decodings().map((decoding) => Number(decoding.dataset.steps)));
 
-  function draw_side(side) {
-    const own = Math.min(step, Number(side.dataset.steps));
-    const row = side.querySelector(`tr[data-step="${own}"]`);
-    const strip = root().querySelector(`.fm-unmask-strip[data-side="${side.dataset.side}"]`);
+  function draw_decoding(decoding) {
+    const shown_step = Math.min(step, Number(decoding.dataset.steps));
+    const row = decoding.querySelector(`tr[data-step="${shown_step}"]`);
+    const strip = root().querySelector(`.fm-unmask-strip[data-setting="${decoding.dataset.setting}"]`);
     for (const box of strip.querySelectorAll("[data-at]")) {
       const cell = row?.querySelector(`[data-at="${box.dataset.at}"]`);
       box.dataset.state = cell?.dataset.state ?? "hidden";
       box.style.cssText = cell?.style.cssText ?? "";
       box.textContent = ["new", "filled"].includes(box.dataset.state) ? cell.dataset.word : "?";
     }
-    for (const row of side.querySelectorAll("tr[data-step]")) {
-      row.classList.toggle("fm-now", Number(row.dataset.step) === own);
-      row.classList.toggle("fm-later", Number(row.dataset.step) > own);
+    for (const row of decoding.querySelectorAll("tr[data-step]")) {
+      row.classList.toggle("fm-now", Number(row.dataset.step) === shown_step);
+      row.classList.toggle("fm-later", Number(row.dataset.step) > shown_step);
     }
-    for (const line of side.querySelectorAll("[data-say]")) line.hidden = Number(line.dataset.say) !== own;
-    const dots = [...side.querySelectorAll("[data-at-step]")];
-    dots.forEach((dot, at) => dot.classList.toggle("fm-now", at === own));
-    const points = side.querySelector(".fm-path-later").getAttribute("points").trim().split(" ");
-    side.querySelector(".fm-path-gone").setAttribute("points", points.slice(0, own + 1).join(" "));
+    for (const line of decoding.querySelectorAll("[data-say]")) line.hidden = Number(line.dataset.say) !== shown_step;
+    const dots = [...decoding.querySelectorAll("[data-at-step]")];
+    dots.forEach((dot, at) => dot.classList.toggle("fm-now", at === shown_step));
+    const points = decoding.querySelector(".fm-path-later").getAttribute("points").trim().split(" ");
+    decoding.querySelector(".fm-path-gone").setAttribute("points", points.slice(0, shown_step + 1).join(" "));
   }
 
   function draw() {
     const most = steps();
     step = Math.min(Math.max(0, step), most);
-    sides().forEach(draw_side);
+    decodings().forEach(draw_decoding);
     part("step").textContent = String(step);
     part("steps").textContent = String(most);
     part("range").max = String(most);
@@ -73,7 +73,7 @@
     }, Number(part("speed").value));
   }
 
-  const acts = { play, back: () => go(step - 1), on: () => go(step + 1) };
+  const actions = { play, back: () => go(step - 1), on: () => go(step + 1) };
 
   // Only the fields of what is begun with are there, and the second setting where it is wanted.
   function fields() {
@@ -88,25 +88,25 @@
     go(steps()); // Play begins anew
   });
 
-  // What is asked about one side is answered below its steps; a file is saved instead.
-  async function ask(button, side, name, more) {
-    const answer = await page.figures.call(root(), name, { side, ...more });
-    const place = button.closest(".fm-unmasked")?.querySelector(".fm-cell-place");
-    if (!place) return; // another decoding by now
-    if (answer.error) place.textContent = answer.error;
+  // What is asked about one setting is answered below its steps; a file is saved instead.
+  async function ask(button, setting, name, more) {
+    const answer = await page.figures.call(root(), name, { setting, ...more });
+    const panel = button.closest(".fm-unmasked")?.querySelector(".fm-cell-place");
+    if (!panel) return; // another decoding by now
+    if (answer.error) panel.textContent = answer.error;
     else if (name === "history") page.save(answer.name, answer.type, answer.text);
-    else place.innerHTML = answer.html;
+    else panel.innerHTML = answer.html;
   }
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.(".fm-unmask button");
     const { player, cell, history } = button?.dataset ?? {};
-    if (player) acts[player]();
+    if (player) actions[player]();
     else if (history) ask(button, history, "history");
     else if (cell) {
-      const [side, number] = cell.split(":");
+      const [setting, number] = cell.split(":");
       const position = Number(button.closest("td").dataset.at);
-      ask(button, side, "cell", { step: Number(number), position });
+      ask(button, setting, "cell", { step: Number(number), position });
     }
   });
 

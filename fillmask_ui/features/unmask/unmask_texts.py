@@ -16,17 +16,21 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from fillmask_ui import scoring
 from fillmask_ui.batching import plan_batches, windows
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.features.unmask.decoding_history import FilledToken, HiddenPosition, Step, Unmasked
+from fillmask_ui.features.unmask.decoding_history import (
+    DecodingStep,
+    FilledToken,
+    HiddenPosition,
+    Unmasked,
+)
 from fillmask_ui.features.unmask.sampling import (
     Distributions,
-    Pieces,
+    WritableTokens,
     choose_positions,
     choose_tokens,
     confidences,
@@ -53,9 +57,11 @@ def masked_prompt(
     return " ".join(filter(str.strip, [prefix, *[vocabulary.mask_token] * new_tokens, suffix]))
 
 
-def unmask(model: MaskedLM, text: str, config: UnmaskingConfig | None = None) -> Iterator[Step]:
+def unmask(
+    model: MaskedLM, text: str, config: UnmaskingConfig | None = None
+) -> Iterator[DecodingStep]:
     """Fill the masks of a text step by step, by default the surest first; errors as of `fill`."""
-    decoding = _begun(model, text, config)
+    decoding = _begin(model, text, config)
     while decoding.hidden:
         yield from _steps_together(model, [decoding])[0]
 
@@ -64,10 +70,10 @@ def finish(
     model: MaskedLM,
     text: str,
     config: UnmaskingConfig | None = None,
-    on_step: Callable[[Step], None] | None = None,
+    on_step: Callable[[DecodingStep], None] | None = None,
 ) -> Unmasked:
-    """`unmask` to its end; `on_step` is called with each step."""
-    decoding = _begun(model, text, config)
+    """The result of `unmask`; `on_step` is called with each step."""
+    decoding = _begin(model, text, config)
     while decoding.hidden:
         (steps,) = _steps_together(model, [decoding])
         if on_step is not None:
@@ -80,21 +86,21 @@ def unmask_all(
     model: MaskedLM, texts: Iterable[str], config: UnmaskingConfig | None = None
 ) -> Iterator[Unmasked | FillmaskError]:
     """Results of texts in batches, in order, each as if alone, or its error."""
-    pieces = Pieces(model, config or UnmaskingConfig())
+    writable = WritableTokens(model, config or UnmaskingConfig())
     for window in windows(texts, lambda _: 1, max_size=WINDOW_TEXTS, max_items=WINDOW_TEXTS):
-        decodings = [_tried(model, text, config, pieces) for text in window]
-        running = [one for one in decodings if isinstance(one, Decoding)]
-        while running := [one for one in running if one.hidden]:
+        decodings = [_begin_or_error(model, text, config, writable) for text in window]
+        running = [decoding for decoding in decodings if isinstance(decoding, Decoding)]
+        while running := [decoding for decoding in running if decoding.hidden]:
             plan = plan_batches(
-                [len(one.ids) for one in running],
+                [len(decoding.ids) for decoding in running],
                 max_tokens=BATCH_TOKENS,
-                targets=[len(one.hidden) for one in running],
+                targets=[len(decoding.hidden) for decoding in running],
                 max_targets=BATCH_POSITIONS,
             )
             for batch in plan:
                 _steps_together(model, [running[index] for index in batch])
-        for one in decodings:
-            yield one if isinstance(one, FillmaskError) else _result(model, one)
+        for decoding in decodings:
+            yield decoding if isinstance(decoding, FillmaskError) else _result(model, decoding)
 
 
 @dataclass(eq=False)
@@ -107,7 +113,7 @@ class Decoding:
     encoding: Encoding  # with at least one mask
     vocabulary: Vocabulary  # of the model
     config: UnmaskingConfig
-    pieces: Pieces  # which tokens may be written where
+    writable: WritableTokens  # which tokens may be written where
     positions: Sequence[int] | None = None  # of the masks to fill, ascending; None for all
     keep_hidden: bool = True  # whether steps have `Step.hidden`
 
@@ -115,7 +121,7 @@ class Decoding:
         masks = mask_positions(self.encoding, self.vocabulary)
         self.initial = masks if self.positions is None else tuple(self.positions)
         self.ids = list(self.encoding.ids)
-        self.steps: list[Step] = []
+        self.steps: list[DecodingStep] = []
         self._filled: dict[int, FilledToken] = {}
         self._rng = np.random.default_rng([self.config.seed, *self.encoding.ids])
 
@@ -128,34 +134,35 @@ class Decoding:
         ids = {position: token.token_id for position, token in self._filled.items()}
         return filled_text(self.encoding, self.vocabulary, ids)
 
-    def advance(self, logits: np.ndarray, seconds: float) -> list[Step]:
+    def advance(self, logits: np.ndarray, seconds: float) -> list[DecodingStep]:
         """Make steps by the logits at the hidden positions, float32 [M, V], until one fills some.
 
         `seconds` is what the model took, which the first of them is given.
         """
         hidden, values = self.hidden, scoring.exponentials(logits)
-        allowed = self.pieces.allowed(self.encoding, self.ids, hidden)
+        allowed = self.writable.allowed(self.encoding, self.ids, hidden)
         log_probs = values.log_probabilities
-        writable = np.where(allowed, log_probs, -np.inf)
-        found = Distributions(log_probs, values.entropy_nats, writable)
-        states = self._states(found, hidden) if self.keep_hidden else ()
-        steps = [self._step(found, hidden, states, seconds)]
+        distributions = Distributions(
+            log_probs, values.entropy_nats, writable=np.where(allowed, log_probs, -np.inf)
+        )
+        states = self._states(distributions, hidden) if self.keep_hidden else ()
+        steps = [self._step(distributions, hidden, states, seconds)]
         while not steps[-1].filled:
-            steps.append(self._step(found, hidden, states, 0.0))
+            steps.append(self._step(distributions, hidden, states, 0.0))
         return steps
 
     def _step(
         self,
-        found: Distributions,
+        distributions: Distributions,
         hidden: Sequence[int],
         states: tuple[HiddenPosition, ...],
         seconds: float,
-    ) -> Step:
+    ) -> DecodingStep:
         left = (self.config.max_steps or len(self.initial)) - len(self.steps)
-        chosen = choose_positions(found, self.config, left, self._rng)
-        tokens = choose_tokens(found, chosen, self.config, self._rng)
+        chosen = choose_positions(distributions, self.config, left, self._rng)
+        tokens = choose_tokens(distributions, chosen, self.config, self._rng)
         filled = [
-            self._token(hidden[index], token_id, float(found.log_probs[index, token_id]))
+            self._token(hidden[index], token_id, float(distributions.log_probs[index, token_id]))
             for index, token_id in zip(chosen.tolist(), tokens.tolist(), strict=True)
         ]
         remasked = self._remasked() if left > 1 else ()
@@ -165,29 +172,33 @@ class Decoding:
         for token in filled:
             self._filled[token.position] = token
             self.ids[token.position] = token.token_id
-        gained = [token.log_probability_nats for token in filled]
-        own = math.fsum([*gained, *(-token.log_probability_nats for token in remasked)])
+        gain = math.fsum(
+            [token.log_probability_nats for token in filled]
+            + [-token.log_probability_nats for token in remasked]
+        )
         before = self.steps[-1].total_log_probability_nats if self.steps else 0.0
-        step = Step(
+        step = DecodingStep(
             number=len(self.steps) + 1,
             ids=tuple(self.ids),
             hidden=states,
             filled=tuple(filled),
             remasked=tuple(remasked),
-            log_probability_nats=own,
-            total_log_probability_nats=before + own,
+            log_probability_nats=gain,
+            total_log_probability_nats=before + gain,
             duration_seconds=seconds,
         )
         self.steps.append(step)
         return step
 
-    def _states(self, found: Distributions, hidden: Sequence[int]) -> tuple[HiddenPosition, ...]:
-        top = scoring.top_k(found.writable, SHOWN)
-        sure = confidences(found, self.config.order).tolist()
-        shown = zip(hidden, sure, top.token_ids, top.nll_nats, strict=True)
+    def _states(
+        self, distributions: Distributions, hidden: Sequence[int]
+    ) -> tuple[HiddenPosition, ...]:
+        top = scoring.top_k(distributions.writable, SHOWN)
+        sure = confidences(distributions, self.config.order).tolist()
+        states = zip(hidden, sure, top.token_ids, top.nll_nats, strict=True)
         return tuple(
-            HiddenPosition(position, own, candidates_of(self.vocabulary, ids, nlls))
-            for position, own, ids, nlls in shown
+            HiddenPosition(position, confidence, candidates_of(self.vocabulary, ids, nlls))
+            for position, confidence, ids, nlls in states
         )
 
     def _token(self, position: int, token_id: int, log_probability: float) -> FilledToken:
@@ -203,43 +214,54 @@ class Decoding:
 
 def logits_of(model: MaskedLM, decodings: Sequence[Decoding]) -> list[np.ndarray]:
     """Float32 [M, V] for each text at its M hidden positions, from one call."""
-    ids = [tuple(one.ids) for one in decodings for _ in one.hidden]
-    places = [place for one in decodings for place in one.hidden]
-    ends = np.cumsum([len(one.hidden) for one in decodings])
-    return np.split(raw_logits_at(model, ids, places), ends[:-1])
+    ids = [tuple(decoding.ids) for decoding in decodings for _ in decoding.hidden]
+    positions = [position for decoding in decodings for position in decoding.hidden]
+    stops = np.cumsum([len(decoding.hidden) for decoding in decodings])
+    return np.split(raw_logits_at(model, ids, positions), stops[:-1])
 
 
 def pseudo_perplexity(model: MaskedLM, ids: Sequence[int]) -> float:
     """As the metric of that name: e^ of the mean NLL of each token that is not special."""
     vocabulary = model.vocabulary
-    own = [place for place, token_id in enumerate(ids) if token_id not in vocabulary.special_ids]
-    hidden = vocabulary.mask_id
-    views = [((*ids[:place], hidden, *ids[place + 1 :]), place, ids[place]) for place in own]
+    mask_id = vocabulary.mask_id
+    views = [
+        ((*ids[:position], mask_id, *ids[position + 1 :]), position, token_id)
+        for position, token_id in enumerate(ids)
+        if token_id not in vocabulary.special_ids
+    ]
     losses = view_nlls(model, views).tolist()
     mean = math.fsum(losses) / len(losses)
     return math.exp(mean) if mean < 700 else math.inf
 
 
-def _begun(
-    model: MaskedLM, text: str, config: UnmaskingConfig | None, pieces: Pieces | None = None
+def _begin(
+    model: MaskedLM,
+    text: str,
+    config: UnmaskingConfig | None,
+    writable: WritableTokens | None = None,
 ) -> Decoding:
     config = config or UnmaskingConfig()
     encoding = encode_masked(model, text)
-    return Decoding(encoding, model.vocabulary, config, pieces or Pieces(model, config))
+    return Decoding(encoding, model.vocabulary, config, writable or WritableTokens(model, config))
 
 
-def _tried(*arguments: Any) -> Decoding | FillmaskError:
+def _begin_or_error(
+    model: MaskedLM, text: str, config: UnmaskingConfig | None, writable: WritableTokens
+) -> Decoding | FillmaskError:
     try:
-        return _begun(*arguments)
+        return _begin(model, text, config, writable)
     except FillmaskError as error:
         return error  # the others finish
 
 
-def _steps_together(model: MaskedLM, decodings: Sequence[Decoding]) -> list[list[Step]]:
+def _steps_together(model: MaskedLM, decodings: Sequence[Decoding]) -> list[list[DecodingStep]]:
     started = time.perf_counter()
     logits = logits_of(model, decodings)
     seconds = time.perf_counter() - started
-    return [one.advance(part, seconds) for one, part in zip(decodings, logits, strict=True)]
+    return [
+        decoding.advance(text_logits, seconds)
+        for decoding, text_logits in zip(decodings, logits, strict=True)
+    ]
 
 
 def _result(model: MaskedLM, decoding: Decoding) -> Unmasked:

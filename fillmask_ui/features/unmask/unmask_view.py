@@ -8,8 +8,13 @@ from functools import partial
 from typing import Any, Literal
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.features.unmask.decoding_history import Step, Unmasked, history_lines
-from fillmask_ui.features.unmask.step_views import frames, grown
+from fillmask_ui.features.unmask.decoding_history import (
+    DecodingStep,
+    HiddenPosition,
+    Unmasked,
+    history_lines,
+)
+from fillmask_ui.features.unmask.step_views import largest_gain, step_frames
 from fillmask_ui.features.unmask.unmask_texts import finish, masked_prompt
 from fillmask_ui.features.unmask.unmasking_options import CONFIDENCES, UnmaskingConfig
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
@@ -25,7 +30,7 @@ from fillmask_ui.ui.session import Session, check_text
 
 # Each hidden position takes a pass of the model and a column of the grid.
 MOST_HIDDEN = 100
-SIDES = ("A", "B")
+SETTINGS = ("A", "B")
 # The initial form: one token at a time beside all at once.
 TEXT = "[MASK] [MASK] [MASK] [MASK] in the morning, and [MASK] [MASK] [MASK] at night."
 PLAIN: dict[str, UnmaskingConfig] = {
@@ -46,34 +51,34 @@ ORDER_LABELS = {
 }
 
 
-def controls(side: str) -> dict[str, Option]:
-    """The options of a decoding by name; their defaults are what one side begins with."""
+def controls(setting: str) -> dict[str, Option]:
+    """The options of a decoding by name, with the initial values of a setting as defaults."""
     return {
-        name: replace(own, default=getattr(PLAIN[side], name))
-        for name, own in options_of(UnmaskingConfig).items()
+        name: replace(declared, default=getattr(PLAIN[setting], name))
+        for name, declared in options_of(UnmaskingConfig).items()
     }
 
 
-def config_of(values: Mapping[str, str], side: str) -> UnmaskingConfig:
-    """The decoding options of one side; an `OptionError` that names the side and the option."""
-    given: dict[str, Any] = {}
-    for name, own in controls(side).items():
-        if (text := values.get(f"{side}_{name}")) is None:
-            given[name] = own.default
+def config_of(values: Mapping[str, str], setting: str) -> UnmaskingConfig:
+    """The options of a setting; an `OptionError` names the setting and the option."""
+    chosen: dict[str, Any] = {}
+    for name, declared in controls(setting).items():
+        if (text := values.get(f"{setting}_{name}")) is None:
+            chosen[name] = declared.default
         elif text := text.strip():
-            given[name] = text if own.choices else _number(text, own)
+            chosen[name] = text if declared.choices else _number(text, declared)
     try:
-        return UnmaskingConfig(**given)
+        return UnmaskingConfig(**chosen)
     except OptionError as error:
-        raise OptionError(f"setting {side}: {error}") from error
+        raise OptionError(f"setting {setting}: {error}") from error
 
 
-def _number(text: str, own: Option) -> float:
+def _number(text: str, declared: Option) -> float:
     try:
-        return int(text) if own.kind is int else float(text)
+        return int(text) if declared.kind is int else float(text)
     except ValueError:
-        kind = "a whole number" if own.kind is int else "a number"
-        raise OptionError(f"{own.label} must be {kind}; it was {text[:40]!r}") from None
+        kind = "a whole number" if declared.kind is int else "a number"
+        raise OptionError(f"{declared.label} must be {kind}; it was {text[:40]!r}") from None
 
 
 def text_of(values: Mapping[str, str], model: MaskedLM) -> str:
@@ -87,27 +92,29 @@ def text_of(values: Mapping[str, str], model: MaskedLM) -> str:
         raise OptionError(
             f"the number of tokens must be from 1 to {MOST_HIDDEN}; it was {written[:40]!r}"
         )
-    keys = ("prefix", "suffix") if source == "prompt" else ()
-    around = {key: values.get(key, "").strip() for key in keys}
-    return masked_prompt(model.vocabulary, int(written), **around)
+    prefix = suffix = ""
+    if source == "prompt":
+        prefix, suffix = values.get("prefix", "").strip(), values.get("suffix", "").strip()
+    return masked_prompt(model.vocabulary, int(written), prefix=prefix, suffix=suffix)
 
 
 Json = dict[str, Any]
 
 
-def show(asked: Asked) -> Shown:
+def show(request: Asked) -> Shown:
     """Both decodings, or one."""
-    model, text = asked.model, text_of(asked.values, asked.model)
+    model, text = request.model, text_of(request.values, request.model)
     results: dict[str, Unmasked] = {}
-    for side in SIDES if asked.pressed("both") else SIDES[:1]:
-        config = config_of(asked.values, side)
-        results[side] = decoded(asked.session, model, text, config)
-    drawn = {"strips": "", "sides": ""}
-    for side, result in results.items():
-        pieces = side_pieces(result, config_of(asked.values, side), side, model)
-        drawn = {name: html + pieces[name] for name, html in drawn.items()}
-    comparison = render("unmask/comparison.html", results=results)
-    return Shown({**drawn, "comparison": comparison})
+    for setting in SETTINGS if request.pressed("both") else SETTINGS[:1]:
+        config = config_of(request.values, setting)
+        results[setting] = decoded(request.session, model, text, config)
+    pieces = {"strips": "", "sides": ""}
+    for setting, result in results.items():
+        values = _template_values(result, config_of(request.values, setting), setting, model)
+        pieces["strips"] += render("unmask/strip.html", **values)
+        pieces["sides"] += render("unmask/decoding.html", **values)
+    pieces["comparison"] = render("unmask/comparison.html", results=results)
+    return Shown(pieces)
 
 
 def decoded(session: Session, model: MaskedLM, text: str, config: UnmaskingConfig) -> Unmasked:
@@ -121,7 +128,7 @@ def decoded(session: Session, model: MaskedLM, text: str, config: UnmaskingConfi
         )
 
     def work(report: Report) -> Unmasked:
-        def on_step(step: Step) -> None:
+        def on_step(step: DecodingStep) -> None:
             left = step.ids.count(model.vocabulary.mask_id)
             report(Waiting(f"Step {step.number}, {left} still hidden", None))
 
@@ -131,52 +138,57 @@ def decoded(session: Session, model: MaskedLM, text: str, config: UnmaskingConfi
 
 
 @dataclass(frozen=True)
-class Request(figure.Request):
+class DecodingRequest(figure.Request):
     """A request about a decoding on the page."""
 
-    side: Literal["A", "B"] = "A"
+    setting: Literal["A", "B"] = "A"
     step: int = 0  # of the chosen cell, from 1
     position: int = -1
 
 
-def _known(session: Session, asked: Request) -> tuple[MaskedLM, Unmasked] | None:
-    """The model and decoding of one side; None until it is finished."""
-    model = session.model(asked.model)
-    text = text_of(asked.values, model)
+def _finished(session: Session, request: DecodingRequest) -> tuple[MaskedLM, Unmasked] | None:
+    """The model and the decoding of one setting; None until it is finished."""
+    model = session.model(request.model)
+    text = text_of(request.values, model)
     try:
-        return model, decoded(session, model, text, config_of(asked.values, asked.side))
+        return model, decoded(session, model, text, config_of(request.values, request.setting))
     except Unfinished:
         return None
 
 
-def cell(session: Session, request: Mapping[str, Any]) -> Json:
+def cell(session: Session, values: Mapping[str, Any]) -> Json:
     """The candidates of one cell as `html`; blank for an unknown cell."""
-    asked = from_values(Request, request)
-    known = _known(session, asked)
-    if known is None or not 1 <= asked.step <= len(known[1].steps):
+    request = from_values(DecodingRequest, values)
+    finished = _finished(session, request)
+    if finished is None or not 1 <= request.step <= len(finished[1].steps):
         return {"html": ""}
-    model, result = known
-    values = {"side": asked.side, "position": asked.position, "step": result.steps[asked.step - 1]}
-    name = partial(named, model.vocabulary)
-    return {"html": render("unmask/cell.html", **values, name=name)}
+    model, result = finished
+    html = render(
+        "unmask/cell.html",
+        setting=request.setting,
+        position=request.position,
+        step=result.steps[request.step - 1],
+        name=partial(named, model.vocabulary),
+    )
+    return {"html": html}
 
 
-def history(session: Session, request: Mapping[str, Any]) -> Json:
-    """The history of one side as a file: its `name`, `type` and `text`."""
-    known = _known(session, from_values(Request, request))
-    if known is None:
-        raise OptionError("the decoding is not finished yet")
-    text = "".join(f"{line}\n" for line in history_lines(known[1]))
+def history(session: Session, values: Mapping[str, Any]) -> Json:
+    """The history of one setting as a file: its `name`, `type` and `text`."""
+    finished = _finished(session, from_values(DecodingRequest, values))
+    if finished is None:
+        raise OptionError("the decoding is not finished yet: wait until all steps are there")
+    text = "".join(f"{line}\n" for line in history_lines(finished[1]))
     return {"name": "unmasking.jsonl", "type": "application/jsonl", "text": text}
 
 
-def shown(session: Session, request: Mapping[str, Any]) -> Json:
+def answer(session: Session, values: Mapping[str, Any]) -> Json:
     """The pieces of the tab, from `figure.answer`."""
-    return figure.answer(session, show, from_values(figure.Request, request))
+    return figure.answer(session, show, from_values(figure.Request, values))
 
 
 # Name in the browser -> function of the session and JSON values.
-SERVED = {"figure": shown, "cell": cell, "history": history}
+SERVED = {"figure": answer, "cell": cell, "history": history}
 
 
 # Signs that join the word before them in any vocabulary.
@@ -188,25 +200,23 @@ def sureness(confidence: float, order: str, vocabulary_size: int) -> float:
     return 1 + confidence / math.log(vocabulary_size) if order == "entropy" else confidence
 
 
-def side_pieces(
-    result: Unmasked, config: UnmaskingConfig, side: str, model: MaskedLM
-) -> dict[str, str]:
-    """One side: its `strips`, and in `sides` its sentences, grid, line and figures."""
+def _template_values(
+    result: Unmasked, config: UnmaskingConfig, setting: str, model: MaskedLM
+) -> dict[str, Any]:
+    """The values of the templates of one decoding."""
     vocabulary, size = model.vocabulary, model.signature.vocabulary_size
-    values = {
-        "side": side,
+
+    def share(state: HiddenPosition) -> float:
+        return sureness(state.confidence, config.order, size)
+
+    return {
+        "setting": setting,
         "result": result,
         "order": ORDER_LABELS[config.order],
         "confident": config.order in CONFIDENCES,
-        "frames": frames(
-            result, vocabulary, lambda own: sureness(own.confidence, config.order, size)
-        ),
-        "grown": partial(grown, result),
+        "frames": step_frames(result, vocabulary, share),
+        "largest_gain": partial(largest_gain, result),
         "vocabulary": vocabulary,
         "name": partial(named, vocabulary),
         "closing": _CLOSING,
-    }
-    return {
-        name: render(f"unmask/{template}.html", **values)
-        for name, template in (("strips", "strip"), ("sides", "side"))
     }

@@ -21,19 +21,23 @@ def test_unmasking_writes_the_same_on_both_runtimes_and_in_any_batch(family, loa
     for config in CONFIGS:
         together = list(unmask_all(onnx_model, UNMASKED, config))
         for text, batched in zip(UNMASKED, together, strict=True):
-            own, other = finish(onnx_model, text, config), finish(torch_model, text, config)
-            assert own.ids == other.ids == batched.ids
-            assert own.log_probability_nats == pytest.approx(other.log_probability_nats, abs=1e-3)
-            assert onnx_model.vocabulary.mask_id not in own.ids
-            assert own.ids[own.start] not in onnx_model.vocabulary.special_ids
+            by_onnx, by_torch = finish(onnx_model, text, config), finish(torch_model, text, config)
+            assert by_onnx.ids == by_torch.ids == batched.ids
+            assert by_onnx.log_probability_nats == pytest.approx(
+                by_torch.log_probability_nats, abs=1e-3
+            )
+            assert onnx_model.vocabulary.mask_id not in by_onnx.ids
+            assert by_onnx.ids[by_onnx.start] not in onnx_model.vocabulary.special_ids
 
 
 def test_steps_and_history_are_kept(fillmask, tmp_path):
     path = tmp_path / "h.jsonl"
     result = fillmask("unmask", "[MASK] [MASK] on the [MASK].", "--steps", "--history", path)
-    kept = read_history(path.read_text(encoding="utf-8").splitlines())
-    assert kept.text in result.stdout
-    figures = f"{kept.steps_taken} steps; log-probability {kept.log_probability_nats:.3f} nats"
+    history = read_history(path.read_text(encoding="utf-8").splitlines())
+    assert history.text in result.stdout
+    figures = (
+        f"{history.steps_taken} steps; log-probability {history.log_probability_nats:.3f} nats"
+    )
     assert figures in result.stdout
 
 

@@ -8,31 +8,33 @@ from ui import test_evaluate_controls as controls
 
 from fillmask_ui.features.unmask import tab
 from fillmask_ui.features.unmask.unmask_texts import finish
-from fillmask_ui.features.unmask.unmask_view import PLAIN, SIDES, TEXT, config_of
+from fillmask_ui.features.unmask.unmask_view import PLAIN, SETTINGS, TEXT, config_of
 from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.models import load_model
 from fillmask_ui.options import options_of
 from fillmask_ui.ui.evaluate.evaluate_form import PUBLIC_TEXTS_ONE_BY_ONE
 
 
-def test_each_option_of_a_decoding_has_a_control_on_both_sides(session):
+def test_each_option_of_a_decoding_has_a_control_in_both_settings(session):
     with gr.Blocks() as page:
         tab.build(session)
-    (form,) = [own.value for own in page.blocks.values() if "<form" in str(vars(own).get("value"))]
+    (form,) = [
+        block.value for block in page.blocks.values() if "<form" in str(vars(block).get("value"))
+    ]
     values = dict(re.findall(r'<input type="number" name="([AB]_\w+)" value="([^"]*)"', form))
-    other = r'<option value="\w+">[^<]*</option>'
-    chosen = rf'<select name="([AB]_\w+)">(?:{other})*<option value="(\w+)" selected'
+    option = r'<option value="\w+">[^<]*</option>'
+    chosen = rf'<select name="([AB]_\w+)">(?:{option})*<option value="(\w+)" selected'
     values |= dict(re.findall(chosen, form))
     names = options_of(UnmaskingConfig)
-    assert set(values) == {f"{side}_{name}" for side in SIDES for name in names}
-    for side in SIDES:
-        assert config_of(values, side) == PLAIN[side] == config_of({}, side)
+    assert set(values) == {f"{setting}_{name}" for setting in SETTINGS for name in names}
+    for setting in SETTINGS:
+        assert config_of(values, setting) == PLAIN[setting] == config_of({}, setting)
 
 
 @pytest.mark.parametrize(("reference", "times"), [("embedded", 15), ("embedded:int8", 3)])
 def test_the_tab_opens_with_what_guessing_all_at_once_loses(reference, times):
     model = load_model(reference)
-    a, b = (finish(model, TEXT, PLAIN[side]).pseudo_perplexity for side in SIDES)
+    a, b = (finish(model, TEXT, PLAIN[setting]).pseudo_perplexity for setting in SETTINGS)
     assert b > times * a
 
 

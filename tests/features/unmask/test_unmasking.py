@@ -86,9 +86,9 @@ def plain_loop(model, text, *, order, max_steps=None, threshold=None):
     ),
 )
 def test_what_is_filled_without_draws_is_what_a_plain_loop_fills(model, text, how):
-    wanted, total, steps = plain_loop(model, text, **how)
+    expected, total, steps = plain_loop(model, text, **how)
     result = finish(model, text, UnmaskingConfig(**how))
-    assert result.ids == tuple(wanted)
+    assert result.ids == tuple(expected)
     assert result.log_probability_nats == pytest.approx(total, abs=1e-9)
     assert result.steps_taken == steps
 
@@ -153,13 +153,13 @@ def test_whatever_the_options_a_decoding_keeps_its_promises(model, config, text)
         assert again <= hidden - left
         assert len(again) <= config.remask
         left = left - filled | again
-        for place, token_id in enumerate(step.ids):
-            assert (token_id == vocabulary.mask_id) == (place in left)
-            assert place in hidden or token_id == before[place]
-            assert place not in hidden - left or token_id not in vocabulary.special_ids
-    own = [step.log_probability_nats for step in result.steps]
-    assert result.log_probability_nats == pytest.approx(math.fsum(own), abs=1e-12)
-    assert result.steps[-1].total_log_probability_nats == pytest.approx(math.fsum(own), abs=1e-9)
+        for position, token_id in enumerate(step.ids):
+            assert (token_id == vocabulary.mask_id) == (position in left)
+            assert position in hidden or token_id == before[position]
+            assert position not in hidden - left or token_id not in vocabulary.special_ids
+    gains = [step.log_probability_nats for step in result.steps]
+    assert result.log_probability_nats == pytest.approx(math.fsum(gains), abs=1e-12)
+    assert result.steps[-1].total_log_probability_nats == pytest.approx(math.fsum(gains), abs=1e-9)
     stands = {token.position: token for step in result.steps for token in step.filled}
     assert result.log_probability_nats == pytest.approx(
         sum(math.log(token.probability) for token in stands.values()), abs=1e-9
