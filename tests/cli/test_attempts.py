@@ -364,7 +364,7 @@ def _record(name: str, file: str, content: str, *words: str) -> Attempt:
     counts = dict.fromkeys(("characters", "parameters", "segments", "tokens", "vocabulary_size"), 9)
     lists: dict[str, Any] = {key: [] for key in ("texts", "missing_in_init", "earlier")}
     maps: dict[str, Any] = {key: {} for key in ("dropout", "segment_form", "versions")}
-    start = {"init": None, "config": "c.json", "vocabulary_size_asked": None}
+    start = {"init": None, "config": "c.json", "requested_vocabulary_size": None}
     maps["recipe"] = {"steps": 1}
 
     def change(folder: Path) -> None:

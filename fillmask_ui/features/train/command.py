@@ -58,8 +58,8 @@ def train(*, request: RunRequest, recipe: TrainingRecipe) -> None:
             text = row_text(row)
             show(text, completed=row.progress, figures=text)
     if not run.trainer.finished:
-        kept = f"step {run.trainer.state.step:,} is in {output / CHECKPOINT}"
-        tell(f"stopped; {kept}: the same command goes on from there")
+        saved = f"step {run.trainer.state.step:,} is in {output / CHECKPOINT}"
+        tell(f"stopped; {saved}: the same command goes on from there")
         raise typer.Exit(130)
     loss_figure(read_log(run.log)).write_html(plot, include_plotlyjs=True)
     say(f"done: model, log and loss.html in {output}")
@@ -73,11 +73,12 @@ def describe(run: TrainingRun) -> str:
     segments, config = trainer.segments, trainer.model.config
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
     form = "each on its own" if trainer.network.form.separate else "together"
-    went = f"resumed at step {trainer.state.step:,}; " if run.resumed else ""
+    remarks = f"resumed at step {trainer.state.step:,}; " if run.resumed else ""
     if run.missing:
-        went += f"{missing_note(run.missing)}; "
+        remarks += f"{missing_note(run.missing)}; "
     return (
-        f"{went}{len(segments.ids):,} tokens of text in {len(segments):,} segments, read {form}; "
+        f"{remarks}{len(segments.ids):,} tokens of text in {len(segments):,} segments, "
+        f"read {form}; "
         f"{config.model_type} with {parameters:,} weights, {config.vocab_size:,} tokens"
     )
 
@@ -98,18 +99,18 @@ def row_text(row: LogRow) -> str:
 @contextmanager
 def interruption() -> Iterator[Callable[[], bool]]:
     """Whether Ctrl-C was pressed; a second one interrupts at once, as everywhere."""
-    asked = threading.Event()
+    pressed = threading.Event()
     usual = signal.getsignal(signal.SIGINT)
 
     def handle(_number: int, _frame: object) -> None:
-        asked.set()
+        pressed.set()
         signal.signal(signal.SIGINT, usual)
 
     # A job in the background ignores it.
     if callable(usual):
         signal.signal(signal.SIGINT, handle)
     try:
-        yield asked.is_set
+        yield pressed.is_set
     finally:
         signal.signal(signal.SIGINT, usual)
 
@@ -128,19 +129,19 @@ def package(
     need_torch()
     from fillmask_ui.features.train import package_model
 
-    made = package_model.package(request, report=tell)
-    size = f"{made.size_bytes:,} bytes"
-    say(f"{made.folder}: {size}, ONNX and PyTorch within {made.parity:.1e}")
-    for one in made.figures:
-        parts = [f"{one.name}, {one.vocabulary_size:,} tokens"]
-        if one.text is not None:
-            own = one.text.model
+    packaged = package_model.package(request, report=tell)
+    size = f"{packaged.size_bytes:,} bytes"
+    say(f"{packaged.folder}: {size}, ONNX and PyTorch within {packaged.parity:.1e}")
+    for model in packaged.figures:
+        parts = [f"{model.name}, {model.vocabulary_size:,} tokens"]
+        if model.text is not None:
+            scores = model.text.model
             parts.append(
-                f"cross-entropy {own.mean_nll_nats:.4f} nats, top-1 {own.top1_accuracy:.1%}, "
-                f"{own.nll_per_character_nats:.4f} nats per character"
+                f"cross-entropy {scores.mean_nll_nats:.4f} nats, top-1 {scores.top1_accuracy:.1%}, "
+                f"{scores.nll_per_character_nats:.4f} nats per character"
             )
-        if one.cloze is not None:
-            parts.append(f"cloze top-1 {one.cloze.top1:.1%}, top-5 {one.cloze.top5:.1%}")
+        if model.cloze is not None:
+            parts.append(f"cloze top-1 {model.cloze.top1:.1%}, top-5 {model.cloze.top5:.1%}")
         say("; ".join(parts))
-    if address := target.push(made.folder):
+    if address := target.push(packaged.folder):
         tell(f"pushed to {address}")

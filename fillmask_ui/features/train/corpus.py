@@ -33,10 +33,10 @@ class CorpusPart:
         0.4
         """
         name, share = argument, 1.0
-        start, _, tail = argument.rpartition(":")
-        if start:
+        path, _, number = argument.rpartition(":")
+        if path:
             with suppress(ValueError):
-                name, share = start, float(tail)
+                name, share = path, float(number)
         if not 0 < share <= 100:
             raise OptionError(
                 f"share {share:g} of {name!r} is outside (0, 100]; FILE:0.5 is half, FILE:3 thrice"
@@ -104,22 +104,23 @@ def tokenize(paragraphs: Paragraphs, tokenizer: Any, max_tokens: int) -> Segment
     special = backend.num_special_tokens_to_add(False)
     if max_tokens <= special:
         raise OptionError(f"blocks of {max_tokens} tokens leave no room for text; take 16 or more")
-    pieces: list[np.ndarray] = []
-    sources: list[int] = []  # the paragraph of each piece
+    segments: list[np.ndarray] = []
+    sources: list[int] = []  # the paragraph of each segment
     backend.no_padding()
-    backend.enable_truncation(max_tokens)  # the rest is kept as `overflowing`
+    backend.enable_truncation(max_tokens)  # what is cut off becomes `overflowing`
     for start in range(0, len(paragraphs.texts), 2000):
         encoded = backend.encode_batch(paragraphs.texts[start : start + 2000])
         for number, whole in enumerate(encoded, start):
-            cut = [part.ids for part in (whole, *whole.overflowing) if len(part.ids) > special]
-            pieces += [np.array(ids, np.int32) for ids in cut]
-            sources += [number] * len(cut)
+            for part in (whole, *whole.overflowing):
+                if len(part.ids) > special:
+                    segments.append(np.array(part.ids, np.int32))
+                    sources.append(number)
     backend.no_truncation()
-    if not pieces:
-        raise DataError("the text tokenizes to nothing; is this the right tokenizer?")
-    starts = np.cumsum([0, *map(len, pieces)])
+    if not segments:
+        raise DataError("the text has no tokens: check that it fits the tokenizer")
+    starts = np.cumsum([0, *map(len, segments)])
     characters = sum(map(len, paragraphs.texts))
-    return Segments(np.concatenate(pieces), starts, paragraphs.copies[sources], characters)
+    return Segments(np.concatenate(segments), starts, paragraphs.copies[sources], characters)
 
 
 def held_out(count: int, validation: int) -> np.ndarray:
@@ -181,12 +182,12 @@ def pack(segments: Segments, chosen: np.ndarray, block_tokens: int, pad_id: int)
     ids = np.full((len(bins), block_tokens), pad_id, np.int32)
     segment, position = np.zeros((2, len(bins), block_tokens), np.int16)
     for row, members in enumerate(bins):
-        at = 0
+        start = 0
         for number, n in enumerate(chosen[members], start=1):
             tokens = segments.ids[segments.starts[n] : segments.starts[n + 1]]
-            place = np.s_[row, at : at + len(tokens)]
-            ids[place], segment[place], position[place] = tokens, number, np.arange(len(tokens))
-            at += len(tokens)
+            cells = np.s_[row, start : start + len(tokens)]
+            ids[cells], segment[cells], position[cells] = tokens, number, np.arange(len(tokens))
+            start += len(tokens)
     return Blocks(ids, segment, position)
 
 

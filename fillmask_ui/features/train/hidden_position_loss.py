@@ -25,8 +25,8 @@ from fillmask_ui.text_words import UNSPACED
 
 
 @dataclass(frozen=True)
-class Hidden:
-    """A batch with tokens hidden."""
+class HiddenBatch:
+    """A batch with hidden tokens."""
 
     input_ids: torch.Tensor  # int64 [B, T], what the model sees
     rows: torch.Tensor  # int64 [M]
@@ -34,7 +34,7 @@ class Hidden:
     targets: torch.Tensor  # int64 [M], the true tokens
 
 
-class Hiding:
+class TokenHider:
     """Hides each ordinary token, or each word of them, with the same probability."""
 
     def __init__(
@@ -55,8 +55,8 @@ class Hiding:
 
     def hide(
         self, ids: torch.Tensor, share: float, generator: torch.Generator, *, words: bool = True
-    ) -> Hidden:
-        """Choose a share of int64 [B, T] on the CPU: 80% become masks, 10% random, 10% stay.
+    ) -> HiddenBatch:
+        """Choose a share of int64 [B, T] on the CPU: 80 % become masks, 10 % random, 10 % stay.
 
         With `words` off tokens are chosen one by one whatever the recipe says.
         """
@@ -76,7 +76,7 @@ class Hiding:
         shown = torch.where(fate < 0.8, self._mask, torch.where(fate < 0.9, drawn, targets))
         input_ids = ids.clone()
         input_ids[rows, cols] = shown
-        return Hidden(input_ids, rows, cols, targets)
+        return HiddenBatch(input_ids, rows, cols, targets)
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class SegmentForm:
         same = segment[:, None, :, None] == segment[:, None, None, :]  # [B, 1, T, T]
         inputs: dict[str, Any] = {"attention_mask": _additive(same)}
         if self.window is not None:
-            place = torch.arange(segment.shape[1], device=segment.device)
-            near = (place[:, None] - place[None, :]).abs() <= self.window  # [T, T]
+            columns = torch.arange(segment.shape[1], device=segment.device)
+            near = (columns[:, None] - columns[None, :]).abs() <= self.window  # [T, T]
             inputs["attention_mask"] = {
                 "full_attention": inputs["attention_mask"],
                 "sliding_attention": _additive(same & near),
@@ -114,17 +114,17 @@ def _additive(seen: torch.Tensor) -> torch.Tensor:
 
 
 class HiddenPositionModel:
-    """A masked LM called with rows in its `form` and the positions whose logits are wanted."""
+    """A masked LM called with rows in its `form` and the positions of the logits to compute."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
-        self._wanted: tuple[torch.Tensor, torch.Tensor] | None = None
-        model.base_model.register_forward_hook(self._take_wanted)
+        self._positions: tuple[torch.Tensor, torch.Tensor] | None = None
+        model.base_model.register_forward_hook(self._take_positions)
         self._find_form()
 
-    def _take_wanted(self, _module: torch.nn.Module, _arguments: Any, output: Any) -> Any:
-        if self._wanted is not None:
-            rows, cols = self._wanted
+    def _take_positions(self, _module: torch.nn.Module, _arguments: Any, output: Any) -> Any:
+        if self._positions is not None:
+            rows, cols = self._positions
             output.last_hidden_state = output.last_hidden_state[rows, cols][None]  # [1, M, H]
         return output
 
@@ -137,16 +137,16 @@ class HiddenPositionModel:
         position: torch.Tensor,
     ) -> torch.Tensor:
         """Float [M, V] at `rows`, `cols` of packed rows as `Blocks` has them, in int64 [B, T]."""
-        self._wanted = (rows, cols)
+        self._positions = (rows, cols)
         try:
             inputs = self.form.inputs(segment, position)
             return self.model(input_ids=input_ids, **inputs).logits[0]
         finally:
-            self._wanted = None
+            self._positions = None
 
     @torch.no_grad()
     def _find_form(self) -> None:
-        """Take the form in which two segments in one row have the logits that each has alone."""
+        """Choose the form in which two segments in one row have the logits that each has alone."""
         model = self.model
         config, device, was_training = model.config, model.device, model.training
         model.eval()
@@ -157,8 +157,9 @@ class HiddenPositionModel:
         ids = ids.to(device)
         segment = torch.tensor([[1] * first + [2] * second], device=device)
         position = torch.tensor([[*range(first), *range(second)]], device=device)
-        parts = [model(input_ids=part).logits[0] for part in ids.split([first, second], dim=1)]
-        alone = torch.cat(parts)  # [T, V]
+        separate = torch.cat(  # [T, V]
+            [model(input_ids=part).logits[0] for part in ids.split([first, second], dim=1)]
+        )
         cols = torch.arange(first + second, device=device)
         pad = getattr(config, "pad_token_id", None) or 0
         for form in (
@@ -173,7 +174,7 @@ class HiddenPositionModel:
             except (TypeError, ValueError, RuntimeError, IndexError, AttributeError):
                 continue  # this architecture does not take such a mask or such positions
             # Relative to the logits' spread: those of untrained weights are close to each other.
-            if (packed - alone).abs().max() < 1e-4 * alone.std():
+            if (packed - separate).abs().max() < 1e-4 * separate.std():
                 break
         else:
             self.form = SegmentForm(separate=False)

@@ -27,10 +27,10 @@ def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
         ("training, at the training share", "train_nll_nats", "lines", MUTED, 1),
         ("validation, 15% hidden", "validation_nll_nats", "lines+markers", REFERENCE, 3),
     ):
-        known = [row for row in rows if getattr(row, attribute) is not None]
+        measured = [row for row in rows if getattr(row, attribute) is not None]
         figure.add_scatter(
-            x=[row.tokens for row in known],
-            y=[getattr(row, attribute) for row in known],
+            x=[row.tokens for row in measured],
+            y=[getattr(row, attribute) for row in measured],
             mode=mode,
             name=name,
             line={"color": colour, "width": width},

@@ -119,7 +119,7 @@ def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
 
 
 @dataclass(frozen=True)
-class ModelFigures:
+class CardFigures:
     """What one model scores."""
 
     name: str  # on the card
@@ -148,14 +148,14 @@ class SchemeSearch:
 
 @dataclass(frozen=True)
 class Package:
-    """What was made."""
+    """A model that was packaged."""
 
     folder: Path  # the packaged model
     parameters: int  # number of weights, after trimming
     parity: float  # largest |difference| of a logit between the ONNX graph and PyTorch
     search: SchemeSearch | None  # None without calibration text
     # Of each measured model, those of full precision and int8 last.
-    figures: tuple[ModelFigures, ...] = ()
+    figures: tuple[CardFigures, ...] = ()
 
     @property
     def files(self) -> dict[str, int]:
@@ -183,18 +183,17 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     source, notes = request.source, f"# {request.output.name}\n\nA masked language model."
     if request.notes is not None:
         notes = "\n".join(file_bytes(str(request.notes)).lines()).rstrip()
-    told = {"notes": notes, **history_of(source, read_request(source))}
-    kept = [CorpusPart.parse(text) for text in request.text or ()]
-    tuned, held = (
-        CorpusPart.parse(name) if name else None for name in (request.calibration, request.evaluate)
-    )
+    history = {"notes": notes, **training_history(source, read_request(source))}
+    vocabulary_parts = [CorpusPart.parse(text) for text in request.text or ()]
+    calibration = CorpusPart.parse(request.calibration) if request.calibration else None
+    evaluation = CorpusPart.parse(request.evaluate) if request.evaluate else None
     items = read_cloze(request.cloze) if request.cloze else None
-    held_out = read_paragraphs([held]).texts if held else None
+    held_out = read_paragraphs([evaluation]).texts if evaluation else None
     loaded = load_weights(source)
     model, tokenizer = loaded.model, loaded.tokenizer
     refuse_missing(str(source), type(model).__name__, loaded.missing)
     if request.vocabulary_size is not None:
-        ids = tokenize(read_paragraphs(kept), tokenizer, 512).ids
+        ids = tokenize(read_paragraphs(vocabulary_parts), tokenizer, 512).ids
         tokenizer = trim(model, tokenizer, ids, request.vocabulary_size)
         report(f"vocabulary trimmed to {request.vocabulary_size:,} tokens")
     with hub_folder.draft(request.output) as drafted:
@@ -213,8 +212,8 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         parity = check_parity(full, load_model(folder, runtime="torch"))
         report(f"ONNX and PyTorch agree to {parity:.1e} in every logit")
         search = None
-        if tuned:
-            texts = read_paragraphs([tuned]).texts
+        if calibration:
+            texts = read_paragraphs([calibration]).texts
             texts = texts[:: max(1, len(texts) // CALIBRATION_PARAGRAPHS)][:CALIBRATION_PARAGRAPHS]
             search = _choose_scheme(graph, folder, texts, report)
             report(f"int8 scheme: {search.chosen_label}")
@@ -228,13 +227,13 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
             text = measure_text(measured, held_out) if held_out else None
             cloze = measure_cloze(measured, items) if items else None
             size = measured.signature.vocabulary_size
-            figures.append(ModelFigures(name, size, text, cloze))
+            figures.append(CardFigures(name, size, text, cloze))
             report(f"measured {name}")
         drafted.publish(SHARED, INT8)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    made = Package(request.output, parameters, parity, search, tuple(figures))
-    write_text(card_text(request, made, told), made.folder / CARD)
-    return made
+    packaged = Package(request.output, parameters, parity, search, tuple(figures))
+    write_text(card_text(request, packaged, history), packaged.folder / CARD)
+    return packaged
 
 
 def _choose_scheme(
@@ -260,51 +259,56 @@ def _choose_scheme(
     return SchemeSearch(full, tuple(trials), chosen.label)
 
 
-def history_of(source: Path, asked: StoredRequest | None) -> dict[str, Any]:
-    """What the training run in `source` tells for its card; `asked` is its `read_request`."""
+def training_history(source: Path, run: StoredRequest | None) -> dict[str, Any]:
+    """The values that the card says about the training in `source`; `run` is its `read_request`."""
     log = source / "log.jsonl"
-    if asked is None or not log.exists():
-        return {"asked": asked}
+    if run is None or not log.exists():
+        return {"run": run}
     rows = read_log(log)
     measured = [row for row in rows if row.validation_nll_nats is not None]
     step = max(1, -(-len(measured) // _CURVE_ROWS))
     # Without how often the run was validated and saved.
-    recipe = {name: getattr(asked.recipe, name) for name in options_of(TrainingRecipe)}
+    recipe = {name: getattr(run.recipe, name) for name in options_of(TrainingRecipe)}
     del recipe["checkpoint_minutes"]
     return {
-        "asked": asked,
+        "run": run,
         "log": rows,
         "curve": measured[::-1][::step][::-1],
-        "missing": asked.missing_in_init and missing_note(asked.missing_in_init),
-        "trials": json.loads((source / "blend.json").read_bytes()) if asked.recipe.blend else None,
+        "missing": run.missing_in_init and missing_note(run.missing_in_init),
+        "trials": json.loads((source / "blend.json").read_bytes()) if run.recipe.blend else None,
         "train_command": hub_folder.command(
             "train",
-            text=[CorpusPart(Path(one["file"]), one["share"]).argument for one in asked.texts],
-            init=asked.init and hub_folder.plain_reference(asked.init),
-            config=Path(asked.config).name if asked.config and not asked.init else None,
-            vocabulary_size=asked.vocabulary_size,
-            **{name: own for name, own in recipe.items() if own != getattr(TrainingRecipe, name)},
+            text=[CorpusPart(Path(text["file"]), text["share"]).argument for text in run.texts],
+            init=run.init and hub_folder.plain_reference(run.init),
+            config=Path(run.config).name if run.config and not run.init else None,
+            vocabulary_size=run.vocabulary_size,
+            **{
+                name: choice
+                for name, choice in recipe.items()
+                if choice != getattr(TrainingRecipe, name)
+            },
             o="run",
         ),
     }
 
 
-def card_text(request: PackageRequest, made: Package, told: dict[str, Any]) -> str:
-    """The card of a package; `told` are the notes and what `history_of` says of its source."""
-    kept = request.text if request.vocabulary_size is not None else ()
-    again = hub_folder.command(  # with plain file names
-        *("package", "run"),
+def card_text(request: PackageRequest, package: Package, history: dict[str, Any]) -> str:
+    """The card of a package; `history` has the notes and the `training_history`."""
+    texts = request.text or [] if request.vocabulary_size is not None else []
+    command = hub_folder.command(  # with plain file names
+        "package",
+        "run",
         o="model",
         vocabulary_size=request.vocabulary_size,
-        text=[Path(name).name for name in kept or ()],
+        text=[Path(name).name for name in texts],
         calibration=request.calibration and Path(request.calibration).name,
         evaluate=request.evaluate and Path(request.evaluate).name,
         cloze=request.cloze and request.cloze.name,
         notes=request.notes and request.notes.name,
         baseline=request.baseline and hub_folder.plain_reference(request.baseline),
     )
-    files = {name: size for name, size in made.files.items() if name != CARD}
-    content = {**told, "made": made, "files": files, "command": again}
+    files = {name: size for name, size in package.files.items() if name != CARD}
+    content = {**history, "package": package, "files": files, "command": command}
     # The notes bring the header that the hub reads.
     template = str(hub_folder.TEMPLATES / "trained.md")
     return ModelCard.from_template(ModelCardData(), template, **content).text + "\n"

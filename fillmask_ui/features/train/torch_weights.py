@@ -30,7 +30,7 @@ from fillmask_ui.schema import from_json
 
 
 @dataclass(frozen=True)
-class Weights:
+class TrainableModel:
     """A model in float32 and its tokenizer, both of transformers."""
 
     model: PreTrainedModel
@@ -51,7 +51,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
+def load_weights(reference: str | Path, device: str = "cpu") -> TrainableModel:
     """Model and tokenizer of `embedded`, a folder or a hub id, for work on a device."""
     files = find_files(ModelChoice(str(reference), runtime="torch"))
     tokenizer = load_tokenizer(files.folder)
@@ -63,7 +63,7 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
     model, missing = read_incomplete(files, torch.float32, torch.device("cpu"))
     if kind := _attention(device):
         model.set_attn_implementation(kind)
-    return Weights(model, tokenizer, tuple(missing))
+    return TrainableModel(model, tokenizer, tuple(missing))
 
 
 def train_tokenizer(paragraphs: list[str], vocabulary_size: int) -> PreTrainedTokenizerFast:
@@ -76,8 +76,10 @@ def train_tokenizer(paragraphs: list[str], vocabulary_size: int) -> PreTrainedTo
         raise OptionError(
             f"a vocabulary of {vocabulary_size} tokens is too small; take 100 or more"
         )
-    alike: Any = load_tokenizer(asset("model"))
-    tokenizer: Any = alike.train_new_from_iterator(paragraphs, vocabulary_size, show_progress=False)
+    embedded: Any = load_tokenizer(asset("model"))
+    tokenizer: Any = embedded.train_new_from_iterator(
+        paragraphs, vocabulary_size, show_progress=False
+    )
     tokenizer.model_input_names = ["input_ids", "attention_mask"]  # which every architecture takes
     return tokenizer
 
@@ -164,24 +166,24 @@ def choose_tokens(
     vocabularies are sorted by frequency in the text they were trained on, so words that the corpus
     happens to lack survive).
     """
-    kept: dict[int, None] = {}  # in the order of their claim to stay
+    chosen: dict[int, None] = {}  # those that must stay first
     for i, token in enumerate(tokens):
         body = token.removeprefix("##")
         greek = len(body) == 1 and unicodedata.name(body, "").startswith("GREEK SMALL")
         if token in special or (len(body) == 1 and (_is_latin(body) or greek)):
-            kept[i] = None
-    if not len(kept) <= size <= len(tokens):
+            chosen[i] = None
+    if not len(chosen) <= size <= len(tokens):
         raise OptionError(
             f"cannot trim {len(tokens)} tokens to {size}; "
-            f"between {len(kept)} and {len(tokens)} are possible"
+            f"between {len(chosen)} and {len(tokens)} are possible"
         )
     by_count = [i for i in np.argsort(-counts, kind="stable").tolist() if counts[i] > 0]
     used = [i for i, token in enumerate(tokens) if not token.startswith("[unused")]
     by_id = [i for i in used if _is_latin(tokens[i])]
     for pair in itertools.zip_longest(by_count, by_id):
-        kept |= dict.fromkeys(i for i in pair if i is not None)
-    kept |= dict.fromkeys([*used, *range(len(tokens))])
-    return np.sort(np.fromiter(itertools.islice(kept, size), np.int64))
+        chosen |= dict.fromkeys(i for i in pair if i is not None)
+    chosen |= dict.fromkeys([*used, *range(len(tokens))])
+    return np.sort(np.fromiter(itertools.islice(chosen, size), np.int64))
 
 
 def trim(
@@ -198,19 +200,19 @@ def trim(
     tokens = sorted(old, key=old.get)
     special = {entry["content"] for entry in content["added_tokens"]}
     counts = np.bincount(ids, minlength=model.config.vocab_size)
-    kept = choose_tokens(tokens, special, counts, size)
-    new_id = {tokens[i]: n for n, i in enumerate(kept.tolist())}
+    kept_ids = choose_tokens(tokens, special, counts, size)
+    new_id = {tokens[i]: n for n, i in enumerate(kept_ids.tolist())}
     content["model"]["vocab"] = new_id
     for entry in content["added_tokens"]:
         entry["id"] = new_id[entry["content"]]
     post = content.get("post_processor") or {}
     for name, entry in post.get("special_tokens", {}).items():
         entry["ids"] = [new_id[token] for token in entry.get("tokens", [name])]
-    for side in ("sep", "cls"):
-        if side in post:
-            post[side] = [post[side][0], new_id[post[side][0]]]
+    for token_kind in ("sep", "cls"):
+        if token_kind in post:
+            post[token_kind] = [post[token_kind][0], new_id[post[token_kind][0]]]
     content["truncation"] = content["padding"] = None
-    _keep_rows(model, kept)
+    _keep_rows(model, kept_ids)
     named = {name: getattr(tokenizer, name) for name in tokenizer.SPECIAL_TOKENS_ATTRIBUTES}
     # The class of a family would build its normalizer anew, from other arguments than its file's.
     return PreTrainedTokenizerFast(
@@ -235,12 +237,12 @@ def trim_as(
     _keep_rows(model, np.array([old[token] for token in sorted(new, key=new.__getitem__)]))
 
 
-def _keep_rows(model: PreTrainedModel, kept: np.ndarray) -> None:
+def _keep_rows(model: PreTrainedModel, kept_ids: np.ndarray) -> None:
     """Keep the tokens int64 [V'], by their old ids, in embeddings, output projection and bias."""
     matrices = (model.get_input_embeddings().weight, model.get_output_embeddings().weight)
     with torch.no_grad():
         for name, parameter in model.named_parameters():  # tied weights come once
             is_bias = name.endswith("bias") and parameter.shape == (model.config.vocab_size,)
             if is_bias or any(parameter is matrix for matrix in matrices):
-                parameter[: len(kept)] = parameter[torch.from_numpy(kept)]
-    model.resize_token_embeddings(len(kept), mean_resizing=False)  # which keeps the first rows
+                parameter[: len(kept_ids)] = parameter[torch.from_numpy(kept_ids)]
+    model.resize_token_embeddings(len(kept_ids), mean_resizing=False)  # which keeps the first rows

@@ -16,7 +16,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.errors import DataError, opening
 from fillmask_ui.features.train.corpus import Blocks, Segments, epoch_blocks, held_out, pack
-from fillmask_ui.features.train.hidden_position_loss import Hidden, HiddenPositionModel, Hiding
+from fillmask_ui.features.train.hidden_position_loss import (
+    HiddenBatch,
+    HiddenPositionModel,
+    TokenHider,
+)
 from fillmask_ui.features.train.training_recipe import LogRow, TrainingRecipe
 from fillmask_ui.models.torch_model import torch_device
 
@@ -48,15 +52,17 @@ def make_optimizers(model: PreTrainedModel, recipe: TrainingRecipe) -> list[torc
         if isinstance(module, torch.nn.Embedding) or module is output
         for parameter in module.parameters()
     }
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    matrices = [own for own in trained if own.ndim == 2 and id(own) not in embeddings]
-    plain = [own for own in trained if own.ndim != 2 or id(own) in embeddings]
+    matrices, plain = [], []
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            is_matrix = parameter.ndim == 2 and id(parameter) not in embeddings
+            (matrices if is_matrix else plain).append(parameter)
     decaying = {"params": matrices, "weight_decay": recipe.weight_decay}
     groups: list[dict[str, Any]] = [decaying, {"params": plain, "weight_decay": 0.0}]
-    made: list[torch.optim.Optimizer] = []
+    optimizers: list[torch.optim.Optimizer] = []
     if recipe.optimizer == "muon":
-        made.append(torch.optim.Muon([groups.pop(0)], rate, adjust_lr_fn="match_rms_adamw"))
-    return [*made, torch.optim.AdamW(groups, rate, betas=(0.9, 0.98), fused=True)]
+        optimizers.append(torch.optim.Muon([groups.pop(0)], rate, adjust_lr_fn="match_rms_adamw"))
+    return [*optimizers, torch.optim.AdamW(groups, rate, betas=(0.9, 0.98), fused=True)]
 
 
 @dataclass
@@ -101,32 +107,36 @@ class Trainer:
             body = model.base_model
             body.forward = torch.compile(body.forward, dynamic=False)
         self.optimizers = make_optimizers(model, recipe)
-        self.hiding = Hiding(tokenizer, model.config.vocab_size, recipe.whole_word)
-        self.held = held_out(len(segments), recipe.validation_segments)
-        self._chosen = np.setdiff1d(np.arange(len(segments)), self.held)
+        self.hiding = TokenHider(tokenizer, model.config.vocab_size, recipe.whole_word)
+        self.held_out = held_out(len(segments), recipe.validation_segments)
+        self._chosen = np.setdiff1d(np.arange(len(segments)), self.held_out)
         self.state = _State()
         self._blocks = self._epoch()
         if len(self._blocks) < recipe.batch_blocks:
             raise DataError(
-                f"the text fills {len(self._blocks)} blocks of {recipe.block_tokens} tokens, a "
-                f"batch wants {recipe.batch_blocks}; give more text or smaller batches"
+                f"the text fills {len(self._blocks)} blocks of {recipe.block_tokens} tokens, and a "
+                f"batch has {recipe.batch_blocks}: give more text or smaller batches"
             )
 
     def _epoch(self) -> Blocks:
         size, seed, pad_id = self.recipe.block_tokens, self.recipe.seed, self.tokenizer.pad_token_id
         return epoch_blocks(self.segments, self._chosen, size, pad_id, seed, self.state.epoch)
 
-    def _logits(self, hidden: Hidden, batch: Blocks) -> torch.Tensor:
+    def _logits(self, hidden: HiddenBatch, batch: Blocks) -> torch.Tensor:
         """Float32 [M, V] on the device, at the hidden positions of a batch."""
-        inputs = (hidden.input_ids, hidden.rows, hidden.cols)
-        places = (_int64(batch.segment), _int64(batch.position))
         half = self.recipe.precision == "bf16"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
-            logits = self.network.logits(*(one.to(self.device) for one in (*inputs, *places)))
+            logits = self.network.logits(
+                hidden.input_ids.to(self.device),
+                hidden.rows.to(self.device),
+                hidden.cols.to(self.device),
+                segment=_int64(batch.segment).to(self.device),
+                position=_int64(batch.position).to(self.device),
+            )
         return logits.float()
 
     def _next_batch(self) -> Blocks:
-        """The next B rows; a rest smaller than a batch at an epoch's end is left out."""
+        """The next B rows; a remainder smaller than a batch is left out at the end of an epoch."""
         size, state = self.recipe.batch_blocks, self.state
         if state.row + size > len(self._blocks):
             state.epoch, state.row = state.epoch + 1, 0
@@ -184,7 +194,9 @@ class Trainer:
     def validate(self) -> Validation:
         """Loss at 15% on the segments held out, always with the same masks."""
         recipe = self.recipe
-        blocks = pack(self.segments, self.held, recipe.block_tokens, self.tokenizer.pad_token_id)
+        blocks = pack(
+            self.segments, self.held_out, recipe.block_tokens, self.tokenizer.pad_token_id
+        )
         generator = torch.Generator().manual_seed(recipe.seed)
         total, right, count = 0.0, 0, 0
         self.model.eval()
@@ -224,10 +236,12 @@ class Trainer:
             due = state.elapsed_seconds - saved >= 60 * recipe.checkpoint_minutes
             if not (done or stopped or due or state.step % log_every == 0):
                 continue
-            if len(self.held) and (done or due):
+            if len(self.held_out) and (done or due):
                 started = self.clock()
-                own = self.validate()
-                row = replace(row, validation_nll_nats=own.nll_nats, validation_top1=own.top1)
+                validation = self.validate()
+                row = replace(
+                    row, validation_nll_nats=validation.nll_nats, validation_top1=validation.top1
+                )
                 state.elapsed_seconds += self.clock() - started
             if checkpoint and (done or stopped or due):
                 self.save(checkpoint)
@@ -257,8 +271,8 @@ class Trainer:
         """Go on from a checkpoint of the same tokens and a like recipe; weight decay may change."""
         with opening("a training checkpoint", path):
             stored = torch.load(path, map_location=self.device, weights_only=True)
-        then, now = stored["recipe"], asdict(self.recipe)
-        changed = [f"{name} was {then[name]}" for name in _FIXED if then[name] != now[name]]
+        saved, current = stored["recipe"], asdict(self.recipe)
+        changed = [f"{name} was {saved[name]}" for name in _FIXED if saved[name] != current[name]]
         if changed:
             raise DataError(
                 f"{path} is of another run, {', '.join(changed)}; give another output folder"

@@ -1,4 +1,4 @@
-"""What a run and a package are asked to do, and what a run reports."""
+"""The options of a training run and of a package, and the rows of the log."""
 
 from dataclasses import MISSING, dataclass
 from pathlib import Path

@@ -1,6 +1,6 @@
 """One training run in one folder.
 
-run.json             what was asked: texts, start, recipe, versions, dropout; what was asked earlier
+run.json             the request: texts, start, recipe, versions, dropout; those of earlier stages
 tokenizer/           the tokenizer of the run, trained or trimmed on request
 checkpoint.pt        to resume from
 log.jsonl            one `LogRow` a line
@@ -46,7 +46,7 @@ class StoredRequest:
     init: str | None
     config: str | None
     vocabulary_size: int
-    vocabulary_size_asked: int | None
+    requested_vocabulary_size: int | None
     missing_in_init: list[str]
     dropout: dict[str, float]
     recipe: TrainingRecipe
@@ -56,7 +56,7 @@ class StoredRequest:
     characters: int
     segment_form: dict[str, Any]
     versions: dict[str, str]
-    # Texts, characters and recipe that were asked for before, each `until_step`.
+    # Texts, characters and recipe of earlier stages, each `until_step`.
     earlier: list[dict[str, Any]]
 
 
@@ -85,8 +85,12 @@ def dropout_values(config: dict[str, Any]) -> dict[str, float]:
     >>> dropout_values({"hidden_dropout_prob": 0.1, "attention_dropout": 0.0, "qa_dropout": 0.1})
     {'hidden_dropout_prob': 0.1}
     """
-    named = {name: own for name, own in config.items() if "drop" in name and isinstance(own, float)}
-    return {name: own for name, own in named.items() if own and not name.startswith(_OTHER_HEADS)}
+    return {
+        name: rate
+        for name, rate in config.items()
+        if "drop" in name and isinstance(rate, float) and rate
+        if not name.startswith(_OTHER_HEADS)
+    }
 
 
 @dataclass(frozen=True)
@@ -113,8 +117,8 @@ class TrainingRun:
         trainer = self.trainer
         if self.log.exists():
             # The steps behind the checkpoint are trained again, or never.
-            kept = [row for row in read_log(self.log) if row.step <= trainer.state.step]
-            write_text("".join(map(_line, kept)), self.log)
+            rows = [row for row in read_log(self.log) if row.step <= trainer.state.step]
+            write_text("".join(map(_line, rows)), self.log)
         with self.log.open("a", encoding="utf-8") as log:
             for row in trainer.run(self.output / CHECKPOINT, log_every, stop):
                 log.write(_line(row))
@@ -123,8 +127,8 @@ class TrainingRun:
         if not trainer.finished:
             return
         if self.start is not None:
-            measured = blend_with_start(trainer, self.start).items()
-            trials = [{"share": share, **asdict(one)} for share, one in measured]
+            validations = blend_with_start(trainer, self.start)
+            trials = [{"share": share, **asdict(result)} for share, result in validations.items()]
             write_text(json.dumps(trials, indent=2) + "\n", self.output / "blend.json")
         with quiet_transformers():
             trainer.model.save_pretrained(self.output)
@@ -192,10 +196,10 @@ def prepare(request: RunRequest, recipe: TrainingRecipe) -> TrainingRun:
         loaded = torch_weights.load_weights(request.init or "", recipe.device)
         model, tokenizer, missing = loaded.model, loaded.tokenizer, loaded.missing
         if resumed and stored.exists():
-            own = torch_weights.load_tokenizer(stored)
-            if own.get_vocab() != tokenizer.get_vocab():
-                torch_weights.trim_as(model, tokenizer, own)
-                tokenizer = own
+            stored_tokenizer = torch_weights.load_tokenizer(stored)
+            if stored_tokenizer.get_vocab() != tokenizer.get_vocab():
+                torch_weights.trim_as(model, tokenizer, stored_tokenizer)
+                tokenizer = stored_tokenizer
         elif size and size != model.config.vocab_size:
             ids = tokenize(paragraphs, tokenizer, recipe.block_tokens).ids
             tokenizer = torch_weights.trim(model, tokenizer, ids, size)
@@ -221,9 +225,9 @@ def prepare(request: RunRequest, recipe: TrainingRecipe) -> TrainingRun:
 
 def _refuse_model(folder: Path) -> None:
     files = names_in(folder)
-    if found := [name for row in RUNTIMES.values() for name in row.among(files)]:
+    if names := [name for row in RUNTIMES.values() for name in row.among(files)]:
         raise OptionError(
-            f"{folder} holds a model ({found[0]}), which the training would replace: name another "
+            f"{folder} holds a model ({names[0]}), which the training would replace: name another "
             "folder with --output"
         )
 
@@ -232,17 +236,20 @@ def _refuse_another_start(request: RunRequest, before: StoredRequest) -> None:
     """One folder holds one run: another start or vocabulary would be ignored or mixed up."""
     anew = "give another output folder to start anew"
     for name in ("init", "config"):
-        was, now = getattr(before, name), getattr(request, name)
-        now = now and str(now)
-        if was != now and not (was and now and Path(was).resolve() == Path(now).resolve()):
-            start = f"--{name} {was}" if was else f"without --{name}"
+        earlier, requested = getattr(before, name), getattr(request, name)
+        if earlier and requested:
+            same = Path(earlier).resolve() == Path(requested).resolve()
+        else:
+            same = not earlier and not requested
+        if not same:
+            start = f"--{name} {earlier}" if earlier else f"without --{name}"
             raise OptionError(
                 f"the run in {request.output} was started {start}; ask for the same to go on, or "
                 f"{anew}"
             )
     size = request.vocabulary_size
     # The text may have had fewer tokens to offer than were asked for.
-    if size and size not in (before.vocabulary_size, before.vocabulary_size_asked):
+    if size and size not in (before.vocabulary_size, before.requested_vocabulary_size):
         raise OptionError(
             f"the run in {request.output} has a vocabulary of {before.vocabulary_size:,} tokens; "
             f"leave --vocabulary-size out to go on, or {anew}"
@@ -252,22 +259,24 @@ def _refuse_another_start(request: RunRequest, before: StoredRequest) -> None:
 def _content(request: RunRequest, run: TrainingRun, before: StoredRequest | None) -> StoredRequest:
     trainer = run.trainer
     segments, config, step = trainer.segments, trainer.model.config, trainer.state.step
-    asked: dict[str, Any] = {
+    choices: dict[str, Any] = {
         "texts": [{"file": part.path.name, "share": part.share} for part in request.texts],
         "characters": segments.characters,
         "recipe": trainer.recipe,
     }
     earlier: list[dict[str, Any]] = []
     if before and step:
-        was = {name: getattr(before, name) for name in asked}
-        earlier = before.earlier + [{"until_step": step, **was}] * (was != asked)
+        earlier = before.earlier
+        former = {name: getattr(before, name) for name in choices}
+        if former != choices:
+            earlier = [*earlier, {"until_step": step, **former}]
     return StoredRequest(
-        **asked,
+        **choices,
         init=request.init,
         config=str(request.config) if request.config else None,
         vocabulary_size=config.vocab_size,
-        vocabulary_size_asked=request.vocabulary_size
-        or (before.vocabulary_size_asked if before else None),
+        requested_vocabulary_size=request.vocabulary_size
+        or (before.requested_vocabulary_size if before else None),
         missing_in_init=list(run.missing),
         dropout=dropout_values(config.to_dict()),
         parameters=sum(p.numel() for p in trainer.model.parameters()),

@@ -50,7 +50,7 @@ def sentences():
 @pytest.fixture(scope="session")
 def text_file(once, sentences):
     content = "\n".join(sentences) + "\n"
-    folder = once.folder("training-text", lambda own: (own / "text.txt").write_text(content))
+    folder = once.folder("training-text", lambda folder: (folder / "text.txt").write_text(content))
     return folder / "text.txt"
 
 
@@ -72,7 +72,9 @@ def config_file(once):
     def make(family: str = "bert", **changes):
         name = "-".join([family, *(f"{key}-{value}" for key, value in changes.items())])
         text = json.dumps({"model_type": family, **CONFIGS[family], **changes})
-        home = once.folder(f"configs/{name}", lambda own: (own / f"{family}.json").write_text(text))
+        home = once.folder(
+            f"configs/{name}", lambda folder: (folder / f"{family}.json").write_text(text)
+        )
         return home / f"{family}.json"
 
     return make
@@ -110,7 +112,10 @@ def cloze_file(once):
         {"text": "[MASK] dog sees a river.", "accepted": ["a"], "kind": "article"},
     ]
     text = "\n".join(json.dumps(item) for item in items)
-    return once.folder("cloze", lambda own: (own / "cloze.jsonl").write_text(text)) / "cloze.jsonl"
+    return (
+        once.folder("cloze", lambda folder: (folder / "cloze.jsonl").write_text(text))
+        / "cloze.jsonl"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,12 @@
 
 from dataclasses import replace
 
-from fillmask_ui.features.train.package_model import Package, PackageRequest, card_text, history_of
+from fillmask_ui.features.train.package_model import (
+    Package,
+    PackageRequest,
+    card_text,
+    training_history,
+)
 from fillmask_ui.features.train.training_recipe import TrainingRecipe
 from fillmask_ui.features.train.training_run import RunRequest, prepare, read_request
 
@@ -33,6 +38,6 @@ def card(source, *, compare=None, **changes):
     Changes are made to what the run was asked for.
     """
     request = PackageRequest(source, source / "out", baseline=compare)
-    asked = replace(read_request(source), **changes)
-    told = {"notes": "# A model", **history_of(source, asked)}
-    return card_text(request, Package(source / "out", 1, 0.0, None), told)
+    stored_run = replace(read_request(source), **changes)
+    history = {"notes": "# A model", **training_history(source, stored_run)}
+    return card_text(request, Package(source / "out", 1, 0.0, None), history)

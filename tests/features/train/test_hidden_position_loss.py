@@ -5,7 +5,11 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from fillmask_ui.features.train.hidden_position_loss import HiddenPositionModel, Hiding, SegmentForm
+from fillmask_ui.features.train.hidden_position_loss import (
+    HiddenPositionModel,
+    SegmentForm,
+    TokenHider,
+)
 from fillmask_ui.features.train.torch_weights import new_model
 
 
@@ -21,7 +25,7 @@ def wordpiece(tokens):
 
 def test_masks_follow_berts_proportions():
     """80/10/10 of the share, each within five standard deviations of the binomial."""
-    hiding = Hiding(wordpiece([f"w{n}" for n in range(997)]), 1000)
+    hiding = TokenHider(wordpiece([f"w{n}" for n in range(997)]), 1000)
     ids = torch.randint(10, 1000, (200, 500), generator=torch.Generator().manual_seed(1))
     ids[:, 0] = 1
     hidden = hiding.hide(ids, 0.2, torch.Generator().manual_seed(2))
@@ -43,7 +47,7 @@ def test_whole_words_are_hidden_whole():
     """Words of one, two and three pieces by hand; a piece behind a special token is a word."""
     pieces = {1: [10], 2: [11, 50], 3: [12, 51, 52], 0: [1, 53]}
     names = [f"##{n}" if 50 <= n < 60 else f"w{n}" for n in range(3, 100)]
-    hiding = Hiding(wordpiece(names), 100, whole_words=True)
+    hiding = TokenHider(wordpiece(names), 100, whole_words=True)
     assert hiding.continues.nonzero().flatten().tolist() == list(range(50, 60))
     draw = np.random.default_rng(3)
     ids, words = [], []
