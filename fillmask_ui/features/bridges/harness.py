@@ -31,31 +31,33 @@ from fillmask_ui.records import Encoding, Example
 
 
 @dataclass(frozen=True)
-class _Part:
-    """A text of which the tokens that end behind the character `start` are scored."""
+class _ScoredText:
+    """A text whose tokens that end after the character `start` are scored."""
 
     text: str
     start: int = 0
 
 
 @dataclass(frozen=True)
-class _Ends:
+class _ScoredMasks:
     """Masks of pseudo-perplexity, for the scored tokens of each part alone."""
 
     metric: PseudoPerplexity
     vocabulary: Vocabulary
-    parts: Sequence[_Part]  # by id of the text
+    parts: Sequence[_ScoredText]  # by id of the text
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
-        every = self.metric.hide(encoding, self.vocabulary, np.random.default_rng(0))
+        hidden = self.metric.hide(encoding, self.vocabulary, np.random.default_rng(0))
         start = self.parts[example_id].start
-        kept = np.array([encoding.spans[col].end > start for col in every.cols], bool)  # [M]
-        until = cast("np.ndarray", every.hidden_until)[kept]
-        return replace(every, cols=every.cols[kept], kinds=every.kinds[kept], hidden_until=until)
+        scored = np.array([encoding.spans[col].end > start for col in hidden.cols], bool)  # [M]
+        until = cast("np.ndarray", hidden.hidden_until)[scored]
+        return replace(
+            hidden, cols=hidden.cols[scored], kinds=hidden.kinds[scored], hidden_until=until
+        )
 
 
 class FillmaskLM(LM):
-    """A masked language model as the harness asks one.
+    """A masked language model as the harness calls one.
 
     `pretrained` and the options are those of `load_model`. The batch size that the harness gives
     changes nothing: batches are cut by their cost.
@@ -65,17 +67,19 @@ class FillmaskLM(LM):
         self, pretrained: Any = "embedded", within_word: bool = False, **options: Any
     ) -> None:
         super().__init__()
-        known = {"within_word", "pretrained", *vars(ModelChoice())} - {"reference"}
-        own = {name: value for name, value in options.items() if not name.endswith("batch_size")}
-        if strange := own.keys() - known:
-            raise OptionError(unknown("model argument", min(strange), known))
+        allowed = {"within_word", "pretrained", *vars(ModelChoice())} - {"reference"}
+        model_options = {
+            name: value for name, value in options.items() if not name.endswith("batch_size")
+        }
+        if unknown_names := model_options.keys() - allowed:
+            raise OptionError(unknown("model argument", min(unknown_names), allowed))
         try:
-            self.model = load_model(pretrained, **own)
+            self.model = load_model(pretrained, **model_options)
         except FillmaskError:
             # The harness asks for `cuda:0` by default, also where there is none.
-            if not str(own.pop("device", "")).startswith("cuda"):
+            if not str(model_options.pop("device", "")).startswith("cuda"):
                 raise
-            self.model = load_model(pretrained, **own)
+            self.model = load_model(pretrained, **model_options)
         self.metric = PseudoPerplexity(within_word=within_word)
 
     def get_model_info(self) -> dict[str, Any]:
@@ -92,25 +96,28 @@ class FillmaskLM(LM):
         hidden has -inf. Blanks before one without a context are left out.
         """
         answers = [(-np.inf, False)] * len(requests)
-        for row in self._rows([self._fit(*own.args) for own in requests], disable_tqdm):
+        for row in self._rows([self._fit(*request.args) for request in requests], disable_tqdm):
             best = bool((row.scores.ranks == 1).all())
             answers[row.id] = -float(row.scores.nll_nats.sum()), best
-        for own, answer in zip(requests, answers, strict=True):
-            self.cache_hook.add_partial("loglikelihood", own.args, answer)
+        for request, answer in zip(requests, answers, strict=True):
+            self.cache_hook.add_partial("loglikelihood", request.args, answer)
         return answers
 
     def loglikelihood_rolling(
         self, requests: Sequence[Any], disable_tqdm: bool = False
     ) -> list[float]:
         """Nats of each text; of a long one in windows, each of which is seen alone."""
-        windows = [
-            (place, part) for place, own in enumerate(requests) for part in self._cut(*own.args)
-        ]
+        windows: list[_ScoredText] = []
+        sources: list[int] = []  # index of the request of each window
+        for index, request in enumerate(requests):
+            for window in self._cut(*request.args):
+                windows.append(window)
+                sources.append(index)
         answers = [0.0] * len(requests)
-        for row in self._rows([part for _, part in windows], disable_tqdm):
-            answers[windows[row.id][0]] -= float(row.scores.nll_nats.sum())
-        for own, answer in zip(requests, answers, strict=True):
-            self.cache_hook.add_partial("loglikelihood_rolling", own.args, answer)
+        for row in self._rows(windows, disable_tqdm):
+            answers[sources[row.id]] -= float(row.scores.nll_nats.sum())
+        for request, answer in zip(requests, answers, strict=True):
+            self.cache_hook.add_partial("loglikelihood_rolling", request.args, answer)
         return answers
 
     def generate_until(self, *_: Any, **__: Any) -> NoReturn:
@@ -119,10 +126,10 @@ class FillmaskLM(LM):
             "multiple_choice, loglikelihood or loglikelihood_rolling"
         )
 
-    def _rows(self, parts: Sequence[_Part], quiet: bool) -> Iterator[EvaluatedText]:
-        """Measured parts in any order; ids are their places."""
-        texts = [Example(place, part.text) for place, part in enumerate(parts)]
-        masks = _Ends(self.metric, self.model.vocabulary, parts)
+    def _rows(self, parts: Sequence[_ScoredText], quiet: bool) -> Iterator[EvaluatedText]:
+        """Measured texts in any order; the id of a row is the index of its text."""
+        texts = [Example(index, part.text) for index, part in enumerate(parts)]
+        masks = _ScoredMasks(self.metric, self.model.vocabulary, parts)
         rows = evaluate(self.model, texts, EvaluationConfig(self.metric), masks=masks)
         lacking = 0
         for row in tqdm(rows, total=len(parts), disable=quiet):
@@ -130,28 +137,28 @@ class FillmaskLM(LM):
                 lacking += row.left_out > 0
                 yield row
         if lacking:
-            told = "%d of %d texts have tokens that the vocabulary lacks, which are not scored"
-            logging.getLogger(__name__).warning(told, lacking, len(parts))
+            message = "%d of %d texts have tokens that the vocabulary lacks, which are not scored"
+            logging.getLogger(__name__).warning(message, lacking, len(parts))
 
-    def _fit(self, context: str, continuation: str) -> _Part:
+    def _fit(self, context: str, continuation: str) -> _ScoredText:
         """Both as one text, without the beginning of the context if it is too long."""
         if not context.strip():
             context, continuation = "", continuation.lstrip()
         while True:
             encoding = self.model.vocabulary.encode(context + continuation)
             if (over := len(encoding) - self.model.max_tokens) <= 0:
-                return _Part(context + continuation, len(context))
+                return _ScoredText(context + continuation, len(context))
             cut = encoding.spans[encoding.special.index(False) + over].start
             if cut >= len(context):
                 most, name = self.model.max_tokens, self.model.signature.name
                 raise TextError(f"{continuation[:60]!r}... is longer than {most} tokens of {name}")
             context = context[max(cut, 1) :]
 
-    def _cut(self, text: str) -> Iterator[_Part]:
-        """A text in pieces that are short enough."""
+    def _cut(self, text: str) -> Iterator[_ScoredText]:
+        """A text in windows that are short enough."""
         while text.strip():
             encoding, most = self.model.vocabulary.encode(text), self.model.max_tokens
             last = most - encoding.special[::-1].index(False)
-            end = len(text) if len(encoding) <= most else encoding.spans[last].start
-            yield _Part(text[:end])
-            text = text[end:]
+            stop = len(text) if len(encoding) <= most else encoding.spans[last].start
+            yield _ScoredText(text[:stop])
+            text = text[stop:]

@@ -37,19 +37,19 @@ class Pushed:
 def _to_trackio(trackio: Any, run: Pushed, project: str) -> None:
     # What this machine does now is not what the run measured.
     quiet: dict[str, Any] = {"embed": False, "auto_log_gpu": False, "auto_log_cpu": False}
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        made = trackio.init(project=project, name=run.name, config=run.settings, **quiet)
-        made.log({**run.figures, _TABLE: trackio.Table(columns=run.columns, data=run.rows)})
+        tracked = trackio.init(project=project, name=run.name, config=run.settings, **quiet)
+        tracked.log({**run.figures, _TABLE: trackio.Table(columns=run.columns, data=run.rows)})
         trackio.finish()
     # It only warns of a server that does not answer, and keeps the run for the next time.
-    if failed := [one for one in told if one.category is UserWarning]:
-        raise DataError(str(failed[-1].message))
+    if failures := [warning for warning in caught if warning.category is UserWarning]:
+        raise DataError(str(failures[-1].message))
 
 
 def _to_wandb(wandb: Any, run: Pushed, project: str) -> None:
-    with wandb.init(project=project, name=run.name, config=run.settings) as made:
-        made.log({**run.figures, _TABLE: wandb.Table(columns=run.columns, data=run.rows)})
+    with wandb.init(project=project, name=run.name, config=run.settings) as tracked:
+        tracked.log({**run.figures, _TABLE: wandb.Table(columns=run.columns, data=run.rows)})
 
 
 def _to_mlflow(mlflow: Any, run: Pushed, project: str) -> None:
@@ -57,8 +57,8 @@ def _to_mlflow(mlflow: Any, run: Pushed, project: str) -> None:
     with mlflow.start_run(run_name=run.name):
         mlflow.log_params(run.settings)
         mlflow.log_metrics(run.figures)
-        cells = zip(run.columns, zip(*run.rows, strict=True), strict=True)
-        mlflow.log_table({name: [*own] for name, own in cells}, f"{_TABLE}.json")
+        columns = {name: [row[index] for row in run.rows] for index, name in enumerate(run.columns)}
+        mlflow.log_table(columns, f"{_TABLE}.json")
 
 
 @dataclass(frozen=True)
@@ -100,19 +100,19 @@ def push(run: Run, tracker: str, project: str = "fillmask-ui") -> Pushed:
         raise OptionError(unknown("tracker", tracker, TRACKERS))
     if not project.strip():
         raise OptionError("the project has no name: give one with --project NAME")
-    spec, own = find_spec(tracker), TRACKERS[tracker]
+    spec, destination = find_spec(tracker), TRACKERS[tracker]
     if spec is None or spec.origin is None:  # as of a folder such as ./wandb
         raise DataError(f"{tracker} is not installed: pip install 'fillmask-ui[{tracker}]'")
     pushed = contents(run)
-    for name, value in own.variables.items():
+    for name, value in destination.variables.items():
         os.environ.setdefault(name, value)
     try:
         with contextlib.redirect_stdout(sys.stderr):  # the command's own is for its result
-            own.write(import_module(tracker), pushed, project)
+            destination.write(import_module(tracker), pushed, project)
     except Exception as error:  # trackers raise errors of many libraries
         raise DataError(
             f"{tracker} did not take run {pushed.name}, which stays as it is "
-            f"({first_line(error, 200)}): {own.advice}"
+            f"({first_line(error, 200)}): {destination.advice}"
         ) from error
     return pushed
 
@@ -120,12 +120,16 @@ def push(run: Run, tracker: str, project: str = "fillmask-ui") -> Pushed:
 def contents(run: Run) -> Pushed:
     """What of a run is pushed; a `DataError` if it has measured no text."""
     info, values = run.info, run.summary().to_dict()
-    parts = (part.partition(":") for part in info.signature.split("|"))
-    settings = {_key(name): value for name, _, value in parts}
+    settings = {}
+    for part in info.signature.split("|"):
+        name, _, value = part.partition(":")
+        settings[_key(name)] = value
     settings |= {"signature": info.signature, "created": info.created, "state": run.state}
     if "verdict" in values:
         settings["verdict"] = values["verdict"]
-    columns = [*_COLUMNS, *(["baseline_mean_nll_nats"] if info.baseline else [])]
+    columns = list(_COLUMNS)
+    if info.baseline:
+        columns.append("baseline_mean_nll_nats")
     rows = [_cells(row) for row in run.rows() if isinstance(row, EvaluatedText)]
     return Pushed(info.name, settings, dict(_numbers(values)), columns, rows)
 
@@ -133,10 +137,12 @@ def contents(run: Run) -> Pushed:
 def _cells(row: EvaluatedText) -> list[Any]:
     """The columns of one text."""
     nll_nats, right = row.scores.nll_nats, row.scores.ranks == 1
-    cells = [row.id, row.text, len(right), float(nll_nats.mean()), float(right.mean())]
-    other = row.other.scores if row.other is not None else row.baseline
-    beside = [] if other is None else [float(other.nll_nats.mean())]
-    return list(finite([*cells, row.tokens[int(nll_nats.argmax())], *beside]))
+    cells: list[Any] = [row.id, row.text, len(right), float(nll_nats.mean()), float(right.mean())]
+    cells.append(row.tokens[int(nll_nats.argmax())])
+    baseline = row.other.scores if row.other is not None else row.baseline
+    if baseline is not None:
+        cells.append(float(baseline.nll_nats.mean()))
+    return list(finite(cells))
 
 
 def _numbers(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:

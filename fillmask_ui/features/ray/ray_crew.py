@@ -29,8 +29,8 @@ class Worker:
 
     def load(self) -> None:
         """Apart from `__init__`, so that an error comes back as it is."""
-        self._model, *others = map(load_placed, self._placed)
-        self._baseline = others[0] if others else None
+        self._model, *baselines = map(load_placed, self._placed)
+        self._baseline = baselines[0] if baselines else None
 
     def measure(self, block: Block) -> list[bytes]:
         """Lines of the rows file, one per text."""

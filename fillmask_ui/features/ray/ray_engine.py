@@ -38,10 +38,14 @@ class RayEngine:
         if plan.baseline is not None and baseline is not None:
             models.append(("baseline", plan.baseline, baseline))
         paths = [path for _, choice, _ in models for path in ray_machines.paths_of(choice)]
-        seen = [ray_machines.describe(paths)]
-        seen += [] if self.cluster.local else ray_machines.machines(paths)
-        ray_machines.check_versions(seen)
-        placed = [ray_machines.place(*each, self.cluster.threads, seen) for each in models]
+        machines = [ray_machines.describe(paths)]
+        if not self.cluster.local:
+            machines += ray_machines.machines(paths)
+        ray_machines.check_versions(machines)
+        placed = [
+            ray_machines.place_model(role, choice, model, self.cluster.threads, machines)
+            for role, choice, model in models
+        ]
         return partial(self._measure, placed)
 
     def _measure(
@@ -59,10 +63,17 @@ class RayEngine:
                     row = read_row(line, "a row of a worker").row
                     recorder.store(line, row)
                     rows.append(row)
-                    tokens += 0 if isinstance(row, SkippedText) else len(row.scores.nll_nats)
+                    if not isinstance(row, SkippedText):
+                        tokens += len(row.scores.nll_nats)
                 through = None if rows else recorder.running.seen
-                now = {"tokens": tokens, "workers": crew.ready, "through": through}
-                yield progress_of(recorder, texts, rows=tuple(rows), **now)
+                yield progress_of(
+                    recorder,
+                    texts,
+                    rows=tuple(rows),
+                    tokens=tokens,
+                    workers=crew.ready,
+                    through=through,
+                )
             recorder.know_available(texts.report.available)
 
 

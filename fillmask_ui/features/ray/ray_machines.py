@@ -36,7 +36,7 @@ class Machine:
 
     host: str
     versions: Mapping[str, str]  # of Python and of packages; "" for one that is not installed
-    seen: Mapping[str, int | None]  # bytes of each path asked about; None if missing
+    sizes: Mapping[str, int | None]  # bytes of each path; None if missing
 
 
 def describe(paths: Sequence[str]) -> Machine:
@@ -51,11 +51,11 @@ def describe(paths: Sequence[str]) -> Machine:
 
 def _size(path: str) -> int | None:
     """Bytes of a file, or of all files in a folder; None if it does not exist."""
-    place = Path(path).expanduser()
+    target = Path(path).expanduser()
     try:
-        if place.is_dir():
-            return sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
-        return place.stat().st_size
+        if target.is_dir():
+            return sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
+        return target.stat().st_size
     except OSError:
         return None
 
@@ -69,22 +69,22 @@ def machines(paths: Sequence[str]) -> list[Machine]:
             pinned = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
             answer = described.options(scheduling_strategy=pinned).remote(list(paths))
             answers[node["NodeManagerHostname"]] = answer
-    found = []
+    machines = []
     for host, answer in answers.items():
         try:
-            found.append(ray.get(answer, timeout=60))
+            machines.append(ray.get(answer, timeout=60))
         except RayError as error:  # noqa: PERF203 - once a machine
             raise DataError(
                 f"the machine {host} of the cluster cannot take part: {first_line(error)}; install "
                 'fillmask-ui there as here (pip install "fillmask-ui[ray]")'
             ) from error
-    return found
+    return machines
 
 
-def check_versions(seen: Sequence[Machine]) -> None:
+def check_versions(machines: Sequence[Machine]) -> None:
     """Refuse machines whose numbers could differ from those of the first: a `DataError`."""
-    for machine in seen[1:]:
-        for package, ours in seen[0].versions.items():
+    for machine in machines[1:]:
+        for package, ours in machines[0].versions.items():
             if (theirs := machine.versions[package]) != ours:
                 raise DataError(
                     f"the machine {machine.host} has {package} {theirs or 'not'}, and this one has "
@@ -96,7 +96,7 @@ def check_versions(seen: Sequence[Machine]) -> None:
 class Placed:
     """Where a worker loads a model from."""
 
-    what: str  # `model` or `baseline`, for messages
+    role: str  # `model` or `baseline`, for messages
     choice: ModelChoice  # as asked for, with the threads of a worker
     signature: Mapping[str, Any]  # of the model that the driver has loaded
     # Path in the folder -> ObjectRef of bytes, if workers cannot read the folder; and its hash.
@@ -111,19 +111,22 @@ def paths_of(choice: ModelChoice) -> list[str]:
     return [str(path.absolute()) for path in paths if path is not None]
 
 
-def place(
-    what: str, choice: ModelChoice, model: MaskedLM, threads: int, seen: Sequence[Machine]
+def place_model(
+    role: str, choice: ModelChoice, model: MaskedLM, threads: int, machines: Sequence[Machine]
 ) -> Placed:
     """Where workers load a model from: as the driver, or out of the object store.
 
-    `seen` describes `paths_of` the model on this machine, then on the others.
+    `machines` describe `paths_of` the model: this machine first.
     """
-    paths, here = paths_of(choice), seen[0]
+    paths, driver = paths_of(choice), machines[0]
     reference = paths[0] if paths else choice.reference
     resolved = replace(choice, threads=threads, reference=reference)
-    placed = Placed(what, resolved, model.signature.to_dict())
+    placed = Placed(role, resolved, model.signature.to_dict())
     blind = [
-        machine.host for machine in seen for path in paths if machine.seen[path] != here.seen[path]
+        machine.host
+        for machine in machines
+        for path in paths
+        if machine.sizes[path] != driver.sizes[path]
     ]
     if not blind:
         return placed
@@ -133,10 +136,10 @@ def place(
         folder = root.parent if files is None else files.folder.absolute()
     total = _size(str(folder)) or 0
     if total > MOST_SHIPPED_BYTES or len(paths) > 1:
-        why = "its tokenizer lies elsewhere" if len(paths) > 1 else f"{total / 2**30:.1f} GB"
+        reason = "its tokenizer lies elsewhere" if len(paths) > 1 else f"{total / 2**30:.1f} GB"
         raise DataError(
-            f"the machine {blind[0]} cannot read {paths[0]}, and it is not sent there ({why}): put "
-            "it where all machines see it under this path"
+            f"the machine {blind[0]} cannot read {paths[0]}, and it is not sent there ({reason}): "
+            "put it where all machines see it under this path"
         )
     sent, digest = {}, hashlib.sha256()
     for path in sorted(folder.rglob("*")):
@@ -155,7 +158,7 @@ def load_placed(placed: Placed) -> MaskedLM:
         if placed.files is not None:
             choice = replace(choice, reference=str(_unpacked(placed) / choice.reference))
         model = load_choice(choice)
-        check_same(placed.what, placed.signature, model.signature)
+        check_same(placed.role, placed.signature, model.signature)
     except FillmaskError as error:
         raise type(error)(f"on the machine {socket.gethostname()}: {error}") from error
     return model

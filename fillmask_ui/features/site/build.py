@@ -112,22 +112,22 @@ def build(reference: str, title: str) -> dict[str, bytes]:
     files["index.html"] = page.encode()
     version = hashlib.sha256(b"\0".join(files[name] for name in sorted(files))).hexdigest()[:12]
     files["config.json"] = _json(config | {"version": version})
-    kept = ["./", *sorted(name for name in files if name not in ("index.html", "sw.js"))]
-    begin = f"const VERSION = {json.dumps(version)}, FILES = {json.dumps(kept)};\n"
+    cached = ["./", *sorted(name for name in files if name not in ("index.html", "sw.js"))]
+    begin = f"const VERSION = {json.dumps(version)}, FILES = {json.dumps(cached)};\n"
     return files | {"sw.js": begin.encode() + files["sw.js"]}
 
 
 def freeze(reference: str, title: str, texts: Sequence[str]) -> dict[str, bytes]:
     """One page with the answers for some texts, without scripts or a model."""
-    model, shown = ModelStore().get(reference), []
+    model, answers = ModelStore().get(reference), []
     for text in texts:
         try:
             masked = model.vocabulary.mask_id in encode_text(model.vocabulary, text).ids
             record = fill(model, text, top_k=10) if masked else surprisal(model, text)
         except FillmaskError as error:
             raise type(error)(f"{text[:60]!r}: {error}") from error
-        shown.append((record.encoding.text, [*DISPLAYS[type(record)].html(record)]))
-    values = {"title": title, "answers": shown, "signature": model.signature}
+        answers.append((record.encoding.text, [*DISPLAYS[type(record)].html(record)]))
+    values = {"title": title, "answers": answers, "signature": model.signature}
     return {"index.html": render("site/frozen.html", **values).encode()}
 
 
@@ -135,12 +135,14 @@ def _spelling(model: OnnxMaskedLM, tokenizer: dict[str, Any]) -> dict[str, Any]:
     """The tokenizer, how each token reads, and the templates."""
     vocabulary = model.vocabulary
     ids = range(vocabulary.size)
-    words = {own: vocabulary.word(own) for own in ids}
+    words = {token_id: vocabulary.word(token_id) for token_id in ids}
     return {
         "tokenizer": tokenizer,
         "sources": sources(*_TEMPLATES),
-        "words": {own: word for own, word in words.items() if word != vocabulary.token(own)},
-        "endings": [own for own in ids if vocabulary.is_continuation(own)],
+        "words": {
+            token_id: word for token_id, word in words.items() if word != vocabulary.token(token_id)
+        },
+        "endings": [token_id for token_id in ids if vocabulary.is_continuation(token_id)],
         "prefix": SubwordPrefixes.of(map(vocabulary.token, ids)).mark,
         "unspaced": UNSPACED.pattern,
         "mask_token": vocabulary.mask_token,

@@ -66,8 +66,8 @@ def site(
         files = freeze(model, title, [*sentences_of(None, frozen, "")[0]])
     _write(files, target)
     size = sum(map(len, files.values()))
-    shown = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
-    print_line(f"{directory}: {len(files)} files, {shown}")
+    size_text = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
+    print_line(f"{directory}: {len(files)} files, {size_text}")
     if frozen is None:
         print_line(f"See it: python -m http.server -d {directory}, then http://localhost:8000")
 
@@ -94,7 +94,9 @@ def space(directory: str = DIRECTORY, force: bool = FORCE) -> None:
         "README.md": _card(),
         "app.py": _APP,
         "requirements.txt": _requirements(),
-        ".gitattributes": "".join(f"*{own} filter=lfs diff=lfs merge=lfs -text\n" for own in large),
+        ".gitattributes": "".join(
+            f"*{suffix} filter=lfs diff=lfs merge=lfs -text\n" for suffix in large
+        ),
     }
     _write(copied | {name: text.encode() for name, text in texts.items()}, target)
     size = sum(path.stat().st_size for path in copied.values())
@@ -148,4 +150,4 @@ def _requirements() -> str:
             "fillmask-ui is not installed here, so that its dependencies are not known: install it "
             "(pip install -e . in a clone)"
         ) from error
-    return "".join(f"{own}\n" for own in declared if "extra ==" not in own)
+    return "".join(f"{name}\n" for name in declared if "extra ==" not in name)

@@ -1,36 +1,36 @@
-// What the model says of a text, as `filling/` computes it in Python, in double precision.
+// The model's predictions for a text, as `filling/` computes it in Python, in double precision.
 import { sum } from "./formats.js";
 import { Refused } from "./model.js";
 
-const WANTED = 5; // best tokens kept for each word of a sentence
+const EXPECTED = 5; // most probable tokens listed for each word of a sentence
 
 // Log-probabilities, Float64Array [V].
 function logSoftmax(logits) {
-  const most = logits.reduce((one, other) => Math.max(one, other), -Infinity);
+  const most = logits.reduce((largest, logit) => Math.max(largest, logit), -Infinity);
   const log = most + Math.log(sum(logits, (value) => Math.exp(value - most)));
   return Float64Array.from(logits, (value) => value - log);
 }
 
 // 1 for the best; of equal tokens the lower id is the better one.
-const rank = (log, id) => 1 + sum(log, (value, own) => value > log[id] || (own < id && value === log[id]));
+const rank = (log, id) => 1 + sum(log, (value, rival) => value > log[id] || (rival < id && value === log[id]));
 
 // The ids of some tokens, best first.
 function best(log, count) {
-  const found = [];
+  const ranked = [];
   log.forEach((value, id) => {
-    if (value <= log[found[count - 1]]) return;
-    found.splice(found.findLastIndex((own) => log[own] >= value) + 1, 0, id);
-    found.splice(count);
+    if (value <= log[ranked[count - 1]]) return;
+    ranked.splice(ranked.findLastIndex((rival) => log[rival] >= value) + 1, 0, id);
+    ranked.splice(count);
   });
-  return found;
+  return ranked;
 }
 
 // Of a `model` and its `vocabulary`.
 export class Filling {
   candidates(log, count) {
     const { token, word } = this.vocabulary;
-    return best(log, count).map((id, place) => (
-      { rank: place + 1, token_id: id, token: token(id), word: word(id), probability: Math.exp(log[id]), nll_nats: -log[id] }));
+    return best(log, count).map((id, index) => (
+      { rank: index + 1, token_id: id, token: token(id), word: word(id), probability: Math.exp(log[id]), nll_nats: -log[id] }));
   }
 
   at = async (views) => (await this.model.logits(views)).map(logSoftmax);
@@ -45,7 +45,7 @@ export class Filling {
     const logs = await this.at(positions.map((position) => [encoding.ids, position]));
     const masks = await Array.fromAsync(positions, async (position, at) => ({
       position,
-      entropy_nats: sum(logs[at], (own) => -Math.exp(own) * own),
+      entropy_nats: sum(logs[at], (value) => -Math.exp(value) * value),
       candidates: this.candidates(logs[at], top_k),
       scored: await Array.fromAsync(words, (word) => this.score(encoding, position, word, logs[at])),
     }));
@@ -88,11 +88,11 @@ export class Filling {
   async surprisal({ ids }, word) {
     const { mask_id, special_ids } = this.vocabulary;
     const [first, end] = [word.tokens[0], word.tokens.at(-1) + 1];
-    const own = ids.slice(first, end);
-    const views = this.#views(ids, first, end, own);
-    if (own.length > 1) views.push([ids.toSpliced(first, end - first, mask_id), first]);
+    const word_ids = ids.slice(first, end);
+    const views = this.#views(ids, first, end, word_ids);
+    if (word_ids.length > 1) views.push([ids.toSpliced(first, end - first, mask_id), first]);
     const logs = await this.at(views);
-    const unknown = own.some((id) => special_ids.includes(id));
-    return { word, ...this.#loss(own, logs), wanted: this.candidates(logs.at(-1), WANTED), unknown };
+    const unknown = word_ids.some((id) => special_ids.includes(id));
+    return { word, ...this.#loss(word_ids, logs), wanted: this.candidates(logs.at(-1), EXPECTED), unknown };
   }
 }

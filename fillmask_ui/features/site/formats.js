@@ -1,6 +1,6 @@
 // Numbers and names as `show/numbers.py` and `show/words.py` write them: the filters of the templates.
 export const LETTER = /^[\p{L}\p{N}]/u;
-export const sum = (list, of) => list.reduce((all, own, at) => all + of(own, at), 0);
+export const sum = (list, of) => list.reduce((total, item, at) => total + of(item, at), 0);
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 export const grouped = (value, digits = 0) =>
@@ -30,16 +30,16 @@ const format = (form, ...values) =>
 
 // Names of candidates; two of the same name show their tokens.
 export function candidate_names(candidates, vocabulary) {
-  const all = candidates.map(({ token, word, token_id }) =>
+  const names = candidates.map(({ token, word, token_id }) =>
     word.trim() ? (vocabulary.isEnding(token_id) ? `…${word}` : word) : token);
-  return all.map((own, at) => (all.indexOf(own) === all.lastIndexOf(own) ? own : candidates[at].token));
+  return names.map((name, at) => (names.indexOf(name) === names.lastIndexOf(name) ? name : candidates[at].token));
 }
 
 export function addFilters(environment, vocabulary) {
   const names = (candidates) => candidate_names(candidates, vocabulary);
   const guesses = (candidates) =>
-    names(candidates).slice(0, 3).map((own, at) => `${own} ${percent(candidates[at].probability)}`).join(", ");
-  const factors = (parts, unit) => parts.map((own) => `${own.token} ${loss_number(own.nll_nats, unit)}`).join(" + ");
+    names(candidates).slice(0, 3).map((name, at) => `${name} ${percent(candidates[at].probability)}`).join(", ");
+  const factors = (parts, unit) => parts.map((part) => `${part.token} ${loss_number(part.nll_nats, unit)}`).join(" + ");
   const filters = { grouped, general, in_unit, loss_number, loss, percent, three_digits, as_unsure, format };
   for (const [name, filter] of Object.entries(filters)) environment.addFilter(name, filter);
   // Records come into a filter as Maps.

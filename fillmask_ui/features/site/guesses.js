@@ -7,9 +7,9 @@ const MODEL_WORDS = 5; // listed although nobody guessed them
 const spaced = (word) => word.trim().split(/\s+/).join(" ");
 const key = (word) => spaced(word).toLowerCase();
 
-function read(piece) {
-  const [, typed, amount, sign] = piece.match(/^([^]*?)(?:(?:^|\s|[:=])\s*([+-]?\d+(?:\.\d+)?)\s*(%?))?$/);
-  const [word, value, named] = [spaced(typed), Number(amount ?? 1), `'${piece.slice(0, 40)}'`];
+function read(entry) {
+  const [, typed, amount, sign] = entry.match(/^([^]*?)(?:(?:^|\s|[:=])\s*([+-]?\d+(?:\.\d+)?)\s*(%?))?$/);
+  const [word, value, named] = [spaced(typed), Number(amount ?? 1), `'${entry.slice(0, 40)}'`];
   const how = "write a word and, behind it, how many said it or its percent, as in: mat 12, or: mat 60%";
   if (!word || word.includes("%")) throw new Refused(`${named} is no guess: ${how}`);
   if (!(value > 0 && value <= 1e6)) throw new Refused(`${named}: the number must be above 0 and at most 1,000,000`);
@@ -18,11 +18,11 @@ function read(piece) {
 
 // { guesses, percent, people, no_guess, total }, from what was typed.
 function parse(typed) {
-  const pieces = typed.split(/[,;\n]/).map((own) => own.trim()).filter(Boolean).map(read);
-  const same = [...Map.groupBy(pieces, ({ word }) => key(word)).values()];
-  const guesses = same.map((all) => ({ word: all[0].word, amount: sum(all, ({ amount }) => amount) }));
-  const percents = pieces.some((own) => own.percent);
-  const bare = percents && pieces.find((own) => !own.percent);
+  const entries = typed.split(/[,;\n]/).map((entry) => entry.trim()).filter(Boolean).map(read);
+  const repeated = [...Map.groupBy(entries, ({ word }) => key(word)).values()];
+  const guesses = repeated.map((group) => ({ word: group[0].word, amount: sum(group, ({ amount }) => amount) }));
+  const percents = entries.some((entry) => entry.percent);
+  const bare = percents && entries.find((entry) => !entry.percent);
   const how = "give all guesses with percents, as in: mat 60%, floor 40%, or none";
   if (bare) throw new Refused(`'${bare.word}' has no percent and others have one: ${how}`);
   const total = sum(guesses, ({ amount }) => amount);
@@ -34,28 +34,28 @@ function parse(typed) {
 
 export function listed(question, { views }) {
   const { guesses, percent: percents, total } = parse(question.guesses);
-  const made = percents ? `${general(Math.max(0, 100 - total))}% of the class made no guess.`
+  const count = percents ? `${general(Math.max(0, 100 - total))}% of the class made no guess.`
     : total === 1 ? "1 guess" : `${general(total)} guesses`;
   const html = views.render("explore/guess_chips", { guesses, percent: percents });
-  return { error: "", guesses, percent: percents, count: total ? made : "", html };
+  return { error: "", guesses, percent: percents, count: total ? count : "", html };
 }
 
 // Bars, verdict and losses; the true word may be blank.
 export async function compared({ unit, ...question }, { draft, mask, filling, views }) {
-  const said = parse(question.guesses);
+  const parsed = parse(question.guesses);
   const truth = (draft.hidden[mask] ?? question.truth.trim()).slice(0, 100);
-  if (!said.guesses.length) throw new Refused("nobody has guessed yet: type a word, or several as in: mat 12, floor 5");
-  const found = await filling.fill(draft.text, { top_k: 100 });
-  const { candidates, position } = found.masks[mask];
+  if (!parsed.guesses.length) throw new Refused("nobody has guessed yet: type a word, or several as in: mat 12, floor 5");
+  const filled = await filling.fill(draft.text, { top_k: 100 });
+  const { candidates, position } = filled.masks[mask];
   // The hidden word, then the guesses as the model spells them, each word once.
   const spelled = new Map(candidates.map(({ word }) => [key(word), word.trim()]).reverse());
-  const guessed = said.guesses.toSorted((a, b) => b.amount - a.amount).filter(({ word }) => key(word) !== key(truth));
+  const guessed = parsed.guesses.toSorted((a, b) => b.amount - a.amount).filter(({ word }) => key(word) !== key(truth));
   const words = [truth, ...guessed.map(({ word }) => spelled.get(key(word)) ?? word)].filter(Boolean);
-  const share = (word) => (said.guesses.find((own) => key(own.word) === key(word))?.amount ?? 0) / said.people;
+  const share = (word) => (parsed.guesses.find((guess) => key(guess.word) === key(word))?.amount ?? 0) / parsed.people;
   // A word that the model cannot spell has null.
   const scores = await Array.fromAsync(words, (word) =>
-    filling.score(found.encoding, position, word, found.logs[mask]).catch(() => null));
-  const several = scores.some((own) => own?.parts.length > 1);
+    filling.score(filled.encoding, position, word, filled.logs[mask]).catch(() => null));
+  const several = scores.some((score) => score?.parts.length > 1);
   const along = axis(100, "%", 0);
   along.ticks[0].label += "%";
   const row = (name, people, model, parts = 1, hidden = false) => ({
@@ -65,20 +65,20 @@ export async function compared({ unit, ...question }, { draft, mask, filling, vi
   });
   const rows = words.map((word, at) =>
     row(word, share(word), scores[at]?.probability, scores[at]?.parts.length, word === truth));
-  const singles = scores.filter((own) => own?.parts.length === 1);
-  const known = new Map(singles.map(({ parts, probability }) => [parts[0].token_id, probability]));
-  const others = candidates.filter(({ token_id }) => !known.has(token_id)).slice(0, MODEL_WORDS);
-  rows.push(...others.map((own) => row(own.word.trim() || own.token, 0, own.probability)));
-  const rest = 1 - sum([...known.values(), ...others.map(({ probability }) => probability)], (own) => own);
-  rows.push(row(`${said.no_guess ? "no guess, " : ""}all other words`, said.no_guess, Math.max(0, rest), 0));
-  const own = truth ? scores[0] : null;
-  const one_more = Math.log((said.people + (said.percent ? 0 : 1)) / (share(truth) * said.people + 1));
-  const losses = truth ? { word: truth, people: Math.log(1 / share(truth)), one_more, model: own?.nll_nats ?? null } : null;
+  const singles = scores.filter((score) => score?.parts.length === 1);
+  const scored = new Map(singles.map(({ parts, probability }) => [parts[0].token_id, probability]));
+  const unguessed = candidates.filter(({ token_id }) => !scored.has(token_id)).slice(0, MODEL_WORDS);
+  rows.push(...unguessed.map(({ word, token, probability }) => row(word.trim() || token, 0, probability)));
+  const remaining = 1 - sum([...scored.values(), ...unguessed.map(({ probability }) => probability)], (value) => value);
+  rows.push(row(`${parsed.no_guess ? "no guess, " : ""}all other words`, parsed.no_guess, Math.max(0, remaining), 0));
+  const truth_score = truth ? scores[0] : null;
+  const one_more = Math.log((parsed.people + (parsed.percent ? 0 : 1)) / (share(truth) * parsed.people + 1));
+  const losses = truth ? { word: truth, people: Math.log(1 / share(truth)), one_more, model: truth_score?.nll_nats ?? null } : null;
   const left_out = words.filter((_, at) => !scores[at]);
   const verdict = losses ? verdict_of(losses, unit) : "";
-  const point = own && JSON.stringify([{ ...views.point(found, mask, own, unit), mask: 0 }]);
-  const shown = { rows, axis: along, losses, said, left_out, unit, infinite: Infinity, several, verdict, point };
-  return { error: "", html: views.render("explore/guess_result", shown) };
+  const point = truth_score && JSON.stringify([{ ...views.point(filled, mask, truth_score, unit), mask: 0 }]);
+  const values = { rows, axis: along, losses, said: parsed, left_out, unit, infinite: Infinity, several, verdict, point };
+  return { error: "", html: views.render("explore/guess_result", values) };
 }
 
 function verdict_of({ word, people, model }, unit) {

@@ -1,21 +1,21 @@
 // The model in a worker: its files, and logits at the asked positions of texts.
 import * as ort from "./ort.mjs";
 
-export class Refused extends Error {} // told to the reader as it is
+export class Refused extends Error {} // the reader sees its message
 
 // The bytes of a packed file, kept in the cache of this version so that none is loaded twice.
-export async function unpacked(name, version, told) {
+export async function unpacked(name, version, report) {
   const cache = await globalThis.caches?.open(`fillmask-${version}`).catch(() => null);
-  const kept = await cache?.match(name);
-  const answer = kept ?? (await fetch(name).catch(() => null));
+  const cached = await cache?.match(name);
+  const answer = cached ?? (await fetch(name).catch(() => null));
   const status = answer?.status ?? "no answer";
   if (!answer?.ok) throw new Refused(`The file ${name} of this page cannot be loaded (${status}): reload the page.`);
   const transform = (bytes, out) => {
-    told(bytes.length);
+    report(bytes.length);
     out.enqueue(bytes);
   };
   const blob = await new Response(answer.body.pipeThrough(new TransformStream({ transform }))).blob();
-  if (!kept) await cache?.put(name, new Response(blob)).catch(() => null); // there may be no room
+  if (!cached) await cache?.put(name, new Response(blob)).catch(() => null); // there may be no room
   // A server that unpacks `.gz` files by itself has done so.
   const start = new Uint8Array(await blob.slice(0, 2).arrayBuffer());
   const packed = start[0] === 0x1f && start[1] === 0x8b;
@@ -46,22 +46,22 @@ export class Model {
     const length = Math.max(...views.map(([ids]) => ids.length));
     const feeds = {};
     for (const [name, [role, kind]] of Object.entries(inputs)) {
-      const values = views.flatMap(([ids]) => Array.from({ length }, (_, place) => this.#value(role, ids, place)));
+      const values = views.flatMap(([ids]) => Array.from({ length }, (_, index) => this.#value(role, ids, index)));
       feeds[name] = new ort.Tensor(kind, values, [views.length, length]);
     }
-    const places = views.map(([, position], row) => row * length + position);
-    if (asked) feeds[asked] = new ort.Tensor("int64", places, [places.length]);
+    const positions = views.map(([, position], row) => row * length + position);
+    if (asked) feeds[asked] = new ort.Tensor("int64", positions, [positions.length]);
     const { data, dims } = (await this.session.run(feeds, [output]))[output];
-    const rows = asked ? places.keys() : places; // of all positions, where it is not cut
+    const rows = asked ? positions.keys() : positions; // of all positions, where it is not cut
     return Array.from(rows, (row) => data.slice(row * dims.at(-1), (row + 1) * dims.at(-1)));
   }
 
-  #value(role, ids, place) {
-    const inside = place < ids.length;
-    if (role === "input_ids") return ids[place] ?? this.config.pad_id;
+  #value(role, ids, index) {
+    const inside = index < ids.length;
+    if (role === "input_ids") return ids[index] ?? this.config.pad_id;
     if (role === "attention_mask") return Number(inside);
     if (role !== "position_ids") return 0;
     const first = this.config.first_position; // RoBERTa counts on behind its padding id
-    return first ? (inside ? place + first : first - 1) : Math.min(place, ids.length - 1);
+    return first ? (inside ? index + first : first - 1) : Math.min(index, ids.length - 1);
   }
 }

@@ -43,15 +43,15 @@ class NpmError(Exception):
 
 def read_pack(cache: Path) -> dict[str, bytes]:
     """The files by name, of a wheel, of the cache, or made now; an `NpmError` without npm."""
-    kept = cache / "site" / f"{_key()}.tar.xz"
-    for path in (PACKED, kept):
-        if path.is_file() and (found := _unpacked(path.read_bytes())) is not None:
-            return found
-    made = make_pack()
+    cached = cache / "site" / f"{_key()}.tar.xz"
+    for path in (PACKED, cached):
+        if path.is_file() and (files := _unpacked(path.read_bytes())) is not None:
+            return files
+    pack = make_pack()
     with suppress(OSError):  # a cache that cannot be written is none
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes(made)
-    return _unpacked(made) or {}
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        cached.write_bytes(pack)
+    return _unpacked(pack) or {}
 
 
 def make_pack() -> bytes:
@@ -67,8 +67,10 @@ def make_pack() -> bytes:
             packages = root / "node_modules"
         files = {name: (packages / path).read_bytes() for name, path in _LIBRARIES.items()}
         page = "\n".join(path.read_text("utf-8") for path in _PAGE)
-        own = {"page.js": page} | {f"{n}.js": (HERE / f"{n}.js").read_text("utf-8") for n in _OWN}
-        for name, text in own.items():
+        scripts = {"page.js": page} | {
+            f"{n}.js": (HERE / f"{n}.js").read_text("utf-8") for n in _OWN
+        }
+        for name, text in scripts.items():
             (root / name).write_text(text, encoding="utf-8")
             kind = ["--module"] if name not in ("page.js", "sw.js") else []
             small = _run("node", str(packages / _TERSER), name, *kind, "-c", "-m", cwd=root)
@@ -83,20 +85,20 @@ def make_pack() -> bytes:
 
 
 def _run(*command: str, cwd: Path) -> str:
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", check=False
     )
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise NpmError(f"npm failed: {said[0] if said else 'without a word'}")
-    return done.stdout
+    if process.returncode:
+        lines = [line for line in process.stderr.splitlines() if line.strip()]
+        raise NpmError(f"npm failed: {lines[0] if lines else 'without a word'}")
+    return process.stdout
 
 
 def _unpacked(archive: bytes) -> dict[str, bytes] | None:
     """The files; None for those of other scripts or packages, or half an archive."""
     try:
         with tarfile.open(fileobj=io.BytesIO(lzma.decompress(archive))) as opened:
-            members = [(own.name, opened.extractfile(own)) for own in opened.getmembers()]
+            members = [(member.name, opened.extractfile(member)) for member in opened.getmembers()]
             files = {name: file.read() for name, file in members if file is not None}
     except (lzma.LZMAError, EOFError, tarfile.TarError):
         return None

@@ -1,4 +1,4 @@
-// The page without a server: what Explore's scripts ask one, they ask a worker here.
+// The page without a server: Explore's scripts ask a worker instead of a server.
 (() => {
   const page = window.fillmask;
   const byId = (id) => document.getElementById(id);
@@ -34,17 +34,17 @@
   if (new URLSearchParams(window.location.search).has("embed")) document.body.classList.add("fm-embed");
   page.start_theme();
   const theme = byId("theme");
-  const named = () => theme.setAttribute("aria-label", `${page.dark() ? "light" : "dark"} theme`);
+  const nameTheme = () => theme.setAttribute("aria-label", `${page.dark() ? "light" : "dark"} theme`);
   theme.addEventListener("click", () => {
     page.set_theme(!page.dark(), true);
-    named();
+    nameTheme();
   });
-  named();
+  nameTheme();
   page.explore.begin(byId("stage"), new Proxy({}, { get }));
 
   // An example is a state of the page.
   const chips = [...document.querySelectorAll("#examples [data-state]")].map((chip) => [chip, JSON.parse(chip.dataset.state)]);
-  for (const [chip, own] of chips) chip.addEventListener("click", () => page.explore.change(own, { push: true }));
+  for (const [chip, state] of chips) chip.addEventListener("click", () => page.explore.change(state, { push: true }));
   document.addEventListener("fillmask:answer", () => {
     for (const [chip, { text }] of chips) chip.ariaPressed = String(text === page.explore.state.text);
   });

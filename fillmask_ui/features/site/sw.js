@@ -15,6 +15,6 @@ addEventListener("install", (event) => event.waitUntil(keep().then(() => skipWai
 addEventListener("activate", (event) => event.waitUntil(leave()));
 addEventListener("fetch", (event) => {
   if (event.request.method !== "GET") return;
-  const wanted = event.request.mode === "navigate" ? "./" : event.request; // index.html is the same page
-  event.respondWith(caches.match(wanted, { cacheName: NAME }).then((found) => found ?? fetch(event.request)));
+  const request = event.request.mode === "navigate" ? "./" : event.request; // index.html is the same page
+  event.respondWith(caches.match(request, { cacheName: NAME }).then((cached) => cached ?? fetch(event.request)));
 });

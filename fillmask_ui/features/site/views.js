@@ -12,13 +12,13 @@ const single = (word) => (word?.parts.length === 1 ? word.parts[0].token_id : nu
 function bars(mask, number, vocabulary, hidden) {
   const bar = ({ word, probability, nll_nats }, id, kind, note) => (
     { word, probability, nll_nats, kind, note, key: id === null ? "" : `${number}:${id}` });
-  const shown = mask.candidates.slice(0, MAX_BARS);
-  const names = candidate_names(shown, vocabulary);
-  const all = shown.map((own, at) => {
-    const note = own.token_id === single(hidden) ? "the hidden word" : "";
-    return bar({ ...own, word: names[at] }, own.token_id, note && "hidden", note);
+  const listed = mask.candidates.slice(0, MAX_BARS);
+  const names = candidate_names(listed, vocabulary);
+  const all = listed.map((candidate, at) => {
+    const note = candidate.token_id === single(hidden) ? "the hidden word" : "";
+    return bar({ ...candidate, word: names[at] }, candidate.token_id, note && "hidden", note);
   });
-  const seen = new Set(shown.map(({ token_id }) => String(token_id)));
+  const seen = new Set(listed.map(({ token_id }) => String(token_id)));
   for (const word of hidden ? [hidden, ...mask.scored] : mask.scored) {
     const ids = word.parts.map(({ token_id }) => token_id).join();
     if (seen.has(ids)) continue;
@@ -29,7 +29,7 @@ function bars(mask, number, vocabulary, hidden) {
   }
   const tokens = all.filter(({ key }) => key);
   const left = vocabulary.vocabulary_size - tokens.length;
-  const probability = left ? Math.max(0, 1 - sum(tokens, (own) => own.probability)) : 0;
+  const probability = left ? Math.max(0, 1 - sum(tokens, (token) => token.probability)) : 0;
   const note = `in ${grouped(left)} words`;
   return [...all, bar({ word: "all other words", probability, nll_nats: null }, null, "rest", note)];
 }
@@ -40,11 +40,11 @@ function items({ text, ids, tokens, spans }, words, masks, unknown) {
     const start = spans[at][0];
     const joined = start > 0 && /\S/.test(text[start - 1]);
     if (!word) return { kind: "mask", token: number, joined };
-    const starts = [...word.tokens.map((own) => Math.max(word.start, spans[own][0])), word.end];
-    const names = word.tokens.map((own) => `${tokens[own]} (id ${ids[own]})`).join(", ");
+    const starts = [...word.tokens.map((token) => Math.max(word.start, spans[token][0])), word.end];
+    const names = word.tokens.map((token) => `${tokens[token]} (id ${ids[token]})`).join(", ");
     return { kind: "word", token: at, joined, about: `${word.tokens.length > 1 ? "tokens" : "token"} ${names}`,
       pieces: starts.slice(1).map((end, part) => text.slice(starts[part], end)),
-      unknown: word.tokens.some((own) => ids[own] === unknown) };
+      unknown: word.tokens.some((token) => ids[token] === unknown) };
   });
 }
 
@@ -55,7 +55,7 @@ const RIGHT_TO_LEFT = /^[^\p{L}]*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Sy
 export function axis(largest, unit, room = 0.2) {
   const end = (largest || 1) * (1 + room);
   const power = 10 ** Math.floor(Math.log10(end / 5));
-  const step = [1, 2, 5, 10].map((own) => own * power).find((own) => end / own <= 5);
+  const step = [1, 2, 5, 10].map((digit) => digit * power).find((size) => end / size <= 5);
   const ticks = Array.from({ length: Math.floor(end / step + 1e-9) + 1 }, (_, at) => (
     { label: String(Number((at * step).toPrecision(6))), share: (at * step) / end }));
   const mark = (value, role, text) => ({ role, start: 0, size: Math.min(value / end, 1), text, cut: value > end });
@@ -77,11 +77,11 @@ export class Views {
   sentence({ text, hidden }, encoding, filling, selected, truth) {
     const masks = this.vocabulary.masks(encoding);
     const best = filling?.masks.map(({ candidates }) => candidates[0]) ?? [];
-    const tokens = encoding.tokens.map((own, at) => [own, encoding.ids[at]]).slice(0, MAX_STRIP_TOKENS);
+    const tokens = encoding.tokens.map((token, at) => [token, encoding.ids[at]]).slice(0, MAX_STRIP_TOKENS);
     const strip = encoding.ids.length > MAX_STRIP_TOKENS ? "" : this.render("explore/strip", {
       items: items(encoding, this.vocabulary.textWords(encoding).filter((word) => !word.blank), masks, this.vocabulary.unk_id),
       hidden: masks.map((_, at) => hidden[at] ?? null),
-      guesses: best.map((own) => [candidate_names([own], this.vocabulary)[0], own.probability]),
+      guesses: best.map((candidate) => [candidate_names([candidate], this.vocabulary)[0], candidate.probability]),
       direction: RIGHT_TO_LEFT.test(text) ? "rtl" : "ltr",
       ...{ selected, truth, version: version(text) },
     });
@@ -89,14 +89,14 @@ export class Views {
   }
 
   mask(filling, selected, { unit, zoom }, hidden) {
-    const own = filling.masks[selected];
+    const mask = filling.masks[selected];
     const values = {
       filling: { masks: filling.masks, signature: { name: this.config.name } },
-      mask: { ...own, perplexity: Math.exp(own.entropy_nats) },
+      mask: { ...mask, perplexity: Math.exp(mask.entropy_nats) },
       ...{ selected, unit, zoom, hidden, hidden_id: single(hidden) },
-      bars: bars(own, selected, this.vocabulary, hidden),
-      left_out: Math.max(0, own.candidates.length - MAX_BARS),
-      endings: own.candidates.map(({ token_id }) => token_id).filter(this.vocabulary.isEnding),
+      bars: bars(mask, selected, this.vocabulary, hidden),
+      left_out: Math.max(0, mask.candidates.length - MAX_BARS),
+      endings: mask.candidates.map(({ token_id }) => token_id).filter(this.vocabulary.isEnding),
       version: version(filling.encoding.text),
     };
     const pieces = Object.fromEntries(["stats", "candidates", "scored"].map((piece) => [piece, this.render(`explore/${piece}`, values)]));
@@ -112,34 +112,34 @@ export class Views {
   }
 
   // Tints, story and table of a sentence whose first words are known; `start` is the first new one.
-  surprise(found, start, total, unit) {
+  surprise(measured, start, total, unit) {
     const { levels, labels } = this.config;
     const level = ({ unknown, nll_nats }) => (unknown ? 0 : levels.filter((border) => nll_nats >= border).length);
     const values = {
-      ...{ unit, vocabulary: null, known: found.length, total, labels: labels[unit] },
-      unknown: found.filter((own) => own.unknown).map((own) => own.word.text),
-      unspaced: this.vocabulary.isUnspaced(found.map((own) => own.word.text).join("")),
-      summary: summary(found.filter((own) => !own.unknown)),
-      chart: this.#columns(found.slice(0, MAX_COLUMNS).filter((own) => !own.unknown), unit, level),
+      ...{ unit, vocabulary: null, known: measured.length, total, labels: labels[unit] },
+      unknown: measured.filter((word) => word.unknown).map((word) => word.word.text),
+      unspaced: this.vocabulary.isUnspaced(measured.map((word) => word.word.text).join("")),
+      summary: summary(measured.filter((word) => !word.unknown)),
+      chart: this.#columns(measured.slice(0, MAX_COLUMNS).filter((word) => !word.unknown), unit, level),
     };
-    const words = found.slice(start);
+    const words = measured.slice(start);
     return {
-      words: words.map((own) => (
-        { token: own.word.tokens[0], level: level(own), html: this.render("explore/surprise_word", { unit, own }) })),
-      ...{ known: found.length, total, next: found.length < total ? found.length : null },
+      words: words.map((word) => (
+        { token: word.word.tokens[0], level: level(word), html: this.render("explore/surprise_word", { unit, own: word }) })),
+      ...{ known: measured.length, total, next: measured.length < total ? measured.length : null },
       html: { story: this.render("page/surprise", values), table: this.render("explore/surprise_table", { unit, words }) },
     };
   }
 
   #columns(words, unit, level) {
     if (!words.length) return null;
-    const values = words.map((own) => in_unit(own.nll_nats, unit));
+    const values = words.map((word) => in_unit(word.nll_nats, unit));
     const { ticks, zero, mark } = axis(Math.max(LEAST_AXIS, ...values.filter(Number.isFinite)), unit);
     ticks.at(-1).label += ` ${unit}`;
-    const columns = words.map((own, at) => {
-      const [below] = candidate_names(own.wanted, this.vocabulary);
+    const columns = words.map((word, at) => {
+      const [below] = candidate_names(word.wanted, this.vocabulary);
       const text = short(values[at]);
-      return [{ word: own.word.text, value: values[at], text, below, level: level(own) }, mark(values[at], "", text)];
+      return [{ word: word.word.text, value: values[at], text, below, level: level(word) }, mark(values[at], "", text)];
     });
     return { ticks, zero, columns };
   }
@@ -147,10 +147,10 @@ export class Views {
 
 function summary(words) {
   if (!words.length) return null;
-  const [nats, tokens] = [sum(words, (own) => own.nll_nats), sum(words, (own) => own.parts.length)];
+  const [nats, tokens] = [sum(words, (word) => word.nll_nats), sum(words, (word) => word.parts.length)];
   return {
     ...{ words: words.length, tokens, total_nll_nats: nats, mean_word_nll_nats: nats / words.length },
     ...{ mean_token_nll_nats: nats / tokens, pseudo_perplexity: Math.exp(nats / tokens) },
-    most: words.reduce((most, own) => (own.nll_nats > most.nll_nats ? own : most)),
+    most: words.reduce((most, word) => (word.nll_nats > most.nll_nats ? word : most)),
   };
 }

@@ -10,11 +10,11 @@ const SIGN = /[\p{P}\p{S}]/u;
 const BLANKS = { "\n": "⏎", "\t": "⇥" };
 export const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
-// Without case and accents, where that leaves every place what it was.
+// Without case and accents, where that changes no position.
 const folded = (text) =>
-  text.replace(/[^]/gu, (own) => {
-    const plain = own.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
-    return plain.length === own.length ? plain : own;
+  text.replace(/[^]/gu, (letter) => {
+    const plain = letter.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+    return plain.length === letter.length ? plain : letter;
   });
 
 // A range without the blanks before it.
@@ -57,20 +57,20 @@ export class Vocabulary {
     this.#groups = [];
     const tokens = this.tokenizer.encode_text(text);
     const full = special ? (this.tokenizer.post_processor?.(tokens, null, true).tokens ?? tokens) : tokens;
-    const begin = full.findIndex((_, at) => tokens.every((token, own) => full[at + own] === token));
+    const begin = full.findIndex((_, at) => tokens.every((token, offset) => full[at + offset] === token));
     const unknown = this.unk_id === null ? null : this.token(this.unk_id);
     const added = (token) => this.tokenizer.added_tokens_map.has(token) && (token !== unknown || text.includes(token));
     const groups = this.#groups[Symbol.iterator]();
     const inner = tokens.map((token) => (added(token) ? null : groups.next().value));
     const ids = full.map((token) => this.ids.get(token) ?? this.unk_id);
-    const own = ids.slice(begin, begin + tokens.length);
-    const pieces = own.map((id, at) => (inner[at] === null ? tokens[at] : this.word(id)));
-    const spans = this.prefix === "Ġ" ? byBytes(text, tokens, inner) : place(text, pieces, tokens);
+    const text_ids = ids.slice(begin, begin + tokens.length);
+    const pieces = text_ids.map((id, at) => (inner[at] === null ? tokens[at] : this.word(id)));
+    const spans = this.prefix === "Ġ" ? byBytes(text, tokens, inner) : locate(text, pieces, tokens);
     const around = (list, first, last) => full.map((_, at) => (at < begin ? first : list[at - begin] ?? last));
-    const places = around(spans, [0, 0], [text.length, text.length]);
-    const added_ones = around(own.map(() => false), true, true);
-    const words = this.#number(text, ids, places, around(inner, null, null), added_ones);
-    return { text, ids, tokens: ids.map(this.token), spans: places, words, special: added_ones };
+    const positions = around(spans, [0, 0], [text.length, text.length]);
+    const special_flags = around(text_ids.map(() => false), true, true);
+    const words = this.#number(text, ids, positions, around(inner, null, null), special_flags);
+    return { text, ids, tokens: ids.map(this.token), spans: positions, words, special: special_flags };
   }
 
   // Ids of a word as the model would read it behind a character.
@@ -93,7 +93,7 @@ export class Vocabulary {
   }
 
   // Whether most of a text is in such a script.
-  isUnspaced = (text) => 2 * [...text].filter((own) => this.unspaced.test(own)).length >= [...text].length;
+  isUnspaced = (text) => 2 * [...text].filter((letter) => this.unspaced.test(letter)).length >= [...text].length;
 
   masks = ({ ids }) => [...ids.keys()].filter((at) => ids[at] === this.mask_id);
 
@@ -111,22 +111,22 @@ export class Vocabulary {
       const letters = HAS_LETTER.test(covered) || (!SIGN.test(covered) && Boolean(left?.letters));
       const mark = ["▁", "Ġ"].includes(this.token(id)); // of a beginning alone
       const empty = spans[at][0] === spans[at][1] && !mark;
-      const own = { unit: units[at], span: spans[at], start, blank: start === end, letters, mark, empty };
-      const continues = left && this.#continues(text, left, own);
+      const token = { unit: units[at], span: spans[at], start, blank: start === end, letters, mark, empty };
+      const continues = left && this.#continues(text, left, token);
       if (!continues) count += 1;
-      if (!continues || !empty) left = own;
+      if (!continues || !empty) left = token;
       return count;
     });
   }
 
-  #continues(text, left, own) {
+  #continues(text, left, token) {
     const end = left.span[1];
-    if (own.span[0] < end) return true; // they share a character
-    if (own.unit === null || own.unit !== left.unit || /\s/.test(text.slice(end, own.start))) return false;
-    if (own.blank || left.blank) return own.empty || (left.mark && !own.blank);
+    if (token.span[0] < end) return true; // they share a character
+    if (token.unit === null || token.unit !== left.unit || /\s/.test(text.slice(end, token.start))) return false;
+    if (token.blank || left.blank) return token.empty || (left.mark && !token.blank);
     const last = [...text.slice(Math.max(0, end - 2), end)].at(-1);
-    const [first] = text.slice(own.start, own.start + 2);
-    return ![last, first].some((letter) => this.unspaced.test(letter)) && own.letters === left.letters;
+    const [first] = text.slice(token.start, token.start + 2);
+    return ![last, first].some((letter) => this.unspaced.test(letter)) && token.letters === left.letters;
   }
 
   // The words of a text, without masks and special tokens: { text, start, end, tokens, blank }.
@@ -136,7 +136,7 @@ export class Vocabulary {
     return [...groups.values()].map((tokens) => {
       const ranges = tokens.map((at) => visible(text, spans[at])).filter(([start, end]) => start < end);
       const all = ranges.length ? ranges : tokens.map((at) => spans[at]);
-      let [start, end] = [all[0][0], Math.max(...all.map((own) => own[1]))];
+      let [start, end] = [all[0][0], Math.max(...all.map((range) => range[1]))];
       // What the tokenizer drops, such as accents, goes with the word that it follows.
       const behind = tokens.at(-1) + 1;
       const border = special[behind] ?? true ? text.length : spans[behind][0];
@@ -145,24 +145,24 @@ export class Vocabulary {
       const floor = spans[tokens[0] - 1]?.[1] ?? 0;
       while (!ranges.length && start > floor && /\s/.test(text[start - 1])) start -= 1;
       const [covered, blank] = [text.slice(start, end), !ranges.length];
-      const signs = covered.replace(/\s/g, (own) => BLANKS[own] ?? "␣") || "␣";
+      const signs = covered.replace(/\s/g, (blank) => BLANKS[blank] ?? "␣") || "␣";
       return { text: blank ? signs : covered, start, end, tokens, blank };
     });
   }
 
   // The encoding, if it is short enough.
   check(encoding) {
-    const [own, most] = [encoding.ids.length, this.max_tokens];
-    const how = `shorten it by about ${grouped(own - most)}; nothing was cut`;
-    const tokens = `${grouped(own)} tokens and this model takes at most ${grouped(most)}`;
-    if (own > most) throw new Refused(`the text has ${tokens}: ${how}`);
+    const [length, most] = [encoding.ids.length, this.max_tokens];
+    const how = `shorten it by about ${grouped(length - most)}; nothing was cut`;
+    const tokens = `${grouped(length)} tokens and this model takes at most ${grouped(most)}`;
+    if (length > most) throw new Refused(`the text has ${tokens}: ${how}`);
     return encoding;
   }
 }
 
 // Where pieces lie in the text that they were made from, one behind the other. One that is not found
 // (unknown, or changed by the tokenizer) gets the text up to the next blank or the next piece.
-function place(text, pieces, tokens) {
+function locate(text, pieces, tokens) {
   const plain = folded(text);
   let end = 0;
   return pieces.map((piece, at) => {

@@ -11,7 +11,7 @@ import { Vocabulary } from "./vocabulary.js";
 const MOST_CHARACTERS = 20000; // far above any model's limit
 const MOST_POINTS = 8; // on the loss curve
 const WINDOW = 4; // words of a sentence between two answers
-const known = { text: "", found: [] }; // of the latest sentence without a mask
+const measured = { text: "", words: [] }; // of the latest sentence without a mask
 let loaded = 0;
 
 const ready = start().catch((error) => {
@@ -25,8 +25,8 @@ async function start() {
   const config = await (await fetch("config.json")).json();
   const load = (name) => unpacked(name, config.version, (bytes) => {
     loaded += bytes;
-    const [here, all] = [loaded, config.bytes].map((size) => (size / 1e6).toFixed(1));
-    postMessage({ kind: "busy", notice: `Loading the model: ${here} of ${all} MB`, fraction: loaded / config.bytes });
+    const [done, total] = [loaded, config.bytes].map((size) => (size / 1e6).toFixed(1));
+    postMessage({ kind: "busy", notice: `Loading the model: ${done} of ${total} MB`, fraction: loaded / config.bytes });
   });
   const files = ["model.onnx.gz", "ort.wasm.gz", "data.json.gz", "minijinja.wasm.gz"].map(load);
   const [graph, runtime, data, templates] = await Promise.all(files);
@@ -45,7 +45,7 @@ async function start() {
 }
 
 // A question of explore.js with what it takes to answer it.
-async function asked(question) {
+async function prepare(question) {
   const parts = await ready;
   const before = { ...carried(question.draft, question.text, parts.vocabulary), selected: question.selected };
   // A click counts on the text that it was made on.
@@ -55,22 +55,22 @@ async function asked(question) {
   return { ...parts, draft, mask, version: version(draft.text), text: clicked ? draft.text : question.text };
 }
 
-const split = (words) => [...new Set(words.split(/[,\n]/).map((own) => own.trim()).filter(Boolean))];
+const split = (words) => [...new Set(words.split(/[,\n]/).map((word) => word.trim()).filter(Boolean))];
 
 // The word behind a mask, scored; null if it is not known or cannot be.
 const truth = async ({ filling, draft }, { encoding, masks, logs }, mask) =>
   draft.hidden[mask] ? filling.score(encoding, masks[mask].position, draft.hidden[mask], logs[mask]).catch(() => null) : null;
 
 async function answer(question) {
-  const told = (kind, notice) => ({ kind, notice, base: "", hidden: [], text: question.text, html: {}, losses: [], masks: 0 });
-  if (!question.text.trim()) return told("hint", "Write a sentence, or start from an example.");
+  const message = (kind, notice) => ({ kind, notice, base: "", hidden: [], text: question.text, html: {}, losses: [], masks: 0 });
+  if (!question.text.trim()) return message("hint", "Write a sentence, or start from an example.");
   const long = `The text has more than ${MOST_CHARACTERS} characters: shorten it.`;
-  if (question.text.length > MOST_CHARACTERS) return told("error", long);
-  const parts = await asked(question);
+  if (question.text.length > MOST_CHARACTERS) return message("error", long);
+  const parts = await prepare(question);
   const { vocabulary, filling, views, config, draft, mask } = parts;
   const encoding = vocabulary.encode(draft.text);
   const problems = [];
-  let [html, losses, found, hidden] = [{}, [], null, null];
+  let [html, losses, filled, hidden] = [{}, [], null, null];
   try {
     vocabulary.check(encoding);
     if (draft.hidden.length) {
@@ -79,10 +79,10 @@ async function answer(question) {
         if (problem) problems.push(`${sentence(problem)}.`);
         return !problem;
       });
-      found = await filling.fill(draft.text, { top_k: question.top_k, words });
-      hidden = await truth(parts, found, mask);
-      html = views.mask(found, mask, question, hidden);
-      losses = [views.point(found, mask, hidden, question.unit)];
+      filled = await filling.fill(draft.text, { top_k: question.top_k, words });
+      hidden = await truth(parts, filled, mask);
+      html = views.mask(filled, mask, question, hidden);
+      losses = [views.point(filled, mask, hidden, question.unit)];
     }
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
@@ -91,26 +91,26 @@ async function answer(question) {
   return {
     ...{ kind: problems.length ? "error" : "none", notice: problems.join(" "), version: parts.version, model: config.label },
     ...{ text: parts.text, base: draft.text, hidden: draft.hidden, selected: mask },
-    ...{ mask: Boolean(found), masks: draft.hidden.length, losses, measurable: !problems.length && !found },
-    html: { ...html, ...views.sentence(draft, encoding, found, mask, hidden) },
+    ...{ mask: Boolean(filled), masks: draft.hidden.length, losses, measurable: !problems.length && !filled },
+    html: { ...html, ...views.sentence(draft, encoding, filled, mask, hidden) },
   };
 }
 
 async function losses(question) {
-  const parts = await asked(question);
-  const found = await parts.filling.fill(parts.draft.text, { top_k: 1 });
-  const points = await Array.fromAsync(found.masks.slice(0, MOST_POINTS), async (_, mask) =>
-    parts.views.point(found, mask, await truth(parts, found, mask), question.unit));
+  const parts = await prepare(question);
+  const filled = await parts.filling.fill(parts.draft.text, { top_k: 1 });
+  const points = await Array.fromAsync(filled.masks.slice(0, MOST_POINTS), async (_, mask) =>
+    parts.views.point(filled, mask, await truth(parts, filled, mask), question.unit));
   return { version: parts.version, points };
 }
 
 async function surprise({ start, unit, ...question }) {
-  const { draft: { text }, version, vocabulary, filling, views } = await asked(question);
+  const { draft: { text }, version, vocabulary, filling, views } = await prepare(question);
   const encoding = vocabulary.check(vocabulary.encode(text));
   const words = vocabulary.textWords(encoding);
-  if (known.text !== text) Object.assign(known, { text, found: [] });
-  for (const word of words.slice(known.found.length, start + WINDOW)) known.found.push(await filling.surprisal(encoding, word));
-  return { version, ...views.surprise(known.found, start, words.length, unit) };
+  if (measured.text !== text) Object.assign(measured, { text, words: [] });
+  for (const word of words.slice(measured.words.length, start + WINDOW)) measured.words.push(await filling.surprisal(encoding, word));
+  return { version, ...views.surprise(measured.words, start, words.length, unit) };
 }
 
 // What `fillmask-ui predict --json` and `surprise --json` print for a text, but for joint fillings.
@@ -123,21 +123,21 @@ async function predict({ text, top_k = 5, candidates = [] }) {
 async function surprisal({ text }) {
   const { vocabulary, filling, config } = await ready;
   const encoding = vocabulary.check(vocabulary.encode(text));
-  const place = (end) => [...text.slice(0, end)].length; // in characters, as in Python
-  const found = await Array.fromAsync(vocabulary.textWords(encoding), async (own) => (
-    { ...(await filling.surprisal(encoding, own)), word: own.text, start: place(own.start), end: place(own.end) }));
-  return { text, model: config.name, signature: config.signature, words: found };
+  const characters = (end) => [...text.slice(0, end)].length; // in characters, as in Python
+  const words = await Array.fromAsync(vocabulary.textWords(encoding), async (word) => (
+    { ...(await filling.surprisal(encoding, word)), word: word.text, start: characters(word.start), end: characters(word.end) }));
+  return { text, model: config.name, signature: config.signature, words };
 }
 
 async function download(question) {
-  const { draft } = await asked(question);
+  const { draft } = await prepare(question);
   const values = await predict({ ...question, text: draft.text, candidates: split(question.words) });
   return { name: "fillmask.json", type: "application/json", text: JSON.stringify(values, null, 2) };
 }
 
 const served = {
   ...{ answer, replay: answer, losses, surprise, download, predict, surprisal, joint: () => ({ html: "" }) },
-  guess: async (question) => compared(question, await asked(question)),
+  guess: async (question) => compared(question, await prepare(question)),
   guesses: async (question) => listed(question, await ready),
 };
 
@@ -145,8 +145,8 @@ addEventListener("message", ({ data: { name, values }, ports: [port] }) => {
   work = work.then(async () => {
     try {
       port.postMessage({ result: await served[name](values) });
-    } catch (found) {
-      const error = found.message ?? String(found);
+    } catch (failure) {
+      const error = failure.message ?? String(failure);
       port.postMessage(name.startsWith("guess") ? { result: { error } } : { error });
     }
   });

@@ -52,8 +52,8 @@ def sweep(
     if as_json:
         print_json(table)
     else:
-        for shown in pivots(table):
-            print_table(shown)
+        for pivot in pivots(table):
+            print_table(pivot)
         for cell in table["cells"]:
             if cell["note"]:
                 print_line(f"{cell['model']}, {cell['data']}, {cell['metric']}: {cell['note']}")
@@ -103,12 +103,15 @@ def pivots(table: Mapping[str, Any]) -> Iterator[Table]:
 def _figure(cell: Mapping[str, Any]) -> str:
     """A cell of a pivot."""
     lines = [cell["state"] if cell["value"] is None else cell_text(cell["value"])]
-    lines.append(_ends(cell["interval_95"], cell_text))
+    lines.append(_interval_text(cell["interval_95"], cell_text))
     if cell["relative_change"] is not None:
         lines.append(signed_percent(cell["relative_change"]))
-        lines += [_ends(cell["relative_change_interval_95"], signed_percent), cell["verdict"]]
+        lines += [
+            _interval_text(cell["relative_change_interval_95"], signed_percent),
+            cell["verdict"],
+        ]
     return "\n".join(filter(None, lines))
 
 
-def _ends(ends: Sequence[float | None] | None, form: Any) -> str:
-    return "" if ends is None or None in ends else " to ".join(map(form, ends))
+def _interval_text(interval: Sequence[float | None] | None, form: Any) -> str:
+    return "" if interval is None or None in interval else " to ".join(map(form, interval))

@@ -149,8 +149,8 @@ def _sha256(path: Path | None) -> str:
     """The hash of a file and what lies beside it under its name, or of a folder; else blank."""
     if path is None or not path.exists():
         return ""
-    found = path.rglob("*") if path.is_dir() else path.parent.iterdir()
-    files = (file for file in found if str(file).startswith(str(path)))
+    paths = path.rglob("*") if path.is_dir() else path.parent.iterdir()
+    files = (file for file in paths if str(file).startswith(str(path)))
     return weights_sha256(file for file in files if file.is_file())
 
 
@@ -181,8 +181,10 @@ def sweep_table(
     stored, cells = stored_runs(store), []
     keys = {tuple(cell.labels.values()): cell.key for cell in sweep.cells}
     for cell in sweep.cells:
-        model, *others = cell.labels.values()
-        run, baseline = stored.get(cell.key), stored.get(keys.get((sweep.baseline, *others), ""))
+        model = cell.labels["model"]
+        baseline_labels = {**cell.labels, "model": sweep.baseline}
+        baseline_key = keys.get(tuple(baseline_labels.values()), "")
+        run, baseline = stored.get(cell.key), stored.get(baseline_key)
         values = _figures(cell, run)
         if failures and cell in failures:
             values |= {"state": FAILED, "note": failures[cell]}
@@ -215,10 +217,12 @@ def _change(sweep: Sweep, run: Run, baseline: Run | None) -> dict[str, Any]:
     if baseline is None or baseline.state != DONE:
         return {"note": "no verdict: the baseline is not measured here"}
     try:
-        found = compare(run, baseline, limits=sweep.limits).to_dict()
+        comparison = compare(run, baseline, limits=sweep.limits).to_dict()
     except FillmaskError as error:
         return {"note": f"no verdict: {error}"}
-    return {key: found[key] for key in _CHANGES} | {"compared_by": found["comparison"]["unit"]}
+    return {key: comparison[key] for key in _CHANGES} | {
+        "compared_by": comparison["comparison"]["unit"]
+    }
 
 
 def _over_seeds(cells: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

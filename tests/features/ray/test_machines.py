@@ -43,9 +43,9 @@ def blind(monkeypatch, to):
     """Let all other machines lack what has a name in its path."""
 
     def described(paths):
-        own = describe(paths)
-        seen = {path: None if to in path else size for path, size in own.seen.items()}
-        return [own, replace(own, host="other", seen=seen)]
+        this_one = describe(paths)
+        sizes = {path: None if to in path else size for path, size in this_one.sizes.items()}
+        return [this_one, replace(this_one, host="other", sizes=sizes)]
 
     monkeypatch.setattr("fillmask_ui.features.ray.ray_machines.machines", described)
 
@@ -71,8 +71,9 @@ def test_what_machines_lack_is_said_before_a_run(machines, store, plan, monkeypa
                 measured(plan, store, engine)
 
         def described(paths):
-            own = describe(paths)
-            return [replace(own, host="other", versions={**own.versions, "numpy": "1.0"})]
+            this_one = describe(paths)
+            versions = {**this_one.versions, "numpy": "1.0"}
+            return [replace(this_one, host="other", versions=versions)]
 
         monkeypatch.setattr("fillmask_ui.features.ray.ray_machines.machines", described)
         with pytest.raises(DataError, match=r"other has numpy 1\.0, .* install the same versions"):
@@ -83,7 +84,7 @@ def test_what_machines_lack_is_said_before_a_run(machines, store, plan, monkeypa
 
 
 def test_something_else_at_the_address():
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        address = f"127.0.0.1:{other.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(DataError, match=f"no cluster of Ray .* answers at {address}"):
             open_engine(EngineChoice("ray", address=address)).__enter__()

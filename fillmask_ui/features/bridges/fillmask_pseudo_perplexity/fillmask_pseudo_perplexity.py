@@ -31,7 +31,7 @@ Returns:
 
 
 class FillmaskPseudoPerplexity(evaluate.Metric):
-    """Its words for a user are those above."""
+    """Pseudo-perplexity; its description for users is above."""
 
     def _info(self) -> Any:
         return evaluate.MetricInfo(
@@ -42,7 +42,7 @@ class FillmaskPseudoPerplexity(evaluate.Metric):
         )
 
     def compute(self, *, predictions: Any = None, **options: Any) -> Any:
-        """Refuses one text, whose characters would else be the texts."""
+        """Refuse a single text, whose characters would be taken for texts."""
         if isinstance(predictions, str):
             raise OptionError("the predictions were one text: give a list of texts, as in [text]")
         return super().compute(predictions=predictions, **options)
@@ -58,13 +58,16 @@ class FillmaskPseudoPerplexity(evaluate.Metric):
         model = fillmask_ui.load_model(model_id, **options)
         rows = list(fillmask_ui.evaluate(model, predictions, config))
         summary = fillmask_ui.summarize(rows, config=config).to_dict()
-        losses = {row.id: row.scores.nll_nats for row in rows if hasattr(row, "scores")}
-        own = {place: float(np.exp(nll_nats.mean())) for place, nll_nats in losses.items()}
+        perplexities = {
+            row.id: float(np.exp(row.scores.nll_nats.mean()))
+            for row in rows
+            if hasattr(row, "scores")
+        }
         return {
             "pseudo_perplexity": summary["pseudo_perplexity"],
             "pseudo_perplexity_interval_95": summary["interval_95"],
-            "perplexities": [own.get(place) for place in range(len(predictions))],
-            "mean_perplexity": float(np.mean([*own.values()])),
+            "perplexities": [perplexities.get(index) for index in range(len(predictions))],
+            "mean_perplexity": float(np.mean(list(perplexities.values()))),
             "tokens": summary["tokens"],
             "truncated": summary["texts_truncated"],
         }
