@@ -36,10 +36,8 @@ SAMPLES, CHECKED_SAMPLES = 60, 100  # where --samples is not given
 @with_options
 def diagnose(
     *,
-    reference: str = argument(..., "REF", "The quantized model, an ONNX file or its folder."),
-    baseline: str = option(
-        ..., "The model that it was made from, in full precision.", metavar="REF"
-    ),
+    reference: str = argument(..., "REF", "The quantized model: an ONNX file or its folder."),
+    baseline: str = option(..., "The full-precision model that it was made from.", metavar="REF"),
     choice: Annotated[ModelChoice, ("onnx_file", "tokenizer", "threads", "graph_optimization")],
     texts: TextChoice,
     config: EvaluationConfig,
@@ -54,8 +52,8 @@ def diagnose(
 ) -> None:
     """Find the parts of a quantized model that cost its loss.
 
-    The first 60 texts are measured if --samples is not given. Each part that is measured takes as
-    long as one evaluation of them.
+    Measures the first 60 texts unless --samples is given. Each measured part takes as long as one
+    evaluation of them.
     """
     choice = replace(choice, reference=reference)
     baseline_choice = replace(choice, reference=baseline, onnx_file=None)
@@ -64,7 +62,7 @@ def diagnose(
     options = replace(options, budget=_parse_share(budget))
     if apply is not None:
         if not options.most:
-            raise OptionError("--apply writes the parts that --most measures: it must not be 0")
+            raise OptionError("--apply needs measured parts: --most must not be 0")
         if apply.exists():
             raise OptionError(f"{apply} exists: name another file")
         # Missing folders are made inside the nearest one that exists.
@@ -85,7 +83,7 @@ def diagnose(
     else:
         _print(diagnosis)
     if not diagnosis.complete:
-        tell("interrupted: this is what was measured until then")
+        tell("interrupted: these are the results so far")
         raise typer.Exit(130)
     if apply is not None:
         _write(diagnosis, choice, baseline_choice, apply)
@@ -153,9 +151,9 @@ def check(
     fail_on: str | None = FAIL_ON,
     as_json: bool = ONE_JSON,
 ) -> None:
-    """Run an ONNX file on all providers and levels here, and compare the logits.
+    """Run an ONNX file on all providers and levels of this machine, and compare the logits.
 
-    Without --samples it takes 100 texts.
+    Measures 100 texts unless --samples is given.
     """
     check_fail_on(fail_on, reference, "--baseline")
     requested = [

@@ -79,10 +79,10 @@ def layers(diagnosis: Diagnosis) -> Table:
         Column("bytes", bytes_text),
         Column("in the reference", bytes_text),
         Column("weights, dB", snr_text, about="snr", right=True),
-        Column("behind it, dB", snr_text, about="snr_activations", right=True),
+        Column("output, dB", snr_text, about="snr_activations", right=True),
     )
     names = "label", "size_bytes", "baseline_bytes", "weight_snr_db", "hidden_snr_db"
-    return Table.of(columns, map(attrgetter(*names), diagnosis.layers), "Along depth")
+    return Table.of(columns, map(attrgetter(*names), diagnosis.layers), "Layer by layer")
 
 
 def restored_parts(diagnosis: Diagnosis) -> Table:
@@ -92,7 +92,7 @@ def restored_parts(diagnosis: Diagnosis) -> Table:
     columns = (
         "part",
         Column("loss recovered, nats", "+.4f", about="recovered"),
-        "95 % interval",
+        "95% interval",
         "above 0",
         Column("bytes added", bytes_text),
     )
@@ -119,7 +119,7 @@ def greedy_parts(diagnosis: Diagnosis) -> Table:
     )
     cells = attrgetter("name", "mean_nll_nats", "relative_change", "bytes_added")
     rows = map(cells, diagnosis.greedy.steps if diagnosis.greedy else ())
-    return Table.of(columns, rows, "Parts to keep in full precision, together")
+    return Table.of(columns, rows, "Parts to keep in full precision")
 
 
 def loss_sentence(diagnosis: Diagnosis) -> str:
@@ -127,9 +127,9 @@ def loss_sentence(diagnosis: Diagnosis) -> str:
     if not diagnosis.texts:
         return ""
     return (
-        f"{difference_text(diagnosis.difference_nats, diagnosis.difference_interval)} Mean NLL "
-        f"{diagnosis.mean_nll_nats:.4f} nats, {diagnosis.baseline_nll_nats:.4f} of the reference, "
-        f"on {diagnosis.texts} texts: {signed_percent(diagnosis.relative_change)}."
+        f"{difference_text(diagnosis.difference_nats, diagnosis.difference_interval)} Mean loss "
+        f"{diagnosis.mean_nll_nats:.4f} nats against {diagnosis.baseline_nll_nats:.4f} for the "
+        f"reference ({signed_percent(diagnosis.relative_change)}), on {diagnosis.texts} texts."
     )
 
 
@@ -140,20 +140,20 @@ def worst_sentence(diagnosis: Diagnosis) -> str:
         names = ", ".join(part.name for part in broken[:5])
         worst = broken[0]
         return (
-            f"Stands out: {names}. The numbers of {worst.name} have "
-            f"{snr_text(worst.weight_snr_db)} dB where {snr_text(min(worst.usual_snr_db, 150))} dB "
-            "is usual for parts that are stored alike: look for outliers under one scale, a wrong "
-            "scale, too few bits or a damaged file."
+            f"Stands out: {names}. The weights of {worst.name} have "
+            f"{snr_text(worst.weight_snr_db)} dB; parts stored in the same way usually have "
+            f"{snr_text(min(worst.usual_snr_db, 150))} dB. Look for outliers under one scale, a "
+            "wrong scale, too few bits or a damaged file."
         )
     certain = [part for part in diagnosis.parts if part.restored and part.restored.significant]
     if certain:
         names = ", ".join(part.name for part in certain[:5])
-        return f"Certainly costs loss: {names}."
+        return f"These parts raise the loss: {names}."
     if all(math.isinf(part.weight_snr_db) for part in diagnosis.parts):
-        return "All parts hold the same numbers as in the reference."
+        return "All weights equal those of the reference."
     if not any(part.restored for part in diagnosis.parts):
         return "No part stands out."
-    return "No part stands out, and none alone certainly costs loss on these texts."
+    return "No part stands out, and none alone raises the loss measurably on these texts."
 
 
 def greedy_sentence(diagnosis: Diagnosis) -> str:
@@ -164,14 +164,14 @@ def greedy_sentence(diagnosis: Diagnosis) -> str:
     budget = f"the budget of {greedy.budget:.2%}"
     if not greedy.steps:
         if greedy.reached:
-            return f"The loss is within {budget} as it is: nothing needs full precision."
-        return f"No measured part brings the loss towards {budget}: measure more parts."
+            return f"The loss is already within {budget}: no part needs full precision."
+        return f"No measured part lowers the loss towards {budget}: measure more parts."
     last = greedy.steps[-1]
     count = f"{len(greedy.steps)} part{'s' if len(greedy.steps) > 1 else ''} in full precision"
     cost = f"{signed_percent(last.relative_change)} for {bytes_text(last.bytes_added)}"
     if greedy.reached:
         return f"{count}: {cost}, within {budget}."
-    return f"{count}: {cost}. {budget.capitalize()} cannot be met by the measured parts."
+    return f"{count}: {cost}. The measured parts cannot meet {budget}."
 
 
 def stamp_line(stamp: Stamp | None, measured: str = "") -> str:
@@ -203,11 +203,11 @@ def check_sentence(check: Check) -> str:
     """The verdict, and the worst of all ways to run the file."""
     candidates = [row for row in check.rows if row.verdict == check.verdict]
     worst = min(candidates, key=lambda row: -math.inf if row.sqnr_db is None else row.sqnr_db)
-    head = f"{check.verdict}: the worst way to run {check.file} is {worst.label}"
+    head = f"{check.verdict}: the worst case for {check.file} is {worst.label}"
     if worst.alarms:
         return f"{head}: {worst.alarms[0]}."
     ratio = "equal logits" if worst.sqnr_db == math.inf else f"{snr_text(worst.sqnr_db)} dB"
-    flips = f"{worst.flips} of {check.words:,} hidden words get another first guess"
+    flips = f"{worst.flips} of {check.words:,} hidden words get another top prediction"
     return f"{head}: {flips}, {ratio} against {check.baseline}."
 
 
@@ -220,7 +220,7 @@ def setups(check: Check) -> Table:
         Column("largest difference", ".3g"),
         "flips",
         "share",
-        "95 % interval",
+        "95% interval",
         Column("mean NLL, nats", ".4f"),
         "verdict",
     )

@@ -7,7 +7,7 @@ FEATURE = Feature(
     package=__package__,
     commands={
         "check": Command(
-            "Run an ONNX file on all providers and levels here, and compare the logits.",
+            "Run an ONNX file on all providers and levels of this machine, and compare the logits.",
             "fillmask_ui.features.quantize.diagnose_command:check",
         ),
         "diagnose": Command(

@@ -242,8 +242,8 @@ def _timed_sentence(models: Sequence[MaskedLM], texts: Sequence[Example]) -> str
 def busy_text(names: Sequence[str]) -> str:
     """A remark that the times of these models vary too much between rounds."""
     return (
-        f"this machine was busy while it timed {', '.join(names)}: equal turns took times that "
-        "differ by more than a quarter. Measure again when nothing else runs"
+        f"this machine was busy while it timed {', '.join(names)}: times varied by more "
+        "than a quarter between rounds. Measure again when nothing else runs"
     )
 
 

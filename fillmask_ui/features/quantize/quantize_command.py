@@ -36,7 +36,7 @@ def export(
 ) -> None:
     """Write a PyTorch model as ONNX in float32, and compare it with PyTorch.
 
-    The folder loads by its name; further variants of `fillmask-ui quantize` go beside it.
+    The folder loads by its name. `fillmask-ui quantize` adds variants to it.
     """
     steps = make_variants.export(
         replace(choice, reference=reference), output, force=force, load=load
@@ -81,7 +81,7 @@ def quantize(
         metavar="PART",
     ),
     calibration: str | None = option(
-        None, "Texts that qdq is calibrated on; embedded ones by default.", metavar="FILE"
+        None, "Texts to calibrate qdq on; embedded ones by default.", metavar="FILE"
     ),
     measured: bool = option(
         True, "Measure size, speed and loss of each.", "--measure/--no-measure"
@@ -94,7 +94,7 @@ def quantize(
 ) -> None:
     """Make quantized variants of a model in full precision, and measure them.
 
-    The first 200 texts are measured if --samples is not given.
+    Measures the first 200 texts unless --samples is given.
     """
     choice = replace(choice, reference=reference)
     make_variants.check_order(choice, output, scheme or (), force=force)
@@ -178,11 +178,11 @@ def _report(variants: list[Variant], rows: list[VariantFigures], *, as_json: boo
 
 
 def _speed_note(row: VariantFigures) -> str:
-    """What the speeds of variants are times of."""
-    note = f"Speeds are times the model's, in turns: {1 / row.token_times.baseline_seconds:,.0f} "
-    note += "tokens/s over an evaluation"
+    """The speed of the model, to which those of variants are relative."""
+    speed = f"{1 / row.token_times.baseline_seconds:,.0f} tokens/s"
+    note = f"Speeds are relative to the model, timed in turns. The model evaluates {speed}"
     if row.sentence_times:
-        note += f", {1000 * row.sentence_times.baseline_seconds:,.1f} ms for one sentence"
+        note += f" and fills one sentence in {1000 * row.sentence_times.baseline_seconds:,.1f} ms"
     return f"{note}."
 
 
@@ -212,7 +212,7 @@ def _figures_table(rows: Iterable[VariantFigures]) -> Table:
             "95% interval", partial(interval_text, render=signed_percent), right=False
         ),
         "verdict": "verdict",
-        "top1_agreement": Column("same guess", percent),
+        "top1_agreement": Column("same prediction", percent),
         "kl_nats": Column("KL", ".4f"),
     }
     return Table.of(columns.values(), map(attrgetter(*columns), rows))

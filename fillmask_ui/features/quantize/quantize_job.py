@@ -58,7 +58,7 @@ def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = Tr
     """
     chosen = [*values["schemes"], *values["more_schemes"]] if make else []
     if make and not chosen:
-        raise OptionError("no scheme is ticked: tick one or more")
+        raise OptionError("no scheme is selected: select one or more")
     samples = values["samples"]
     if not isinstance(samples, int | float) or not 1 <= samples < 2**63 or samples % 1:
         raise OptionError(
@@ -162,8 +162,8 @@ def perform(order: Order, store: VariantStore, load: Loader) -> Generator[Waitin
 
 
 _NOT_APART = (
-    "There are no further texts: those that calibrate the static scheme are measured, too, which "
-    "flatters it a little."
+    "There are too few texts: the static scheme is calibrated on texts that are also measured, "
+    "which favours it slightly."
 )
 
 

@@ -126,7 +126,7 @@ def _build_inputs(session: Session) -> tuple[Parts, gr.Accordion, gr.Button, gr.
         inputs["more_schemes"] = schemes(more_schemes, [], "More schemes", "quantize-more")
         inputs["exclude"] = gr.Textbox(
             label="Keep in full precision",
-            info="kinds, layers or names of parts, separated by commas",
+            info="Kinds, layers or names of parts, comma-separated",
             placeholder="projection, layer:3",
             max_lines=1,
             elem_id="quantize-exclude",

@@ -33,9 +33,9 @@ _CANVAS = (600, 190)
 # Pixels of the marker of the fastest; areas go with the speed.
 _LARGEST = 26
 _NOTE = (
-    "Lower is better. The lines on a point are 95% intervals of its difference from the baseline, "
-    "by text, and of its speed, by turn. The larger a point, the faster. Filled points are on the "
-    "frontier: no other is better in both, and they do not merely tie with the baseline."
+    "Lower is better. Lines are 95% intervals: of the difference from the baseline over texts, and "
+    "of the speed over rounds. Larger points are faster. Filled points are on the frontier: no "
+    "other model beats them in both, and they do not merely tie with the baseline."
 )
 
 
@@ -58,7 +58,7 @@ def variants_chart(variants: Variants, against: str) -> Chart:
     best_names = ", ".join(names[index] for index in best)
     figure = new_figure(
         f"{title} of {len(rows)} models; on the frontier: {best_names}.",
-        "size on disk (MB)" if by_size else "speed of an evaluation, times the baseline's",
+        "size on disk (MB)" if by_size else "speed of an evaluation (× the baseline)",
         "mean loss (nats)",
         legend=True,
         height=_HEIGHT,
@@ -92,7 +92,7 @@ def variants_chart(variants: Variants, against: str) -> Chart:
         for cost, loss, span, width in zip(costs, losses, spans, widths, strict=True)
     ]
     positions = _label_positions(names, spots)
-    for kind, symbol in (("on the frontier", "circle"), ("not on it", "circle-open")):
+    for kind, symbol in (("on the frontier", "circle"), ("not on the frontier", "circle-open")):
         drawn = [index for index in range(len(rows)) if (index in best) == (symbol == "circle")]
         if not drawn:
             continue
@@ -214,17 +214,17 @@ def variants_table(rows: Variants) -> Table:
     columns = (
         "variant",
         "size (bytes)",
-        "times the baseline's size",
-        "speed, times the baseline's",
+        "size (× the baseline)",
+        "speed (× the baseline)",
         INTERVAL,
-        "of a sentence",
+        "speed for a sentence (× the baseline)",
         INTERVAL,
         "mean NLL (nats)",
         INTERVAL,
         "relative change",
         INTERVAL,
         "verdict",
-        "same best guess",
+        "same top prediction",
         "KL(variant || baseline) (nats)",
     )
     return Table.of(columns, [_cells(name, row) for name, row in rows.items()])

@@ -21,7 +21,7 @@ from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Page, Waiting
 
 _ELSEWHERE = (
-    "The variants below were measured on other texts than the model was the last time: tick their "
+    "The variants below were measured on other texts than the model was last time. Select their "
     "schemes and press Run to compare them again."
 )
 EIGHT_BITS = ("int8", "int8-channel", "int8-tensor", "qdq")
@@ -29,7 +29,7 @@ EIGHT_BITS = ("int8", "int8-channel", "int8-tensor", "qdq")
 # and the `charts`.
 Update = dict[str, Any]
 WELCOME = "quantize/welcome.html"  # in the place of a result
-STOPPED = "Stopped. What was made and measured until then is kept."
+STOPPED = "Stopped. Finished variants and measurements are kept."
 
 
 @dataclass(frozen=True)

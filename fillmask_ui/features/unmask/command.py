@@ -44,24 +44,24 @@ def unmask(
     """Fill many masks step by step."""
     if bool(prefix.strip() or suffix.strip()) != (new_tokens is not None):
         raise OptionError(
-            "--new-tokens goes with --prefix or --suffix, and they with it; for nothing but new "
-            "tokens give --length"
+            "--new-tokens goes with --prefix or --suffix, and they need it; without a prefix and a "
+            "suffix, give --length"
         )
     if length is not None and new_tokens is not None:
-        raise OptionError("--length is a text with nothing given: leave it or --new-tokens out")
+        raise OptionError("--length and --new-tokens exclude each other: give one of them")
     written = length if new_tokens is None else new_tokens
     if written is not None and not 1 <= written <= _MOST_TOKENS:
         raise OptionError(
-            f"1 to {_MOST_TOKENS:,} tokens can be written; {written:,} were asked for"
+            f"the number of tokens must be from 1 to {_MOST_TOKENS:,}; it was {written:,}"
         )
     if written is not None and (texts or file is not None):
-        raise OptionError("texts with masks of their own, or a prompt: give one of them")
+        raise OptionError("texts with masks and a prompt exclude each other: give one of them")
     sentences: Iterable[str] = ()
     several = False
     if written is None:
         sentences, several = sentences_of(texts, file, _ADVICE)
     if history is not None and several:
-        raise OptionError("--history keeps one text: give one, without --file")
+        raise OptionError("--history keeps one text: give a single text, without --file")
     loaded = load(model)
     if written is not None:
         sentences = [masked_prompt(loaded.vocabulary, written, prefix=prefix, suffix=suffix)]

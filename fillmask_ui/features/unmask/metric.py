@@ -54,7 +54,9 @@ class Unmasking(Metric):
 
     name = "unmasking"
     label = "Unmasking"
-    note = "A share of the tokens is hidden and filled step by step; what is written is compared."
+    note = (
+        "A share of the tokens is hidden and filled step by step and compared with the true ones."
+    )
     hides = "a share of the tokens that is then filled step by step"
     figure_label = "Mean loss, filled step by step"
     figure_key = "unmasking_loss"

@@ -53,7 +53,7 @@ def masked_prompt(
 ) -> str:
     """A text with so many masks between a prefix and a suffix."""
     if new_tokens < 1:
-        raise OptionError(f"at least 1 token must be hidden; {new_tokens} were asked for")
+        raise OptionError(f"the number of new tokens must be at least 1; it was {new_tokens}")
     return " ".join(filter(str.strip, [prefix, *[vocabulary.mask_token] * new_tokens, suffix]))
 
 

@@ -40,7 +40,7 @@ PLAIN: dict[str, UnmaskingConfig] = {
 SOURCES = {
     "text": "a text with masks",
     "prompt": "a beginning and an end",
-    "length": "nothing but a length",
+    "length": "only a length",
 }
 ORDER_LABELS = {
     "top_prob": "largest probability first",

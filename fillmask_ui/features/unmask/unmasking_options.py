@@ -30,8 +30,8 @@ class UnmaskingOptions:
     )
     order: str = option(
         "top_prob",
-        "Which positions are filled first: the surest by the largest probability (top_prob), its "
-        "lead over the second (prob_diff) or the entropy; from the left; or at random (none).",
+        "Which positions are filled first: the most confident by probability (top_prob), by lead "
+        "over the second token (prob_diff) or by entropy; from left to right; or at random (none).",
         choices=ORDERS,
     )
     confidence_temperature: float = option(
@@ -39,8 +39,8 @@ class UnmaskingOptions:
     )
     threshold: float | None = option(
         None,
-        "Fill every position before which the uncertainties, from the surest on, sum to less "
-        "than this, instead of a fixed number per step.",
+        "Instead of a fixed number per step, fill the most confident positions while the "
+        "uncertainties before them sum to less than this.",
     )
     temperature: float = option(
         0.0,
@@ -59,8 +59,8 @@ class UnmaskingOptions:
     )
     remask: int = option(
         0,
-        "After each step but the last, hide so many of the tokens of earlier steps again, those "
-        "that were the least probable.",
+        "After each step but the last, hide this many of the least probable tokens of earlier "
+        "steps again.",
         least=0,
     )
 
@@ -68,8 +68,8 @@ class UnmaskingOptions:
         check_options(self)
         if 0 < self.temperature < LEAST_TEMPERATURE:
             raise OptionError(
-                f"temperature must be 0, which takes the most probable, or {LEAST_TEMPERATURE:g} "
-                f"at least; it was {self.temperature:g}"
+                f"temperature must be 0, which takes the most probable token, or at least "
+                f"{LEAST_TEMPERATURE:g}; it was {self.temperature:g}"
             )
         if self.top_k is not None and self.top_p is not None:
             raise OptionError("top_k and top_p were both given: choose one of them")

@@ -243,7 +243,7 @@ def test_tables_and_json_name_the_part_and_apply_mends_it(fillmask, broken, tmp_
     for expected in (
         f"Stands out: {name}.",
         "Parts, worst first",
-        "Along depth",
+        "Layer by layer",
         "One part in full precision",
         "onnxruntime",
         "graph optimization all",

@@ -100,7 +100,7 @@ def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, sour
     worst = panel.get_by_role("listitem").first
     expect(worst).to_contain_text("encoder.layer.1.")
     expect(worst).to_contain_text("stands out")
-    expect(panel).to_contain_text("Along depth")
+    expect(panel).to_contain_text("Layer by layer")
     panel.get_by_role("button", name="Stop").click()
     expect(panel).to_contain_text("Stopped")
     expect(panel).to_have_attribute("aria-busy", "false")
@@ -109,9 +109,9 @@ def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, sour
     gate.set()
     panel.get_by_label("Texts measured").select_option("10")
     panel.get_by_label("Parts tried in full precision").select_option("4")
-    panel.get_by_role("slider", name="Loss that may stay").fill("0")
+    panel.get_by_role("slider", name="Loss budget").fill("0")
     expect(whole.locator("tbody tr")).to_have_count(4)
-    listed = panel.get_by_role("region", name="Parts to keep in full precision, together")
+    listed = panel.get_by_role("region", name="Parts to keep in full precision")
     expect(listed).to_be_visible()
     expect(panel.get_by_role("button", name="Stop")).to_be_hidden()
     for summary in panel.locator("summary").all():

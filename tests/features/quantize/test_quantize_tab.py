@@ -132,7 +132,7 @@ def test_a_static_scheme_is_calibrated_on_texts_that_are_not_measured(visited, f
     _, state = run(visited, store, model=folder, **changes)
     assert len(store.find(folder).variants()) == 2
     (note,) = state.notes
-    assert "no further texts" in note and not state.failures
+    assert "too few texts" in note and not state.failures
 
 
 def test_a_scheme_that_fails_says_why_and_the_others_go_on(visited, folder, store, monkeypatch):
