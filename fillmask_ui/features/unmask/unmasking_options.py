@@ -35,7 +35,7 @@ class UnmaskingOptions:
         choices=ORDERS,
     )
     confidence_temperature: float = option(
-        0.0, "Gumbel noise, times this, on the confidences; 0 takes the most certain.", least=0
+        0.0, "Scale of the Gumbel noise added to the confidences; 0 adds none.", least=0
     )
     threshold: float | None = option(
         None,
