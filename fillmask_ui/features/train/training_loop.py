@@ -52,7 +52,8 @@ def make_optimizers(model: PreTrainedModel, recipe: TrainingRecipe) -> list[torc
         if isinstance(module, torch.nn.Embedding) or module is output
         for parameter in module.parameters()
     }
-    matrices, plain = [], []
+    matrices: list[torch.nn.Parameter] = []
+    plain: list[torch.nn.Parameter] = []
     for parameter in model.parameters():
         if parameter.requires_grad:
             is_matrix = parameter.ndim == 2 and id(parameter) not in embeddings
