@@ -56,7 +56,7 @@ class TokenHider:
     def hide(
         self, ids: torch.Tensor, share: float, generator: torch.Generator, *, words: bool = True
     ) -> HiddenBatch:
-        """Choose a share of int64 [B, T] on the CPU: 80 % become masks, 10 % random, 10 % stay.
+        """Choose a share of int64 [B, T] on the CPU: 80% become masks, 10% random, 10% stay.
 
         With `words` off tokens are chosen one by one whatever the recipe says.
         """
