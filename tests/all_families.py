@@ -114,7 +114,7 @@ _OTHER_SHAPES: dict[str, dict[str, Any]] = {
         "shape_vocab_size": 20,
         "shape_embed_dim": 16,
     },
-    "squeezebert": {**_SHAPE, "embedding_size": 32} | {f"{own}_groups": 2 for own in _GROUPS},
+    "squeezebert": {**_SHAPE, "embedding_size": 32} | {f"{group}_groups": 2 for group in _GROUPS},
     "ultravbert": {"text_config": {"model_type": "ultrabert"}},
     "xmod": {**_AFTER_PAD, "languages": ["en_XX"], "default_language": "en_XX"},
 }

@@ -91,15 +91,15 @@ class LoopbackHub:
         return commit
 
     def run(
-        self, cache: Path, *arguments: object, given: str = "", **more: str
+        self, cache: Path, *arguments: object, stdin: str = "", **more: str
     ) -> subprocess.CompletedProcess[str]:
         """Python in a process of its own: this hub, an own cache, no telemetry, no credentials."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))}
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))}
         off = ("HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_XET", "HF_HUB_DISABLE_IMPLICIT_TOKEN")
-        own = {"HF_ENDPOINT": self.endpoint, "HF_HOME": str(cache), "NO_PROXY": "127.0.0.1"}
-        environment = kept | dict.fromkeys((*off, "DO_NOT_TRACK"), "1") | own | more
+        settings = {"HF_ENDPOINT": self.endpoint, "HF_HOME": str(cache), "NO_PROXY": "127.0.0.1"}
+        environment = inherited | dict.fromkeys((*off, "DO_NOT_TRACK"), "1") | settings | more
         command = [sys.executable, *map(str, arguments)]
-        return subprocess.run(command, input=given, env=environment, capture_output=True, text=True)
+        return subprocess.run(command, input=stdin, env=environment, capture_output=True, text=True)
 
     def find(self, kind: str, name: str) -> Repository | None:
         return self._repositories.get((kind, name))
@@ -139,13 +139,13 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             if self.command in ("POST", "PUT") and "paths-info" not in parts:
-                self._send(200, self._written(parts, body))
+                self._send(200, self._write(parts, body))
             elif "resolve" in parts:
                 self._file(parts)
             elif parts == [_XET_TOKEN]:
                 self._send(200, b"", self._xet_token())
             else:
-                self._send(200, self._told(parts, parse_qs(address.query), body))
+                self._send(200, self._describe(parts, parse_qs(address.query), body))
         except _HubError as refused:
             self._send(refused.status, {"error": str(refused)}, refused.headers)
 
@@ -155,9 +155,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Where content is fetched, and for how long one may."""
         names = ("Cas-Url", "Access-Token", "Token-Expiration")
         values = (self.hub.xet_storage, "token", str(int(time.time()) + 3600))
-        return {f"X-Xet-{name}": own for name, own in zip(names, values, strict=True)}
+        return {f"X-Xet-{name}": value for name, value in zip(names, values, strict=True)}
 
-    def _told(self, parts: list[str], query: dict[str, list[str]], body: bytes) -> Any:
+    def _describe(self, parts: list[str], query: dict[str, list[str]], body: bytes) -> Any:
         """What the API says of a repository."""
         match parts:
             case ["api", "models" | "datasets" as kinds, owner, name, *rest]:
@@ -166,15 +166,15 @@ class _Handler(BaseHTTPRequestHandler):
             case _:
                 raise _HubError(404, "EntryNotFound", f"nothing is served at {self.path}")
         files = repository.files[commit]
-        asked = {name for name, value in query.items() if value[0].lower() in ("true", "1")}
+        flags = {name for name, value in query.items() if value[0].lower() in ("true", "1")}
         if verb == "tree":
-            return _tree(files, "/".join(below), recursive="recursive" in asked)
+            return _tree(files, "/".join(below), recursive="recursive" in flags)
         if verb == "paths-info":
             fields = json.loads(body) if body.startswith(b"{") else parse_qs(body.decode())
             return [entry for entry in _tree(files) if entry["path"] in fields.get("paths", [])]
-        return _information(repository, commit, sized="blobs" in asked)
+        return _information(repository, commit, sized="blobs" in flags)
 
-    def _written(self, parts: list[str], body: bytes) -> Any:
+    def _write(self, parts: list[str], body: bytes) -> Any:
         """The steps of an upload: repository, how each file travels, LFS objects, commit."""
         hub = self.hub
         if parts[0] == "lfs":
@@ -184,34 +184,36 @@ class _Handler(BaseHTTPRequestHandler):
             raise _HubError(401, "", "Invalid username or password.")
         match parts:
             case ["api", "repos", "create"]:
-                asked = json.loads(body)
-                name = f"{asked['organization'] or 'me'}/{asked['name']}"
+                request = json.loads(body)
+                name = f"{request['organization'] or 'me'}/{request['name']}"
                 if not name.startswith("me/"):
                     raise _HubError(403, "", "You don't have the rights to create a model there")
                 if hub.find("model", name) is None:
                     hub.add(name, {})
-                    hub.find("model", name).private = asked.get("visibility") == "private"
+                    hub.find("model", name).private = request.get("visibility") == "private"
                 return {"url": f"{hub.endpoint}/{name}"}
             case ["api", "models", _, _, "preupload", _]:
                 files = json.loads(body)["files"]
-                for own in files:
-                    mode = "lfs" if own["size"] > _LFS_FROM else "regular"
-                    own |= {"uploadMode": mode, "shouldIgnore": False}
+                for file in files:
+                    mode = "lfs" if file["size"] > _LFS_FROM else "regular"
+                    file |= {"uploadMode": mode, "shouldIgnore": False}
                 return {"files": files}
             case [*_, "objects", "batch"]:
                 objects = json.loads(body)["objects"]
-                for own in objects:
-                    own["actions"] = {"upload": {"href": f"{hub.endpoint}/lfs/{own['oid']}"}}
+                for lfs_object in objects:
+                    lfs_object["actions"] = {
+                        "upload": {"href": f"{hub.endpoint}/lfs/{lfs_object['oid']}"}
+                    }
                 return {"objects": objects}
             case ["api", "models", owner, name, "commit", _]:
                 repository, commit = self._commit("model", f"{owner}/{name}", "main")
                 files = dict(repository.files[commit])
                 for operation in map(json.loads, body.splitlines()):
-                    own = operation["value"]
+                    value = operation["value"]
                     if operation["key"] == "file":
-                        files[own["path"]] = base64.b64decode(own["content"])
+                        files[value["path"]] = base64.b64decode(value["content"])
                     elif operation["key"] == "lfsFile":
-                        files[own["path"]] = hub.uploaded[own["oid"]]
+                        files[value["path"]] = hub.uploaded[value["oid"]]
                 oid = hub.add(repository.name, files)
                 where = f"{hub.endpoint}/{repository.name}/commit/{oid}"
                 return {"commitOid": oid, "commitUrl": where}
@@ -223,19 +225,19 @@ class _Handler(BaseHTTPRequestHandler):
         repository, commit = self._commit(kind, f"{owner}/{name}", revision)
         if repository.gated:
             raise _HubError(403, "GatedRepo", f"Access to {kind} {repository.name} is restricted.")
-        here = {"X-Repo-Commit": commit}
+        commit_header = {"X-Repo-Commit": commit}
         content = repository.files[commit].get("/".join(path))
         if content is None:
-            raise _HubError(404, "EntryNotFound", f"{path} does not exist there", **here)
-        headers = {**here, "Accept-Ranges": "bytes", "ETag": f'"{_object_id(content)}"'}
+            raise _HubError(404, "EntryNotFound", f"{path} does not exist there", **commit_header)
+        headers = {**commit_header, "Accept-Ranges": "bytes", "ETag": f'"{_object_id(content)}"'}
         if self.hub.xet_storage:
             headers["X-Xet-Hash"] = hashlib.sha256(content).hexdigest()
             headers["X-Xet-Refresh-Route"] = f"{self.hub.endpoint}/{_XET_TOKEN}"
-        asked = self.headers.get("Range", "")
-        if not asked.startswith("bytes="):
+        byte_range = self.headers.get("Range", "")
+        if not byte_range.startswith("bytes="):
             self._send(200, content, headers)
             return
-        first, _, last = asked.removeprefix("bytes=").partition("-")
+        first, _, last = byte_range.removeprefix("bytes=").partition("-")
         start = int(first) if first else max(0, len(content) - int(last))
         end = min(len(content), int(last) + 1) if first and last else len(content)
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(content)}"
@@ -259,8 +261,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         kind = "application/octet-stream" if is_file else "application/json"
         length = {"Content-Type": kind, "Content-Length": str(len(content))}
-        for name, own in {**(headers or {}), **length}.items():
-            self.send_header(name, own)
+        for name, value in {**(headers or {}), **length}.items():
+            self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content[:cut])
@@ -273,12 +275,12 @@ def _object_id(content: bytes) -> str:
 
 def _tree(files: Files, below: str = "", *, recursive: bool = True) -> list[dict[str, object]]:
     folders = {parent.as_posix() for path in files for parent in Path(path).parents} - {"."}
-    known = [(path, "directory", path.encode(), 0) for path in sorted(folders)]
-    known += [(path, "file", content, len(content)) for path, content in sorted(files.items())]
+    entries = [(path, "directory", path.encode(), 0) for path in sorted(folders)]
+    entries += [(path, "file", content, len(content)) for path, content in sorted(files.items())]
     prefix = f"{below}/" if below else ""
     return [
         {"type": kind, "path": path, "oid": _object_id(content), "size": size}
-        for path, kind, content, size in known
+        for path, kind, content, size in entries
         if path.startswith(prefix) and (recursive or "/" not in path.removeprefix(prefix))
     ]
 
@@ -287,10 +289,10 @@ def _information(repository: Repository, commit: str, *, sized: bool) -> dict[st
     files = sorted(repository.files[commit].items())
     siblings = [{"rfilename": path} for path, _ in files]
     if sized:
-        for own, (_, content) in zip(siblings, files, strict=True):
-            own |= {"size": len(content), "blobId": _object_id(content)}
+        for sibling, (_, content) in zip(siblings, files, strict=True):
+            sibling |= {"size": len(content), "blobId": _object_id(content)}
     name = repository.name
     key = "modelId" if repository.kind == "model" else "name"
-    known = {"_id": commit[:24], "id": name, key: name, "sha": commit, "siblings": siblings}
+    information = {"_id": commit[:24], "id": name, key: name, "sha": commit, "siblings": siblings}
     gated = "auto" if repository.gated else False
-    return known | {"private": False, "gated": gated, "downloads": 0, "likes": 0, "tags": []}
+    return information | {"private": False, "gated": gated, "downloads": 0, "likes": 0, "tags": []}

@@ -35,8 +35,8 @@ def inlined(path: Path, root: Path) -> ModelProto:
 def feeds(model: ModelProto, rows: int = 1, most: int = 140) -> dict[str, np.ndarray]:
     """Token ids below `most` for a graph, [rows, 12]."""
     ids = np.random.default_rng(3).integers(5, most, (rows, 12))
-    given = {"attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-    return {entry.name: given.get(entry.name, ids) for entry in model.graph.input}
+    constant_inputs = {"attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    return {entry.name: constant_inputs.get(entry.name, ids) for entry in model.graph.input}
 
 
 def exact_settings() -> ort.SessionOptions:

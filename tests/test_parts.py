@@ -14,7 +14,7 @@ from tiny_models import EVERY_FAMILY
 from fillmask_ui.errors import OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.onnx_tools.constant_folding import Constants
-from fillmask_ui.onnx_tools.float32_graph import dequantized
+from fillmask_ui.onnx_tools.float32_graph import dequantize
 from fillmask_ui.onnx_tools.graph_edits import (
     in_full_precision,
     match_parts,
@@ -38,11 +38,13 @@ def test_every_learned_matrix_of_every_family_is_found_once(tiny_models, family)
     model = onnx.load(folder / "onnx" / "model.onnx")
     parts = find_parts(model)
     assert len({part.name for part in parts}) == len(parts)
-    arrays = [dequantized(model, part) for part in parts if part.kind in MATRICES]
-    found = {own.tobytes() for array in arrays for own in (array, array.T)}
+    arrays = [dequantize(model, part) for part in parts if part.kind in MATRICES]
+    contents = {matrix.tobytes() for array in arrays for matrix in (array, array.T)}
     stored = load_file(folder / "model.safetensors").items()
-    unread = {name for name, own in stored if own.ndim == 2 and own.tobytes() not in found}
-    assert not {name for name in unread if not any(own in name for own in _UNREAD)}
+    unread = {
+        name for name, matrix in stored if matrix.ndim == 2 and matrix.tobytes() not in contents
+    }
+    assert not {name for name in unread if not any(pattern in name for pattern in _UNREAD)}
     layers = {part.layer for part in parts} - {None}
     assert layers == set(range(3 if family == "modernbert" else 2))
     assert [part.shape[0] for part in parts if part.kind == "projection"] in ([32], [16])
@@ -71,11 +73,11 @@ def renamed(model, seed):
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph, rng = result.graph, np.random.default_rng(seed)
-    listed = {value.name for value in (*graph.input, *graph.output)} | {""}
+    interface = {value.name for value in (*graph.input, *graph.output)} | {""}
     names = [tensor.name for tensor in graph.initializer]
     names += [name for node in graph.node for name in node.output]
     places = zip(names, rng.permutation(len(names)), strict=True)
-    new = {name: f"v{place}" for name, place in places if name not in listed}
+    new = {name: f"v{index}" for name, index in places if name not in interface}
     for tensor in graph.initializer:
         tensor.name = new[tensor.name]
     for node in graph.node:
@@ -89,7 +91,7 @@ def renamed(model, seed):
     while waiting:
         can = [node for node in waiting if ready.issuperset(node.input)]
         node = can[rng.integers(len(can))]
-        waiting = [other for other in waiting if other is not node]
+        waiting = [candidate for candidate in waiting if candidate is not node]
         ordered.append(node)
         ready.update(node.output)
     del graph.node[:], graph.value_info[:]
@@ -121,10 +123,12 @@ def test_every_form_has_the_parts_of_its_baseline_with_about_their_numbers(forms
     assert not [part for part in matching.only_second if part.kind in MATRICES]
     for pair in matching.pairs:
         assert pair.first.kind == pair.second.kind
-        got, expected = dequantized(model, pair.first), dequantized(baseline, pair.second)
-        assert got.shape == expected.shape == pair.first.shape
+        actual, expected = dequantize(model, pair.first), dequantize(baseline, pair.second)
+        assert actual.shape == expected.shape == pair.first.shape
         tolerance = _TOLERANCE.get(form, 0.006)
-        assert np.abs(got - expected).max() <= tolerance * np.abs(expected).max(), pair.first.name
+        assert np.abs(actual - expected).max() <= tolerance * np.abs(expected).max(), (
+            pair.first.name
+        )
 
 
 def test_qdq_as_the_onnx_reference_dequantizes_it(forms):
@@ -140,7 +144,7 @@ def test_qdq_as_the_onnx_reference_dequantizes_it(forms):
     graph = helper.make_graph(nodes, "one", [], [output], list(model.graph.initializer))
     whole = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
     expected = ReferenceEvaluator(whole).run(None, {})[0]
-    np.testing.assert_array_equal(dequantized(model, part), expected)
+    np.testing.assert_array_equal(dequantize(model, part), expected)
 
 
 @pytest.mark.parametrize("form", ["dynamic-int8", "int8", "int8-tensor", "int4"])
@@ -151,8 +155,8 @@ def test_all_parts_in_full_precision_give_the_logits_of_the_baseline(forms, form
     restored = in_full_precision(model, baseline, pairs)
     onnx.checker.check_model(restored)
     inputs = feeds(baseline, rows=2)
-    (expected,), (got,) = run(baseline, inputs), run(restored, inputs)
-    np.testing.assert_allclose(got, expected, atol=2e-4 * np.abs(expected).max())
+    (expected,), (actual,) = run(baseline, inputs), run(restored, inputs)
+    np.testing.assert_allclose(actual, expected, atol=2e-4 * np.abs(expected).max())
     (bad,) = run(model, inputs)
     assert np.abs(bad - expected).max() > 0.01 * np.abs(expected).max()
     assert model.SerializeToString() == before
@@ -168,9 +172,9 @@ def test_one_part_in_full_precision_yields_the_product_of_the_baseline(forms, fo
     restored = in_full_precision(model, baseline, [pair])
     part, inputs = pair.first, feeds(baseline)
     values = with_outputs(restored, [part.source, part.output])
-    source, got = run(values, inputs, part.source, part.output)
-    expected = source.astype(np.float32) @ dequantized(baseline, pair.second)
-    np.testing.assert_allclose(got, expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
+    source, actual = run(values, inputs, part.source, part.output)
+    expected = source.astype(np.float32) @ dequantize(baseline, pair.second)
+    np.testing.assert_allclose(actual, expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
     assert part.output not in {p.output for p in find_parts(restored) if p.quantized}
 
 

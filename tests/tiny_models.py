@@ -40,7 +40,7 @@ FAMILIES = (
 THREE = ("bert", "roberta", "xlm-roberta")  # WordPiece, byte-level BPE and Unigram
 OTHERS = tuple(family for family in FAMILIES if family not in THREE)
 # For `parametrize`: three families by default, all with `-m slow`.
-EVERY_FAMILY = [*THREE, *(pytest.param(own, marks=pytest.mark.slow) for own in OTHERS)]
+EVERY_FAMILY = [*THREE, *(pytest.param(family, marks=pytest.mark.slow) for family in OTHERS)]
 
 _HIDDEN, _LAYERS, _HEADS, _INNER = 32, 2, 4, 64
 
@@ -175,8 +175,8 @@ def export_onnx(folder: Path, target: Path | None = None, **changes: Any) -> Pat
         def forward(self, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
             named = {name: value.long() for name, value in zip(inputs, values, strict=True)}
             result = self.model(**named, output_hidden_states="hidden" in outputs)
-            kept = {"logits": result.logits, "hidden": (result.hidden_states or [None])[-1]}
-            return tuple(kept[name] for name in outputs)
+            arrays = {"logits": result.logits, "hidden": (result.hidden_states or [None])[-1]}
+            return tuple(arrays[name] for name in outputs)
 
     with quiet():
         torch.onnx.export(

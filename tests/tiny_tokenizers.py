@@ -230,11 +230,11 @@ def _open_bpe_tokenizer(class_name: str, **options: Any) -> Any:
     trainer = trainers.BpeTrainer(vocab_size=250, end_of_word_suffix="</w>", show_progress=False)
     raw.train_from_iterator((*SENTENCES, ALPHABET), trainer)
     model = json.loads(raw.to_str())["model"]
-    tokens = (own[:-4] if own.endswith("</w>") else f"{own}@@" for own in model["vocab"])
+    tokens = (token[:-4] if token.endswith("</w>") else f"{token}@@" for token in model["vocab"])
     with tempfile.TemporaryDirectory() as folder:
         vocabulary, merges = Path(folder) / "vocab.txt", Path(folder) / "bpe.codes"
-        vocabulary.write_text("".join(f"{own} 1\n" for own in dict.fromkeys(tokens)), "utf-8")
-        merges.write_text("".join(f"{' '.join(own)} 1\n" for own in model["merges"]), "utf-8")
+        vocabulary.write_text("".join(f"{token} 1\n" for token in dict.fromkeys(tokens)), "utf-8")
+        merges.write_text("".join(f"{' '.join(merge)} 1\n" for merge in model["merges"]), "utf-8")
         kind = getattr(transformers, class_name)
         return kind(str(vocabulary), str(merges), model_max_length=64, **options)
 

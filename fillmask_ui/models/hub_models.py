@@ -31,9 +31,11 @@ def fetch_model(
     parsed: Reference, runtime: str, onnx_file: str | None, report: ProgressCallback
 ) -> layout.ModelFiles:
     """The files of a model on the hub, from the cache if they are there."""
-    folder = _fetch(parsed, lambda own: pick_weights(parsed.name, own, runtime, onnx_file), report)
-    found = layout.files_in_folder(parsed.name, folder, runtime, onnx_file)
-    return replace(found, commit=folder.name)
+    folder = _fetch(
+        parsed, lambda names: pick_weights(parsed.name, names, runtime, onnx_file), report
+    )
+    files = layout.files_in_folder(parsed.name, folder, runtime, onnx_file)
+    return replace(files, commit=folder.name)
 
 
 def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
@@ -52,17 +54,19 @@ def cached_models() -> dict[str, tuple[Path, int]]:
         return {}
     with opening("a model", constants.HF_HUB_CACHE, ModelError):
         repositories = scan_cache_dir(constants.HF_HUB_CACHE).repos
-    found = {}
+    models = {}
     for repository in repositories:
-        for own in repository.revisions if repository.repo_type == "model" else ():
-            folder = own.snapshot_path
+        for revision in repository.revisions if repository.repo_type == "model" else ():
+            folder = revision.snapshot_path
             with suppress(ModelError):
                 with suppress(OptionError):  # one of several ONNX files has to be chosen
                     layout.files_in_folder(folder.name, folder)
                 if layout.read_config(folder).is_masked_lm and layout.has_tokenizer(folder):
-                    at = "" if "main" in own.refs else f"@{min(own.refs, default=own.commit_hash)}"
-                    found[repository.repo_id + at] = folder, own.size_on_disk
-    return dict(sorted(found.items()))
+                    reference = repository.repo_id
+                    if "main" not in revision.refs:
+                        reference += f"@{min(revision.refs, default=revision.commit_hash)}"
+                    models[reference] = folder, revision.size_on_disk
+    return dict(sorted(models.items()))
 
 
 def _fetch(
@@ -73,7 +77,7 @@ def _fetch(
     Without an answer of the hub it is the one in the cache, if that has these.
     """
     report(LoadProgress(f"asking the hub for {parsed.name}", stage="download"))
-    with _explained(parsed):
+    with _explain_hub_errors(parsed):
         try:
             info = HfApi().model_info(
                 parsed.hub_id, revision=parsed.revision, files_metadata=True, timeout=10.0
@@ -82,7 +86,7 @@ def _fetch(
             raise
         except (errors.HTTPError, OSError):
             with suppress(errors.LocalEntryNotFoundError, ModelError):
-                # With a named file; by default the client wants all that are in the repository.
+                # With a named file; by default the client expects all files of the repository.
                 cached = snapshot_download(
                     parsed.hub_id,
                     revision=parsed.revision,
@@ -92,19 +96,23 @@ def _fetch(
                 pick(layout.names_in(Path(cached)))
                 return Path(cached)
             raise
-        sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
+        sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
         weights = pick(sorted(sizes))
-        first = {own for own in sizes if own == "config.json" or layout.TOKENIZER.fullmatch(own)}
+        first = {
+            name: size
+            for name, size in sizes.items()
+            if name == "config.json" or layout.TOKENIZER.fullmatch(name)
+        }
         if weights is not None:
             RUNTIMES[weights.runtime].need(parsed.name)  # before anything large is fetched for it
-            first.add(weights.file)
-        folder = _download(parsed, parsed.revision, {own: sizes[own] for own in first}, report)
-        paths = vocabulary_files(folder)
+            first[weights.file] = sizes[weights.file]
+        folder = _download(parsed, parsed.revision, first, report)
+        needed = vocabulary_files(folder)
         if weights is not None:
-            beside = posixpath.dirname(weights.file)
-            names = RUNTIMES[weights.runtime].needed_beside(folder / weights.file)
-            paths |= {posixpath.normpath(posixpath.join(beside, name)) for name in names}
-        if more := {path: sizes[path] for path in (paths & sizes.keys()) - first}:
+            weights_folder = posixpath.dirname(weights.file)
+            for name in RUNTIMES[weights.runtime].needed_beside(folder / weights.file):
+                needed.add(posixpath.normpath(posixpath.join(weights_folder, name)))
+        if more := {name: sizes[name] for name in (needed & sizes.keys()) - first.keys()}:
             # By commit, so that both are of one state of the repository.
             _download(parsed, folder.name, more, report)
         return folder
@@ -120,12 +128,12 @@ def _download(
     total, lock = sum(sizes.values()), threading.Lock()
     byte_bars: list[tqdm] = []
 
-    def say(done: float) -> None:
+    def report_bytes(done: float) -> None:
         message = f"fetching {parsed.name}: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
-        part = done / total if total else None
-        report(LoadProgress(message, part, "download", int(done), total))
+        fraction = done / total if total else None
+        report(LoadProgress(message, fraction, "download", int(done), total))
 
-    class Bar(tqdm):
+    class DownloadBar(tqdm):
         """Shows nothing itself.
 
         The client makes three: for bytes received by Xet, which can be more than the file, for
@@ -141,18 +149,18 @@ def _download(
         def update(self, n: float | None = 1) -> None:
             with lock:
                 self.n += n or 0
-                say(min(max((bar.n for bar in byte_bars), default=0), total))
+                report_bytes(min(max((bar.n for bar in byte_bars), default=0), total))
 
     names = list(map(glob.escape, sizes))
     folder = snapshot_download(
-        parsed.hub_id, revision=revision, allow_patterns=names, tqdm_class=Bar
+        parsed.hub_id, revision=revision, allow_patterns=names, tqdm_class=DownloadBar
     )
-    say(total)
+    report_bytes(total)
     return Path(folder)
 
 
 @contextmanager
-def _explained(parsed: Reference) -> Iterator[None]:
+def _explain_hub_errors(parsed: Reference) -> Iterator[None]:
     """Errors of the client in words that a user can act on."""
     where = f"{parsed.hub_id} on the hub"
     try:
@@ -164,7 +172,7 @@ def _explained(parsed: Reference) -> Iterator[None]:
     except errors.RepositoryNotFoundError as error:
         raise ModelError(
             f"there is no {where}, or it is private: check the spelling, or log in with: "
-            f"hf auth login; {_at_hand()}"
+            f"hf auth login; {_available_offline()}"
         ) from error
     except errors.RevisionNotFoundError as error:
         raise ModelError(
@@ -175,14 +183,14 @@ def _explained(parsed: Reference) -> Iterator[None]:
         why = f"the hub cannot be reached or broke off ({first_line(error, 200)})"
         if isinstance(error, errors.OfflineModeIsEnabled):
             why = "HF_HUB_OFFLINE is set, so nothing is fetched"
-        wanted = parsed.hub_id + (f" at {parsed.revision}" if parsed.revision else "")
+        name = parsed.hub_id + (f" at {parsed.revision}" if parsed.revision else "")
         raise NetworkError(
-            f"{wanted} is not complete in the local cache, and {why}; {_at_hand()}"
+            f"{name} is not complete in the local cache, and {why}; {_available_offline()}"
         ) from error
 
 
-def _at_hand() -> str:
+def _available_offline() -> str:
     names = ["embedded", "embedded:int8"]
     with suppress(ModelError):
         names += cached_models()
-    return f"at hand without network: {', '.join(names)}, and any folder or .onnx file"
+    return f"available offline: {', '.join(names)}, and any folder or .onnx file"

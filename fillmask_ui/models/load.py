@@ -13,13 +13,13 @@ from fillmask_ui.files import asset
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback, silent
 from fillmask_ui.models.model_choice import ModelChoice, check_threads, parse_reference
 from fillmask_ui.models.runtimes import (
-    HOLDERS,
     LIVE_MODEL,
+    OWNERS,
     RUNTIMES,
     WEIGHTS,
     WRAPPERS,
-    imported,
-    kinds_of,
+    class_names,
+    import_target,
 )
 from fillmask_ui.models.vocabulary import load_embedded_vocabulary, load_vocabulary
 from fillmask_ui.protocol import MaskedLM
@@ -46,7 +46,7 @@ def load_model(
 
     A model of transformers that is in memory is used as it is, and so is that of a `Trainer` or a
     fill-mask pipeline. Its tokenizer is `tokenizer` (live, a folder or a hub id), else that of the
-    trainer or pipeline, else that of the place the model was loaded from.
+    trainer or pipeline, else that of where the model was loaded from.
 
     Raises:
         ModelError: if it cannot be found, read or run, or is not a masked language model.
@@ -57,16 +57,16 @@ def load_model(
     >>> model.signature.architecture, model.vocabulary.mask_token
     ('bert', '[MASK]')
     """
-    named = reference is None or isinstance(reference, str | Path)
-    live_tokenizer = not (tokenizer is None or isinstance(tokenizer, str | Path))
-    if named and live_tokenizer:
+    is_named = reference is None or isinstance(reference, str | Path)
+    is_tokenizer_live = not (tokenizer is None or isinstance(tokenizer, str | Path))
+    if is_named and is_tokenizer_live:
         raise OptionError(
             f"the tokenizer was a {type(tokenizer).__name__}, which goes with a model in memory: "
             "for an .onnx file name the folder or hub id of its tokenizer"
         )
     choice = ModelChoice(
-        str(reference) if named and reference is not None else "embedded",
-        tokenizer=None if tokenizer is None or live_tokenizer else str(tokenizer),
+        str(reference) if is_named and reference is not None else "embedded",
+        tokenizer=None if tokenizer is None or is_tokenizer_live else str(tokenizer),
         onnx_file=onnx_file,
         runtime=runtime,
         provider=provider,
@@ -76,49 +76,52 @@ def load_model(
         graph_optimization=graph_optimization,
         x64_quant_precision=x64_quant_precision,
     )
-    if named:
+    if is_named:
         return load_choice(choice, on_progress)
     return _load_live(reference, tokenizer, choice, on_progress or silent)
 
 
-def _load_live(given: Any, tokenizer: Any, choice: ModelChoice, report: ProgressCallback) -> Any:
-    """A model in memory, or what holds one; errors as of `load_model`."""
+def _load_live(owner: Any, tokenizer: Any, choice: ModelChoice, report: ProgressCallback) -> Any:
+    """A model in memory, or that of its trainer or pipeline; errors as of `load_model`."""
     if unfit := set(choice.changed_options()).difference({"threads", "tokenizer"}):
-        said = "for models that are read from files; one in memory is used as it is"
-        raise OptionError(f"{', '.join(sorted(unfit))}: {said}")
+        raise OptionError(
+            f"{', '.join(sorted(unfit))}: for models that are read from files; one in memory is "
+            "used as it is"
+        )
     check_threads(choice.threads)
-    held = next((HOLDERS[kind] for kind in kinds_of(given) if kind in HOLDERS), None)
-    module = given if held is None else given.model
-    while wrapper := next((kind for kind in kinds_of(module) if kind in WRAPPERS), None):
+    module, owned_tokenizer = owner, None
+    for owner_class, tokenizer_attribute in OWNERS.items():
+        if owner_class in class_names(owner):
+            module, owned_tokenizer = owner.model, getattr(owner, tokenizer_attribute, None)
+    while wrapper := next((name for name in class_names(module) if name in WRAPPERS), None):
         module = getattr(module, WRAPPERS[wrapper])
     name = type(module).__name__
-    if "PreTrainedModel" not in kinds_of(module):
+    if "PreTrainedModel" not in class_names(module):
         raise ModelError(
             f"no model can be loaded from an object of the type {name}: give a name or a folder, "
             "a model of transformers (AutoModelForMaskedLM) with tokenizer=, a Trainer or a "
             "fill-mask pipeline"
         )
-    source = tokenizer or (held and getattr(given, held, None)) or module.name_or_path
+    source = tokenizer or owned_tokenizer or module.name_or_path
     if source and isinstance(source, str | Path):
         source = _tokenizer_folder(str(source), report)
-    if not isinstance(source, Path) and "PreTrainedTokenizerBase" not in kinds_of(source):
-        came = f"this is of the type {type(source).__name__}" if source else "none was found"
+    if not isinstance(source, Path) and "PreTrainedTokenizerBase" not in class_names(source):
+        problem = f"this is of the type {type(source).__name__}" if source else "none was found"
         raise ModelError(
-            f"the {name} needs its tokenizer, and {came}: give one of transformers "
+            f"the {name} needs its tokenizer, and {problem}: give one of transformers "
             "(AutoTokenizer), a folder or a hub id as tokenizer="
         )
-    return imported(LIVE_MODEL)(module, partial(load_vocabulary, source, name), choice)
+    return import_target(LIVE_MODEL)(module, partial(load_vocabulary, source, name), choice)
 
 
 def _tokenizer_folder(reference: str, report: ProgressCallback) -> Path:
-    """The folder of a tokenizer that is named."""
-    named = parse_reference(reference)
-    if named.kind == "hub":
+    parsed = parse_reference(reference)
+    if parsed.kind == "hub":
         from fillmask_ui.models.hub_models import fetch_tokenizer
 
-        return fetch_tokenizer(named, report)
-    folder = named.path or asset("model")
-    layout.refuse_foreign(named.name, folder)
+        return fetch_tokenizer(parsed, report)
+    folder = parsed.path or asset("model")
+    layout.refuse_foreign(parsed.name, folder)
     return folder
 
 
@@ -153,12 +156,13 @@ def load_choice(
     files = replace(files, tokenizer=folder)
     config = layout.read_config(files.folder, files.weights[0].parent, folder)
     config.refuse_other_tasks(name)
-    reading = partial(load_vocabulary, folder, name)
+    read_vocabulary = partial(load_vocabulary, folder, name)
     if parsed.kind == "embedded":
-        reading = partial(load_embedded_vocabulary, folder)
+        read_vocabulary = partial(load_embedded_vocabulary, folder)
     for step in ("tokenizer", "weights"):
         report(LoadProgress(f"reading the {step} of {name}", stage=step))
-    model: MaskedLM = (open_as or imported(runtime.model))(files, reading, config, choice)
+    model_class = open_as or import_target(runtime.model)
+    model: MaskedLM = model_class(files, read_vocabulary, config, choice)
     return model
 
 
@@ -187,9 +191,10 @@ def find_files(choice: ModelChoice, report: ProgressCallback = silent) -> layout
     folder = parsed.path or asset("model")
     if parsed.kind == "file":
         # The tokenizer lies beside the file or, of one in `onnx/`, one folder up, or is named.
-        file = folder
-        homes = [file.parent, file.parent.parent][: 1 + (file.parent.name == "onnx")]
-        folder = next(filter(layout.has_tokenizer, homes), file.parent)
+        file, folder = folder, folder.parent
+        has_none = folder.name == "onnx" and not layout.has_tokenizer(folder)
+        if has_none and layout.has_tokenizer(folder.parent):
+            folder = folder.parent
         onnx_file = file.relative_to(folder).as_posix()
     return layout.files_in_folder(parsed.name, folder, runtime, onnx_file)
 
@@ -200,7 +205,7 @@ class AvailableModel:
 
     reference: str  # for `load_model`
     runtimes: tuple[str, ...]  # keys of `RUNTIMES`, the default first
-    size_bytes: int  # on disk: of the weights that it reads, of a cached one of all its files
+    size_bytes: int  # on disk: of the weights that it reads, of a cached model of all its files
     where: str  # `embedded` or `local cache`
     note: str = ""
 
@@ -213,10 +218,10 @@ def available_models() -> tuple[AvailableModel, ...]:
     """
     from fillmask_ui.models.hub_models import cached_models
 
-    smaller = "half the size; speed and digits depend on the CPU"
+    int8_note = "half the size; speed and digits depend on the CPU"
     models = [
         _embedded("", ("onnx", "torch"), "model.onnx", "float16 weights"),
-        _embedded(":int8", ("onnx",), "onnx/model_int8.onnx", smaller),
+        _embedded(":int8", ("onnx",), "onnx/model_int8.onnx", int8_note),
         _embedded(":torch", ("torch",), WEIGHTS, "the same weights on PyTorch"),
     ]
     for reference, (folder, size) in cached_models().items():

@@ -26,8 +26,12 @@ def silent(_: LoadProgress) -> None:
     """For callers that do not listen."""
 
 
-_LOCK, _RESTORE = Lock(), ExitStack()
-_INSIDE: list[bool] = []  # one entry for each thread inside
+class _Quiet:
+    """How many threads are inside `quiet_transformers`, and what the last of them restores."""
+
+    lock = Lock()
+    threads = 0
+    restore = ExitStack()
 
 
 @contextmanager
@@ -36,24 +40,24 @@ def quiet_transformers() -> Iterator[None]:
 
     These are settings of the process: the first thread inside changes them, the last restores.
     """
-    with _LOCK:
-        if not _INSIDE:
+    with _Quiet.lock:
+        if not _Quiet.threads:
             # Read at the first import: no advice such as "PyTorch was not found".
             os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
             from transformers.utils import logging
 
-            _RESTORE.callback(logging.set_verbosity, logging.get_verbosity())
+            _Quiet.restore.callback(logging.set_verbosity, logging.get_verbosity())
             logging.set_verbosity_error()
             if logging.is_progress_bar_enabled():
-                _RESTORE.callback(logging.enable_progress_bar)
+                _Quiet.restore.callback(logging.enable_progress_bar)
                 logging.disable_progress_bar()
-            _RESTORE.enter_context(warnings.catch_warnings())
+            _Quiet.restore.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")  # of coming changes
-        _INSIDE.append(True)
+        _Quiet.threads += 1
     try:
         yield
     finally:
-        with _LOCK:
-            _INSIDE.pop()
-            if not _INSIDE:
-                _RESTORE.close()
+        with _Quiet.lock:
+            _Quiet.threads -= 1
+            if not _Quiet.threads:
+                _Quiet.restore.close()

@@ -121,7 +121,7 @@ class Reference:
 
 
 def parse_reference(reference: str | Path | None) -> Reference:
-    """Tell apart the embedded model (also None), folders, files and names on the hub.
+    """Distinguish the embedded model (also None), folders, files and names on the hub.
 
     What exists on disk wins over the hub. `config.json` and `model.safetensors` stand for their
     folder. Anything else is a ModelError.
@@ -133,8 +133,8 @@ def parse_reference(reference: str | Path | None) -> Reference:
     head, colon, variant = name.partition(":")
     if head == "embedded" and (not colon or variant):
         if variant not in _VARIANTS:
-            known = filter(None, _VARIANTS)
-            raise OptionError(unknown("variant of the embedded model", variant, known))
+            names = filter(None, _VARIANTS)
+            raise OptionError(unknown("variant of the embedded model", variant, names))
         return Reference("embedded", name, implied=_VARIANTS[variant])
     if not name:
         raise ModelError("the model reference is empty: give a folder, an .onnx file or a hub id")

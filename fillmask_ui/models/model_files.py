@@ -59,8 +59,8 @@ def files_in_folder(
 
 def names_in(folder: Path) -> list[str]:
     """Files in the root and in `onnx/`, as paths relative to the folder."""
-    found = (*folder.glob("*"), *folder.glob("onnx/*"))
-    return sorted(path.relative_to(folder).as_posix() for path in found if path.is_file())
+    paths = (*folder.glob("*"), *folder.glob("onnx/*"))
+    return sorted(path.relative_to(folder).as_posix() for path in paths if path.is_file())
 
 
 def has_tokenizer(folder: Path) -> bool:
@@ -77,19 +77,19 @@ def refuse_foreign(name: str, folder: Path) -> None:
         path = folder / file
         if file != INDEX and not is_inside(path, folder):  # which goes with its weights
             raise ModelError(
-                f"{path} is a link to a place outside the folder of {name}: that is never read; "
-                "put the file itself into the model's folder"
+                f"{path} is a link that leads out of the folder of {name}, and such links are not "
+                "followed: put the file itself into the model's folder"
             )
         refuse_pointer(path)
 
 
 def refuse_pointer(path: Path) -> None:
-    """A ModelError for what a clone without Git LFS leaves in the place of a large file."""
+    """A ModelError for what a clone without Git LFS leaves instead of a large file."""
     with opening("a model", path, ModelError), path.open("rb") as file:
         if file.read(len(_LFS_POINTER)) != _LFS_POINTER:
             return
     raise ModelError(
-        f"{path} is a pointer of Git LFS, and the file itself is wanted: run git lfs pull in its "
+        f"{path} is a pointer of Git LFS, not the file itself: run git lfs pull in its "
         "repository, or name the model by its hub id"
     )
 
@@ -105,8 +105,10 @@ def is_inside(path: Path, root: Path) -> bool:
     allowed = [base]
     if base.parent.name == "snapshots":
         repository = base.parent.parent
-        store = repository.parent / "blobs"
-        allowed += [repository / "blobs", *([store] if (store / _STORE_MARK).is_file() else [])]
+        allowed.append(repository / "blobs")
+        shared_store = repository.parent / "blobs"
+        if (shared_store / _STORE_MARK).is_file():
+            allowed.append(shared_store)
     return any(real.is_relative_to(folder.resolve()) for folder in allowed)
 
 
@@ -117,7 +119,7 @@ def index_parts(path: Path) -> set[str]:
     parts = _read_object(path).get("weight_map")
     names = [str(part) for part in parts.values()] if isinstance(parts, dict) else []
     if not names or not all(name.endswith(".safetensors") for name in names):
-        raise ModelError(f"{path} names no parts, or others than .safetensors: fetch it again")
+        raise ModelError(f"{path} does not name .safetensors files alone: fetch it again")
     return set(names)
 
 
@@ -195,11 +197,13 @@ class ModelConfig:
 
     def refuse_other_tasks(self, name: str) -> None:
         """A ModelError for a model that was made for another task than filling masks."""
-        for own in () if self.is_masked_lm else self.architectures:
-            if own.endswith(_OTHER_TASKS) and "WithLMHead" not in own:
+        if self.is_masked_lm:
+            return
+        for architecture in self.architectures:
+            if architecture.endswith(_OTHER_TASKS) and "WithLMHead" not in architecture:
                 raise ModelError(
-                    f"{name} is not a masked language model: its config.json says {own}; choose a "
-                    "model for fill-mask (...ForMaskedLM)"
+                    f"{name} is not a masked language model: its config.json says {architecture}; "
+                    "choose a model for fill-mask (...ForMaskedLM)"
                 )
 
 

@@ -36,9 +36,9 @@ class ModelStore:
         if isinstance(choice, str):
             choice = ModelChoice(choice.strip())
         with self._lock:
-            known = self._models.pop(choice, None)
-            model = self._models[choice] = known or Future[MaskedLM]()
-        if known is None:
+            held = self._models.pop(choice, None)
+            model = self._models[choice] = held or Future[MaskedLM]()
+        if held is None:
             try:
                 self._hold(model, self._loader(choice, on_progress=on_progress))
             except BaseException as error:
@@ -48,15 +48,17 @@ class ModelStore:
                 raise
         return model.result()
 
-    def _hold(self, promise: Future[MaskedLM], loaded: MaskedLM) -> None:
-        """Keep a promise, and drop models until the rest and this one are within the limit."""
+    def _hold(self, future: Future[MaskedLM], loaded: MaskedLM) -> None:
+        """Set a loaded model as a result; drop the oldest until all are within the limit."""
         with self._lock:
-            held = {key: one.result() for key, one in self._models.items() if one.done()}
+            held = {
+                choice: model.result() for choice, model in self._models.items() if model.done()
+            }
             total = sum(map(_memory_bytes, [*held.values(), loaded]))
-            promise.set_result(loaded)
-            for oldest, model in held.items():
+            future.set_result(loaded)
+            for choice, model in held.items():
                 if total > self.max_bytes:
-                    del self._models[oldest]
+                    del self._models[choice]
                     total -= _memory_bytes(model)
 
 

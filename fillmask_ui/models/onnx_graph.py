@@ -73,23 +73,23 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
     )
 
 
-# Parts of a graph with logits of that name; None if it does not show them.
+# Parts of a graph whose logits have that name; None if it does not show them.
 
 
-def cut(whole: GraphSource, logits: str) -> GraphSource | None:
+def cut_at_asked(whole: GraphSource) -> GraphSource | None:
     """`gather_asked` of a graph."""
-    return _changed(whole, gather_asked(parsed(whole), logits))
+    return _changed(whole, gather_asked(parsed(whole), whole.logits))
 
 
-def states(whole: GraphSource, logits: str) -> GraphSource | None:
-    """The output `last_state` of a graph."""
+def encoder(whole: GraphSource, logits: str) -> GraphSource | None:
+    """Up to the `last_state` of a graph."""
     model = parsed(whole)
     value = last_state(model, logits)
     return _changed(whole, with_outputs(model, [value]) if value else None)
 
 
-def layers(whole: GraphSource, logits: str, ids: str) -> GraphSource | None:
-    """The outputs of all layers, `layer_values`."""
+def encoder_layers(whole: GraphSource, logits: str, ids: str) -> GraphSource | None:
+    """Up to the outputs of all layers, `layer_values`."""
     model = parsed(whole)
     values = layer_values(model, ids, logits)
     return _changed(whole, with_outputs(model, values) if values else None)

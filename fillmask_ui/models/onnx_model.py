@@ -41,7 +41,6 @@ from fillmask_ui.models.runtime_model import (
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
 # Between calls that give back memory, each of which costs the next call some milliseconds.
 _SHRINK_SECONDS = 20.0
-_last_shrunk = [time.monotonic()]
 
 ASKED = "asked_positions"  # the input of cut graphs, see `onnx_tools.asked_positions`
 
@@ -63,6 +62,8 @@ _DTYPES: dict[str, Any] = {
 # 128,100 columns). A wider output that config.json does not confirm has no logits.
 _ROUNDED_UP = 128
 _LAYERS_END = "its layers end, so there is no guess behind each of them"
+_ENCODER_END = "its encoder ends and its head begins, so there are no vectors of words to look at"
+_NO_MASK = "the graph takes no attention mask, so it also attends to padding"
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,9 @@ class OnnxMaskedLM(RuntimeModel):
             self._hash(source.files.all_paths)
             self._use(source, self._open(source))
         self.vocabulary = self._reading.result()
-        by_call = source.scales_by_call
-        blind = self._length and not self._sees_mask
-        stored = sum(path.stat().st_size for path in source.files.all_paths)
-        self.memory_bytes = max(stored, 4 * (source.parameters or 0))
+        ignores_mask = self._length and not self._sees_mask
+        file_bytes = sum(path.stat().st_size for path in source.files.all_paths)
+        self.memory_bytes = max(file_bytes, 4 * (source.parameters or 0))
         self._sign(
             device=provider,
             precision=source.precision,
@@ -109,10 +109,10 @@ class OnnxMaskedLM(RuntimeModel):
             size_bytes=source.size_bytes,
             packages=("onnxruntime",),
             notes=(
-                TEXT_BY_TEXT if by_call else SHARING[self._sharing],
+                TEXT_BY_TEXT if source.scales_by_call else SHARING[self._sharing],
                 FULL_LOGITS if source.logit_bytes else "",
                 self._width_note(),
-                "the graph takes no attention mask, so it also attends to padding" if blind else "",
+                _NO_MASK if ignores_mask else "",
             ),
             settings=runtime_settings(choice),
         )
@@ -131,24 +131,18 @@ class OnnxMaskedLM(RuntimeModel):
                 f"the ONNX graph of {self._name} reads token types as words, as XLM does, so that "
                 "none of them is neutral: export it without the input token_type_ids"
             )
-        wanted, cut = self.logits_at(*self._probe()), onnx_graph.cut(whole, whole.logits)
+        expected = self.logits_at(*self._probe())
+        cut = onnx_graph.cut_at_asked(whole)
         tolerance = onnx_graph.tolerance(whole)
-        if self._differs(wanted, tolerance):
-            raise ModelOutputError(
-                f"{self._name} gives other logits each time, as a graph that was exported in "
-                "training mode does: export it after model.eval()"
-            )
-        if cut is None:
-            self._find_sharing(tolerance)
-            return whole
-        del self._session, session  # two of a large model might not fit
-        with suppress(ModelError, ValueError):  # a graph that cutting did not foresee
-            self._use(cut, self._open(cut))
-            if not self._differs(wanted, tolerance):
-                self._find_sharing(tolerance)
-                store_cut(replace(cut, sharing=self._sharing), key)
-                return cut
-        self._use(whole, self._open(whole))
+        if cut is not None:
+            del self._session, session  # two of a large model might not fit
+            with suppress(ModelError, ValueError):  # a graph that cutting did not foresee
+                self._use(cut, self._open(cut))
+                if not self._differs(expected, tolerance):
+                    self._find_sharing(tolerance)
+                    store_cut(replace(cut, sharing=self._sharing), key)
+                    return cut
+            self._use(whole, self._open(whole))
         self._find_sharing(tolerance)
         return whole
 
@@ -159,37 +153,33 @@ class OnnxMaskedLM(RuntimeModel):
         self._recognise(session)
         self._batch = self._rows
         self._sees_mask = any(role == "attention_mask" for role, _ in self._inputs.values())
-        masked = self._sees_mask or self._length is not None
-        # By itself, a text's activations have a scale of their own.
-        first = ALONE if source.scales_by_call else ANY_LENGTH if masked else ONE_LENGTH
-        self._sharing = source.sharing or first
+        hides_padding = self._sees_mask or self._length is not None
+        if source.sharing:
+            self._sharing = source.sharing
+        elif source.scales_by_call:  # a text by itself has its own scale of activations
+            self._sharing = ALONE
+        else:
+            self._sharing = ANY_LENGTH if hides_padding else ONE_LENGTH
 
     def _recognise(self, session: ort.InferenceSession) -> None:
         """Look at the inputs of a graph; a ModelError for inputs other than tokens."""
-        inputs = [one for one in session.get_inputs() if one.name != ASKED]
+        inputs = [entry for entry in session.get_inputs() if entry.name != ASKED]
         self._inputs: dict[str, tuple[str, Any]] = {}  # name -> role and type of its numbers
-        for one in inputs:
-            called = "input_ids" if len(inputs) == 1 else one.name.split(":")[0].lower()
-            role = next((role for role, names in _ROLES.items() if called in names), "")
-            if role and one.type in _DTYPES and len(one.shape) in (0, 2):
-                self._inputs[one.name] = role, _DTYPES[one.type]
-        roles = {name: role for name, (role, _) in self._inputs.items()}
-        ids = [one.shape for one in inputs if roles.get(one.name) == "input_ids"]
-        if len(roles) < len(inputs) or len(ids) != 1:
-            listed = ", ".join(f"{one.name} {one.type} {list(one.shape)}" for one in inputs)
+        ids_shapes = []
+        for entry in inputs:
+            name = "input_ids" if len(inputs) == 1 else entry.name.split(":")[0].lower()
+            role = next((role for role, names in _ROLES.items() if name in names), "")
+            if role and entry.type in _DTYPES and len(entry.shape) in (0, 2):
+                self._inputs[entry.name] = role, _DTYPES[entry.type]
+                if role == "input_ids":
+                    ids_shapes.append(entry.shape)
+        if len(self._inputs) < len(inputs) or len(ids_shapes) != 1:
+            listed = ", ".join(f"{entry.name} {entry.type} {list(entry.shape)}" for entry in inputs)
             raise ModelError(
                 f"{self._name} is no masked language model that takes tokens alone: its inputs are "
-                f"{listed or 'none'}; wanted are {', '.join(_ROLES)} of shape [batch, tokens]"
+                f"{listed or 'none'}; export it with {', '.join(_ROLES)} of shape [batch, tokens]"
             )
-        self._rows, self._length = fixed = _fixed_sizes(ids[0]) or (None, None)
-        for one in inputs:
-            pairs = zip(_fixed_sizes(one.shape), fixed, strict=False)
-            if any(size not in (None, expected) for size, expected in pairs):
-                raise ModelError(
-                    f"{self._name} takes {one.name} of the shape {list(one.shape)} beside tokens "
-                    f"of {list(ids[0])}, and equal shapes are wanted: export it with dynamic axes "
-                    f"for all inputs, or without {one.name}"
-                )
+        self._rows, self._length = _fixed_sizes(ids_shapes[0]) or (None, None)
 
     def arrays(
         self,
@@ -217,8 +207,8 @@ class OnnxMaskedLM(RuntimeModel):
         """With the output [B, T, V] that holds the logits, and their width."""
         self._recognise(session)
         probe = self._probe_batch()
-        own = slice(0, self._rows), slice(0, self._length)
-        feeds = self.arrays(probe.input_ids[own], probe.attention_mask[own])
+        part = slice(0, self._rows), slice(0, self._length)
+        feeds = self.arrays(probe.input_ids[part], probe.attention_mask[part])
         outputs = self._call(session, feeds)
         name = self._find_logits(outputs, next(iter(feeds.values())).shape)
         logits = outputs[name]
@@ -228,7 +218,7 @@ class OnnxMaskedLM(RuntimeModel):
         plain = logits[0, : probe.input_ids.shape[1]]
         if plain.min() >= 0 and np.allclose(plain.sum(axis=1, dtype=np.float64), 1, atol=1e-2):
             raise ModelOutputError(
-                f"{self._name} returns probabilities, and logits are wanted: export it without the "
+                f"{self._name} returns probabilities in place of logits: export it without the "
                 "softmax at its end"
             )
         size = logits.dtype.itemsize
@@ -236,24 +226,26 @@ class OnnxMaskedLM(RuntimeModel):
 
     def _find_logits(self, outputs: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> str:
         """Name of the output of a probe [B, T] that is [B, T, V]."""
-        known, configured = self.vocabulary.size, self._config.vocabulary_size
+        size, configured = self.vocabulary.size, self._config.vocabulary_size
         exact, wider = [], []
-        for key, value in outputs.items():
-            if value.ndim == 3 and value.shape[:2] == shape and value.dtype.kind == "f":
-                width = value.shape[2]
-                rounded = is_rounded_up(width, configured or known)
-                if configured is None and "logits" in key:
-                    rounded = 0 <= width - known < _ROUNDED_UP
-                if width in (configured, known):
-                    exact.append(key)
+        for name, values in outputs.items():
+            if values.ndim == 3 and values.shape[:2] == shape and values.dtype.kind == "f":
+                width = values.shape[2]
+                rounded = is_rounded_up(width, configured or size)
+                if configured is None and "logits" in name:
+                    rounded = 0 <= width - size < _ROUNDED_UP
+                if width in (configured, size):
+                    exact.append(name)
                 elif rounded:
-                    wider.append(key)
+                    wider.append(name)
         if fitting := exact or wider:
             return "logits" if "logits" in fitting else fitting[0]
-        listed = ", ".join(f"{key} {list(one.shape)} {one.dtype}" for key, one in outputs.items())
+        listed = ", ".join(
+            f"{name} {list(values.shape)} {values.dtype}" for name, values in outputs.items()
+        )
         raise ModelError(
             f"{self._name} is no masked language model that goes with this tokenizer: no output of "
-            f"floats is {list(shape)} x {known:,} tokens, but: {listed}. Export the model with its "
+            f"floats is {list(shape)} x {size:,} tokens, but: {listed}. Export the model with its "
             "masked-LM head (task fill-mask), or name the tokenizer that belongs to it"
         )
 
@@ -275,16 +267,13 @@ class OnnxMaskedLM(RuntimeModel):
         return states.reshape(-1, states.shape[-1])[rows * width + cols].astype(np.float32)
 
     # Each part has its own copy of the weights, as few lessons need them.
-    def _part(self, name: str, hidden: str, *given: Any) -> ort.InferenceSession:
-        """What that function of `onnx_graph` makes of the graph; a ModelError if it hides that."""
-        from fillmask_ui.models import onnx_graph
-
-        part = getattr(onnx_graph, name)(self._file, self._source.logits, *given)
+    def _open_part(self, part: GraphSource | None, missing: str) -> ort.InferenceSession:
+        """A part of the whole graph; a ModelError with what is `missing` if there is none."""
         if part is None:
-            raise self._hidden(hidden)
+            raise self._missing(missing)
         return self._open(part)
 
-    def _hidden(self, what: str) -> ModelError:
+    def _missing(self, what: str) -> ModelError:
         return ModelError(
             f"the ONNX graph of {self._name} does not show where {what}: choose the embedded "
             "model, or one that runs on PyTorch"
@@ -292,30 +281,38 @@ class OnnxMaskedLM(RuntimeModel):
 
     @cached_property
     def _states(self) -> ort.InferenceSession:
-        why = "its encoder ends and its head begins, so there are no vectors of words to look at"
-        return self._part("states", why)
+        from fillmask_ui.models.onnx_graph import encoder
+
+        part = encoder(self._file, self._source.logits)
+        return self._open_part(part, _ENCODER_END)
 
     @cached_property
     def _layers(self) -> ort.InferenceSession:
         """The encoder, with the states of each layer as its outputs."""
+        from fillmask_ui.models.onnx_graph import encoder_layers
+
         (ids,) = (name for name, (role, _) in self._inputs.items() if role == "input_ids")
-        session = self._part("layers", _LAYERS_END, ids)
+        part = encoder_layers(self._file, self._source.logits, ids)
+        session = self._open_part(part, _LAYERS_END)
         depth = len(session.get_outputs()) - 1
         if depth != (self._config.layers or depth):
-            raise self._hidden(_LAYERS_END)
+            raise self._missing(_LAYERS_END)
         return session
 
     @cached_property
     def _head(self) -> ort.InferenceSession:
         """From the states of the last layer to logits at asked positions."""
+        from fillmask_ui.models.onnx_graph import head
+
         *_, last = self._layers.get_outputs()
-        return self._part("head", _LAYERS_END, last.name, np.dtype(_DTYPES[last.type]))
+        part = head(self._file, self._source.logits, last.name, np.dtype(_DTYPES[last.type]))
+        return self._open_part(part, _LAYERS_END)
 
     def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
         batch = np.asarray(input_ids)[None]
         states = self._call(self._layers, self.arrays(batch, np.ones_like(batch))).values()
         if len({state.shape for state in states}) > 1:  # tokens are pooled
-            raise self._hidden(_LAYERS_END)
+            raise self._missing(_LAYERS_END)
         return tuple(states)
 
     def layer_logits(self, states: np.ndarray, cols: np.ndarray) -> np.ndarray:
@@ -340,7 +337,7 @@ class OnnxMaskedLM(RuntimeModel):
         return self._open(self._file)
 
     def whole_outputs(self, *batch: np.ndarray) -> dict[str, np.ndarray]:
-        """All outputs of the whole graph, by name, for what `arrays` takes.
+        """All outputs of the whole graph, by name, for arguments of `arrays`.
 
         Its weights are loaded a second time when this is first called.
         """
@@ -353,8 +350,7 @@ class OnnxMaskedLM(RuntimeModel):
         if self._rows or self._length:
             raise ModelError(
                 f"the ONNX graph of {self._name} takes {self._rows or 'any number of'} texts of "
-                f"{self._length or 'any number of'} tokens, and texts of any length are wanted: "
-                "export it with dynamic axes"
+                f"{self._length or 'any number of'} tokens alone: export it with dynamic axes"
             )
         inputs = {name: (role, np.dtype(kind).name) for name, (role, kind) in self._inputs.items()}
         graph, output, cut = self_contained(self._source), self._output, not self._logit_bytes
@@ -365,11 +361,6 @@ class OnnxMaskedLM(RuntimeModel):
         """A changed copy of the whole graph, its weights inside: from `arrays` to all outputs."""
         session = self._open(replace(self._source, content=graph))
         return lambda ids, mask: self._call(session, self.arrays(ids, mask))
-
-    def prepared_call(self, *asked: np.ndarray) -> Callable[[], object]:
-        """The bare `session.run` behind a `logits_at`."""
-        feeds = self._feed(PaddedBatch(*asked[:2]), *asked[2:], cut=not self._logit_bytes)
-        return partial(self._session.run, [self._output], feeds)
 
     def _feed(
         self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray, *, cut: bool
@@ -384,14 +375,15 @@ class OnnxMaskedLM(RuntimeModel):
         self, session: ort.InferenceSession, feeds: dict[str, np.ndarray], names: Sequence[str] = ()
     ) -> dict[str, np.ndarray]:
         """Those of the named outputs, or of all, that are arrays."""
-        names = names or [own.name for own in session.get_outputs()]
+        names = names or [output.name for output in session.get_outputs()]
         try:
-            values = zip(names, session.run(names, feeds, _run_options()), strict=True)
+            outputs = zip(names, session.run(names, feeds, _run_options()), strict=True)
         except Exception as error:  # the library's own share no base class
             shape = " x ".join(map(str, next(iter(feeds.values())).shape))
-            said = f"{self._name} failed on {shape} tokens: {first_line(error)}"
-            raise ModelError(said) from error
-        return {name: value for name, value in values if isinstance(value, np.ndarray)}
+            raise ModelError(
+                f"{self._name} failed on {shape} tokens: {first_line(error)}"
+            ) from error
+        return {name: values for name, values in outputs if isinstance(values, np.ndarray)}
 
 
 def _fixed_sizes(shape: Sequence[int | str | None]) -> tuple[int | None, ...]:
@@ -413,11 +405,11 @@ def runtime_settings(choice: ModelChoice) -> dict[str, str]:
     }
 
 
-def find_provider(wanted: str) -> str:
+def find_provider(name: str) -> str:
     """`cpu` -> `CPUExecutionProvider`; an `OptionError` for one that this onnxruntime lacks."""
     available = ort.get_available_providers()
-    short = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
-    provider = short.get(wanted.lower(), wanted)
+    by_short_name = {full.removesuffix("ExecutionProvider").lower(): full for full in available}
+    provider = by_short_name.get(name.lower(), name)
     if provider not in available:
         raise OptionError(unknown("provider", provider, available))
     return provider
@@ -449,16 +441,15 @@ def open_session(
 
 
 def _set(settings: ort.SessionOptions, choice: ModelChoice) -> None:
-    wanted = choice.graph_optimization
-    level = "DISABLE_ALL" if wanted == "none" else f"ENABLE_{wanted.upper()}"
-    settings.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{level}")
+    level = f"ORT_ENABLE_{choice.graph_optimization.upper()}"
+    if choice.graph_optimization == "none":
+        level = "ORT_DISABLE_ALL"
+    settings.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
     # A plan for each shape that ever came would never be given back; calls are as fast without.
     settings.enable_mem_pattern = False
     if choice.threads is not None:
         settings.intra_op_num_threads = choice.threads
     _make_arena()
-    # Elsewhere products of bytes saturate in 16 bits, and results differ by CPU.
-    exact = {"on": True, "auto": not _EXACT_BYTES.intersection(cpu_features())}
     entries = {
         # All sessions compute in one arena; by default each has one, which keeps what its largest
         # call ever took. Weights lie outside, to be freed with their model.
@@ -468,11 +459,13 @@ def _set(settings: ort.SessionOptions, choice: ModelChoice) -> None:
         # faster. Longer than that they must not burn cores that others wait for.
         "session.intra_op.spin_duration_us": "10",
         "session.force_spinning_stop": "1",
-        "session.x64quantprecision": "1" if exact.get(choice.x64_quant_precision) else "",
     }
+    # Without these instructions products of bytes saturate in 16 bits, and results differ by CPU.
+    saturates = not _EXACT_BYTES.intersection(cpu_features())
+    if choice.x64_quant_precision == "on" or (choice.x64_quant_precision == "auto" and saturates):
+        entries["session.x64quantprecision"] = "1"
     for name, value in entries.items():
-        if value:
-            settings.add_session_config_entry(name, value)
+        settings.add_session_config_entry(name, value)
 
 
 @cache
@@ -485,11 +478,15 @@ def _make_arena() -> None:
         ort.create_and_register_allocator(memory, ort.OrtArenaCfg({"arena_extend_strategy": 1}))
 
 
+class _Arena:
+    last_shrunk = time.monotonic()
+
+
 def _run_options() -> ort.RunOptions | None:
-    """Of a call; one now and then gives back memory that no call uses any more."""
-    if time.monotonic() - _last_shrunk[0] < _SHRINK_SECONDS:
+    """Of a call; from time to time one gives back memory that no call uses any more."""
+    if time.monotonic() - _Arena.last_shrunk < _SHRINK_SECONDS:
         return None
-    _last_shrunk[0] = time.monotonic()
+    _Arena.last_shrunk = time.monotonic()
     options = ort.RunOptions()
     options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     return options

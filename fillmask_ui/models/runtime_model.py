@@ -1,4 +1,4 @@
-"""What all runtimes share: calls in pieces, a probe, one limit, one signature.
+"""What all runtimes share: calls of limited size, a probe, one limit, one signature.
 
 Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -113,26 +113,25 @@ class RuntimeModel(ABC):
     ) -> np.ndarray:
         return self._at(self._run_states, PaddedBatch(input_ids, attention_mask), rows, cols)
 
-    def prepared_call(self, *asked: np.ndarray) -> Callable[[], object]:
-        """A `logits_at` with its inputs ready, to be timed."""
-        return partial(self.logits_at, *asked)
-
     def _at(self, run: _Run, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        """What `run` gives at the asked positions, float32 [M, ...], in as many calls as needed."""
+        """The result of `run` at the asked positions, float32 [M, ...], in one or more calls."""
         rows, cols = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
         # Not `np.unique`, whose first call imports modules for as long as a sentence takes.
         texts = np.flatnonzero(np.bincount(rows))
-        parts, places = [], []
+        results, positions = [], []  # of each call, indices into M
         lengths = used_lengths(batch.attention_mask, rows, cols)
-        for own in self._calls(texts, lengths):
-            asked = np.flatnonzero(np.bincount(own, minlength=len(batch.input_ids))[rows])
-            longest = lengths[own].max()
-            part = PaddedBatch(batch.input_ids[own, :longest], batch.attention_mask[own, :longest])
-            parts.append(run(part, np.searchsorted(own, rows[asked]), cols[asked]))
-            places.append(asked)
-        values = parts[0].astype(np.float32, copy=False)  # [M, ...]
-        if len(parts) > 1:
-            values = np.concatenate(parts, dtype=np.float32)[np.argsort(np.concatenate(places))]
+        for group in self._calls(texts, lengths):
+            asked = np.flatnonzero(np.bincount(group, minlength=len(batch.input_ids))[rows])
+            longest = lengths[group].max()
+            part = PaddedBatch(
+                batch.input_ids[group, :longest], batch.attention_mask[group, :longest]
+            )
+            results.append(run(part, np.searchsorted(group, rows[asked]), cols[asked]))
+            positions.append(asked)
+        values = results[0].astype(np.float32, copy=False)  # [M, ...]
+        if len(results) > 1:
+            order = np.argsort(np.concatenate(positions))
+            values = np.concatenate(results, dtype=np.float32)[order]
         broken = np.isnan(values.max(axis=1))  # [M]; NaN wins every max
         if broken.any():
             raise ModelOutputError(
@@ -166,11 +165,11 @@ class RuntimeModel(ABC):
         rows, cols = np.nonzero(probe.attention_mask[:, : self._length])
         return probe.input_ids, probe.attention_mask, rows[1:], cols[1:]
 
-    def _differs(self, wanted: np.ndarray, tolerance: float) -> bool:
-        """Whether logits of the probe are not `wanted`, those of the whole model."""
+    def _differs(self, expected: np.ndarray, tolerance: float) -> bool:
+        """Whether logits of the probe are not `expected`, those of the whole model."""
         with np.errstate(invalid="ignore"):  # infinite minus infinite
-            difference = np.abs(self.logits_at(*self._probe()) - wanted).max()
-        return not difference <= tolerance * max(1.0, float(np.abs(wanted).max()))
+            difference = np.abs(self.logits_at(*self._probe()) - expected).max()
+        return not difference <= tolerance * max(1.0, float(np.abs(expected).max()))
 
     def _find_sharing(self, tolerance: float) -> None:
         """Find the texts that share a call without a change to each other's logits.
@@ -187,7 +186,7 @@ class RuntimeModel(ABC):
         logits = self.logits_at(alone.input_ids, alone.attention_mask, np.zeros_like(cols), cols)
         # Stricter in float32 than promised: trained weights may show more than the probe does.
         most = tolerance / 4 if tolerance < 1e-3 else tolerance
-        # A text without a question would be left out.
+        # A text without asked positions would be left out.
         asked = np.array([0, 1, *np.full_like(cols, 2)]), np.array([0, 0, *cols])
         kinds = list(SHARING)
         for kind in kinds[kinds.index(self._sharing) :]:
@@ -202,16 +201,16 @@ class RuntimeModel(ABC):
 
     def _width_note(self) -> str:
         """A note if the model is wider than its tokenizer; a ModelError if it is narrower."""
-        known = self.vocabulary.size
-        if self._width < known:
+        size = self.vocabulary.size
+        if self._width < size:
             raise ModelError(
                 f"the tokenizer and the model of {self._name} do not belong together: the "
-                f"tokenizer knows {known:,} tokens, the model has logits for {self._width:,}; "
-                "name the right tokenizer, or fetch both from one place"
+                f"tokenizer knows {size:,} tokens, the model has logits for {self._width:,}; "
+                "name the right tokenizer, or fetch both from the same repository"
             )
-        if self._width == known:
+        if self._width == size:
             return ""
-        return f"the model has {self._width:,} logits, the tokenizer knows {known:,} tokens"
+        return f"the model has {self._width:,} logits, the tokenizer knows {size:,} tokens"
 
     def _hash(self, paths: Sequence[Path]) -> None:
         """Begin to hash the weights, for `_sign`."""
@@ -227,11 +226,16 @@ class RuntimeModel(ABC):
         """Set `max_tokens` and the signature, after `_hash`; empty notes are left out."""
         tokenizer = self._reading.result()
         limits = (tokenizer.limit, self._config.usable_positions, self._length)
-        known = [limit for limit in limits if limit]
-        self.max_tokens = min(known, default=_DEFAULT_TOKENS)
-        commit = f"commit {self.files.commit}" if self.files.commit else ""
-        guess = "" if known else f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens"
-        running = (*packages, *tokenizer.packages)
+        limits_set = [limit for limit in limits if limit]
+        self.max_tokens = min(limits_set, default=_DEFAULT_TOKENS)
+        limit_note = f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens"
+        all_notes = [
+            f"commit {self.files.commit}" if self.files.commit else "",
+            *notes,
+            "" if limits_set else limit_note,
+            tokenizer.note,
+        ]
+        versions = {name: _version(name) for name in (*packages, *tokenizer.packages)}
         self.signature = ModelSignature(
             name=self._name,
             architecture=self._config.model_type,
@@ -241,9 +245,9 @@ class RuntimeModel(ABC):
             tokenizer_sha256=self._tokenizer_sha256(tokenizer),
             vocabulary_size=self._width,
             max_tokens=self.max_tokens,
-            versions={"fillmask-ui": __version__, **{own: _version(own) for own in running}},
+            versions={"fillmask-ui": __version__, **versions},
             cpu_features=cpu_features(),
-            notes=tuple(note for note in (commit, *notes, guess, tokenizer.note) if note),
+            notes=tuple(filter(None, all_notes)),
             **parts,
         )
 

@@ -47,7 +47,7 @@ class Runtime:
 
     def needed_beside(self, file: Any) -> set[str]:
         """Names of the files that one needs beside it, relative to its own folder."""
-        return set(imported(self.beside)(file)) if self.beside else set()
+        return set(import_target(self.beside)(file)) if self.beside else set()
 
 
 # Endings of the names that transformers.js, Optimum and `fillmask-ui quantize` give to graphs of
@@ -67,7 +67,9 @@ RUNTIMES: dict[str, Runtime] = {
         names=("model.onnx", "onnx/model.onnx"),
         beside="fillmask_ui.models.onnx_graph:external_locations",
         install="onnxruntime",
-        reduced=tuple(f"{home}model_{name}.onnx" for name in _REDUCED for home in ("", "onnx/")),
+        reduced=tuple(
+            f"{folder}model_{name}.onnx" for name in _REDUCED for folder in ("", "onnx/")
+        ),
     ),
     "torch": Runtime(
         title="PyTorch",
@@ -83,7 +85,7 @@ RUNTIMES: dict[str, Runtime] = {
 
 # Classes of transformers that hold a `model`, and their attribute with its tokenizer: by name,
 # without importing the library.
-HOLDERS = {"Trainer": "processing_class", "Pipeline": "tokenizer"}
+OWNERS = {"Trainer": "processing_class", "Pipeline": "tokenizer"}
 # What PyTorch wraps a model in, and the attribute with the model.
 WRAPPERS = {
     "OptimizedModule": "_orig_mod",  # of torch.compile
@@ -93,9 +95,9 @@ WRAPPERS = {
 LIVE_MODEL = "fillmask_ui.models.torch_live:LiveMaskedLM"
 
 
-def kinds_of(given: Any) -> list[str]:
+def class_names(instance: Any) -> list[str]:
     """Names of the class of an object and of all that it inherits from."""
-    return [own.__name__ for own in type(given).__mro__]
+    return [cls.__name__ for cls in type(instance).__mro__]
 
 
 class WeightsFile(NamedTuple):
@@ -128,15 +130,20 @@ def pick_weights(
             if file in graphs:
                 return WeightsFile("onnx", file)
         raise OptionError(unknown(f"ONNX file of {name}", onnx_file, graphs))
-    found = {own: files for own, row in RUNTIMES.items() if (files := row.among(names))}
-    nearest = [_nearest(name, own, found[own]) for own in found if runtime in ("auto", own)]
+    files_by_runtime = {key: files for key, row in RUNTIMES.items() if (files := row.among(names))}
+    nearest = [
+        _nearest(name, key, files)
+        for key, files in files_by_runtime.items()
+        if runtime in ("auto", key)
+    ]
     usable = [weights for weights in nearest if RUNTIMES[weights.runtime].is_installed]
     full = [weights for weights in usable if weights.file not in RUNTIMES[weights.runtime].reduced]
     if nearest:
         return (*full, *usable, *nearest)[0]
-    if found:
+    if files_by_runtime:
         raise ModelError(
-            f"{name} has no weights for the runtime {runtime}: use the runtime {' or '.join(found)}"
+            f"{name} has no weights for the runtime {runtime}: use the runtime "
+            f"{' or '.join(files_by_runtime)}"
         )
     if pickles := sorted(file for file in names if _PICKLE.fullmatch(file)):
         raise ModelError(
@@ -144,8 +151,8 @@ def pick_weights(
             "any code, so only .safetensors and .onnx are read; look for a converted revision"
         )
     raise ModelError(
-        f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "
-        "beside config.json and the tokenizer"
+        f"{name} holds no weights: put model.safetensors, model.onnx or onnx/model.onnx beside "
+        "config.json and the tokenizer"
     )
 
 
@@ -161,7 +168,7 @@ def _nearest(name: str, runtime: str, files: Sequence[str]) -> WeightsFile:
     return WeightsFile(runtime, (*ranked, *files)[0])
 
 
-def imported(place: str) -> Any:
+def import_target(target: str) -> Any:
     """What `module:name` means."""
-    module, _, name = place.partition(":")
+    module, _, name = target.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -32,7 +32,7 @@ class LiveMaskedLM(TorchMaskedLM):
         name = type(module).__name__
         config = ModelConfig({**module.config.to_dict(), "architectures": kinds_of(module)})
         config.refuse_other_tasks(name)
-        self._model, self._alone, self._asked = module, threading.Lock(), threading.local()
+        self._model, self._lock, self._request = module, threading.Lock(), threading.local()
         files = ModelFiles(name, Path(), "torch", (), None)
         super().__init__(files, read_vocabulary, config, choice)
 
@@ -61,48 +61,52 @@ class LiveMaskedLM(TorchMaskedLM):
             return
         super()._cut_head(tolerance)
         if not self._logit_bytes:
-            self._placed.remove()  # `_output` places it for each call
+            self._hook.remove()  # `_output` registers it for each call
 
     def layer_states(self, input_ids: np.ndarray) -> tuple[np.ndarray, ...]:
         # To hand out hidden states transformers leaves hooks and a mark on its modules.
-        parts = [*self._model.modules()]
-        before = [({*vars(part)}, {*part._forward_hooks}) for part in parts]
+        before = [
+            (module, {*vars(module)}, {*module._forward_hooks}) for module in self._model.modules()
+        ]
         try:
             return super().layer_states(input_ids)
         finally:
-            for part, (names, hooks) in zip(parts, before, strict=True):
-                for name in vars(part).keys() - names:
-                    del vars(part)[name]
-                for hook in part._forward_hooks.keys() - hooks:
-                    del part._forward_hooks[hook]
+            for module, names, hooks in before:
+                for name in vars(module).keys() - names:
+                    del vars(module)[name]
+                for hook in module._forward_hooks.keys() - hooks:
+                    del module._forward_hooks[hook]
 
-    def _output(self, module: Any, batch: PaddedBatch, **more: Any) -> Any:
+    def _output(self, module: Any, batch: PaddedBatch, **inputs: Any) -> Any:
         model = self._model
-        with self._alone:
+        with self._lock:
             if hasattr(self, "signature") and (state := self._versions()) != self._state:
                 sha256, self._state = state_sha256(model), state
                 self.signature = replace(self.signature, device=str(model.device), sha256=sha256)
-            trained = [part for part in model.modules() if part.training]
+            in_training = [part for part in model.modules() if part.training]
             hook = model.base_model.register_forward_hook(self._behind_base)
             # Compiled by `module.compile()`: for each new shape that would take minutes.
-            compiled = [part for part in model.modules() if part._compiled_call_impl]
-            calls = [part._compiled_call_impl for part in compiled]
+            compiled_calls = {
+                part: part._compiled_call_impl
+                for part in model.modules()
+                if part._compiled_call_impl
+            }
             try:
-                for part in compiled:
+                for part in compiled_calls:
                     part._compiled_call_impl = None
                 model.eval()
-                return super()._output(module, batch, return_dict=True, **more)
+                return super()._output(module, batch, return_dict=True, **inputs)
             finally:
                 hook.remove()
-                for part in trained:
+                for part in in_training:
                     part.training = True
-                for part, call in zip(compiled, calls, strict=True):
+                for part, call in compiled_calls.items():
                     part._compiled_call_impl = call
 
     def _versions(self) -> list[Any]:
-        """What changes with the weights: each counts its changes, or is another one."""
+        """Address, count of changes and device of each weight: they differ after any change."""
         tensors = (*self._model.parameters(), *self._model.buffers())
-        return [(own.data_ptr(), own._version, own.device) for own in tensors]
+        return [(tensor.data_ptr(), tensor._version, tensor.device) for tensor in tensors]
 
 
 def state_sha256(module: Any) -> str:

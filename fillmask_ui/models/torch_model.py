@@ -26,7 +26,6 @@ from fillmask_ui.models.runtime_model import (
     used_lengths,
 )
 from fillmask_ui.models.weights import (
-    refuse_deeper,
     refuse_missing,
     refuse_unlike,
     stored_precision,
@@ -46,7 +45,7 @@ _BUILDING = threading.Lock()
 _WRAPPED = {r"^(?:_orig_mod\.|module\.)+": ""}
 # A config may choose neither the outputs of a call nor code that transformers would fetch, nor that
 # a token sees only those before it.
-_SET = {
+_FIXED_SETTINGS = {
     "_attn_implementation": None,  # torch's fused attention where the architecture has it
     "_experts_implementation": None,
     "is_decoder": False,
@@ -87,7 +86,7 @@ class TorchMaskedLM(RuntimeModel):
         width_note = self._width_note()
         refuse_unrepeatable(model.config, self._name)
         # Of each thread: several may be inside the model at a time.
-        self._asked = threading.local()
+        self._request = threading.local()
         tolerance = TOLERANCE.get(str(model.dtype).removeprefix("torch."), TOLERANCE["float32"])
         self._cut_head(tolerance)
         self._chunk = getattr(model.config, "local_attn_chunk_length", None) or 0  # of Reformer
@@ -113,14 +112,14 @@ class TorchMaskedLM(RuntimeModel):
         length = int(used_lengths(batch.attention_mask, rows, cols).max())
         batch = PaddedBatch(batch.input_ids[:, :length], batch.attention_mask[:, :length])
         if not self._logit_bytes:
-            self._asked.positions = positions
+            self._request.positions = positions
         try:
             logits: torch.Tensor = self._output(self._model, batch).logits
         finally:
-            self._asked.positions = None
+            self._request.positions = None
         # [1, M, V] from the hook, else [B, T, V]
-        kept = logits[positions] if self._logit_bytes else logits[0]
-        return kept.float().cpu().numpy()
+        asked_logits = logits[positions] if self._logit_bytes else logits[0]
+        return asked_logits.float().cpu().numpy()
 
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         base = self._model.base_model
@@ -146,54 +145,51 @@ class TorchMaskedLM(RuntimeModel):
         ids, base = np.asarray(input_ids)[None], self._model.base_model
         batch = PaddedBatch(ids, np.ones_like(ids))
         output = self._output(base, batch, output_hidden_states=True)
-        every: tuple[Any, ...] = getattr(output, "hidden_states", None) or ()
+        all_states: tuple[Any, ...] = getattr(output, "hidden_states", None) or ()
         # As the head reads them: [1, T, H].
-        if {state.shape for state in every} != {(1, len(input_ids), output[0].shape[-1])}:
+        if {state.shape for state in all_states} != {(1, len(input_ids), output[0].shape[-1])}:
             raise ModelError(
                 f"a {type(self._model).__name__} does not show a state of each token behind each "
                 "layer (it pools tokens, or has two parts), so there is no guess behind each "
                 "layer: choose another model"
             )
-        *states, last = every
+        *states, last = all_states
         if self._last_norm is not None:
             with self._without_gradients():
-                states = [self._last_norm(own) for own in states]
-        return tuple(own[0].float().cpu().numpy() for own in (*states, last))
+                states = [self._last_norm(state) for state in states]
+        return tuple(state[0].float().cpu().numpy() for state in (*states, last))
 
     @cached_property
     def _last_norm(self) -> Any:
         """The norm behind the last layer of architectures that normalise before each part."""
-        called: list[tuple[torch.nn.Module, Any]] = []
+        calls: list[tuple[torch.nn.Module, Any]] = []
         base = self._model.base_model
-        # The layers are modules in a list, so that their names have numbers.
-        outside = [
-            module
-            for name, module in base.named_modules()
-            if not any(part.isdigit() for part in name.split("."))
-            and next(module.parameters(recurse=False), None) is not None
-        ]
-        hooks = [
-            own.register_forward_hook(lambda m, _, y: called.append((m, y))) for own in outside
-        ]
+        hooks = []
+        for name, module in base.named_modules():
+            # The layers are modules in a list, so that their names have numbers.
+            in_layer = any(part.isdigit() for part in name.split("."))
+            if not in_layer and next(module.parameters(recurse=False), None) is not None:
+                hook = module.register_forward_hook(lambda m, _, output: calls.append((m, output)))
+                hooks.append(hook)
         try:
             last = self._output(base, self._probe_batch())[0]
         finally:
             for hook in hooks:
                 hook.remove()
-        return next((module for module, output in called if output is last), None)
+        return next((module for module, output in calls if output is last), None)
 
     def layer_logits(self, states: np.ndarray, cols: np.ndarray) -> np.ndarray:
         # What the encoder makes of any short text is replaced.
-        kept = torch.from_numpy(states[cols]).to(self._model.device, self._model.dtype)
-        self._asked.states = kept.unsqueeze(0)
+        asked_states = torch.from_numpy(states[cols]).to(self._model.device, self._model.dtype)
+        self._request.states = asked_states.unsqueeze(0)
         try:
             logits = self._output(self._model, self._probe_batch()).logits
         finally:
-            self._asked.states = None
+            self._request.states = None
         return logits[0].float().cpu().numpy()
 
     def output_as(self, loader: str, batch: PaddedBatch, **inputs: np.ndarray) -> Any:
-        """What the weights give in another class of transformers: its output for a batch.
+        """The output for a batch of the weights in another class of transformers.
 
         They are loaded a second time when this is first called.
 
@@ -208,7 +204,7 @@ class TorchMaskedLM(RuntimeModel):
         tensors = {name: self._tensor(values) for name, values in inputs.items()}
         return self._output(self._loaded_as[loader], batch, **tensors)
 
-    def _output(self, module: Any, batch: PaddedBatch, **more: Any) -> Any:
+    def _output(self, module: Any, batch: PaddedBatch, **inputs: Any) -> Any:
         """A module's output for a batch, on this thread's share of the cores."""
         count = max(1, (self.threads or _THREADS) // sharing())
         if torch.get_num_threads() != count:  # of the calling thread
@@ -218,44 +214,45 @@ class TorchMaskedLM(RuntimeModel):
                 return module(
                     input_ids=self._tensor(batch.input_ids),
                     attention_mask=self._tensor(batch.attention_mask),
-                    **more,
+                    **inputs,
                 )
-        except Exception as error:  # a config can be wrong in ways that show only here
-            size = "{} x {}".format(*batch.input_ids.shape)
-            said = f"{self._name} failed on {size} tokens: {first_line(error)}"
-            raise ModelError(said) from error
+        except Exception as error:  # a config can be wrong in ways that only a call shows
+            rows, columns = batch.input_ids.shape
+            raise ModelError(
+                f"{self._name} failed on {rows} x {columns} tokens: {first_line(error)}"
+            ) from error
 
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self._model.device)
 
     def _behind_base(self, _module: torch.nn.Module, _args: Any, output: Any) -> Any:
         """Hook between encoder and head: hidden states [B, T, H] -> [1, M, H]."""
-        positions = getattr(self._asked, "positions", None)
-        kept = getattr(self._asked, "states", None)
-        if positions is None and kept is None:
+        positions = getattr(self._request, "positions", None)
+        states = getattr(self._request, "states", None)
+        if positions is None and states is None:
             return None
         # A second hook of the same kind changes nothing.
-        self._asked.positions = self._asked.states = None
-        if kept is None:
-            kept = output[0][positions].unsqueeze(0)
+        self._request.positions = self._request.states = None
+        if states is None:
+            states = output[0][positions].unsqueeze(0)
         if isinstance(output, tuple):
-            return (kept, *output[1:])
-        output.last_hidden_state = kept
+            return (states, *output[1:])
+        output.last_hidden_state = states
         return output
 
     def _cut_head(self, tolerance: float) -> None:
         """Compute the head at the asked positions alone, where the full model agrees."""
         self._logit_bytes = 4
-        wanted, base = self.logits_at(*self._probe()), self._model.base_model
+        expected, base = self.logits_at(*self._probe()), self._model.base_model
         if base is self._model:
             return
-        self._placed = base.register_forward_hook(self._behind_base)
+        self._hook = base.register_forward_hook(self._behind_base)
         self._logit_bytes = 0
         # Other kinds of heads fail in many ways.
         with suppress(ModelError, ValueError, TypeError, AttributeError):
-            if not self._differs(wanted, tolerance):
+            if not self._differs(expected, tolerance):
                 return
-        self._placed.remove()
+        self._hook.remove()
         self._logit_bytes = 4
 
 
@@ -265,14 +262,14 @@ def plain_config(folder: Path, name: str) -> Any:
     A ModelError for stored quantization, whose kernels transformers fetches from the hub.
     """
     config = transformers_config(folder)
-    for own in (config, config.get_text_config(decoder=True)):
-        if getattr(own, "quantization_config", None):
+    for part in (config, config.get_text_config(decoder=True)):
+        if getattr(part, "quantization_config", None):
             raise ModelError(
                 f"config.json of {name} has a quantization_config, whose code transformers may "
                 "fetch: choose the full-precision model, or an ONNX file"
             )
-        for key, value in _SET.items():
-            setattr(own, key, value)
+        for key, value in _FIXED_SETTINGS.items():
+            setattr(part, key, value)
     return config
 
 
@@ -321,7 +318,6 @@ def read_incomplete(
 
         config = plain_config(files.folder, files.name)
         text_config = config.get_text_config()
-        refuse_deeper(files.name, text_config, tensor_names(files.weights))
         text_config.vocab_size = size = vocabulary_size or text_config.vocab_size
         model, info = getattr(transformers, loader).from_pretrained(
             files.folder,
@@ -353,11 +349,12 @@ def _tie_biases(model: Any, missing: set[str]) -> None:
 
     transformers 4 shared it between both names, also where the embeddings were not shared.
     """
-    for first, second in (model._tied_weights_keys or {}).items():
-        if first.endswith(".bias") and len(absent := missing & {first, second}) == 1:
+    for tied in (model._tied_weights_keys or {}).items():
+        absent = missing.intersection(tied)
+        if tied[0].endswith(".bias") and len(absent) == 1:
             (name,) = absent
-            weight = model.get_parameter(second if name == first else first)
-            model.get_parameter(name).data.copy_(weight.data)
+            (stored,) = {*tied} - absent
+            model.get_parameter(name).data.copy_(model.get_parameter(stored).data)
             missing.remove(name)
 
 
@@ -370,15 +367,16 @@ def export_files(files: ModelFiles) -> "ModelProto":
     return export_onnx(model)
 
 
-def check_parity(one: MaskedLM, other: MaskedLM) -> float:
+def check_parity(exported: MaskedLM, reference: MaskedLM) -> float:
     """Largest |difference| of a logit at any token of three texts; a ModelError above 1e-3."""
-    vocabulary, mask = one.vocabulary, one.vocabulary.mask_token
+    vocabulary, mask = exported.vocabulary, exported.vocabulary.mask_token
     long = f"In 1969 the first people walked on the {mask}, and the whole world {mask}. " * 8
-    texts = map(vocabulary.encode, (f"The {mask} is on the table.", mask, long))
-    encoded = [np.array(text.ids) for text in texts if len(text) <= min(one.max_tokens, 256)]
-    batch = pad(encoded, vocabulary.pad_id)
-    asked = (batch.input_ids, batch.attention_mask, *batch.attention_mask.nonzero())
-    parity = float(np.abs(one.logits_at(*asked) - other.logits_at(*asked)).max())  # of [M, V]
+    encodings = map(vocabulary.encode, (f"The {mask} is on the table.", mask, long))
+    limit = min(exported.max_tokens, 256)
+    batch = pad([np.array(text.ids) for text in encodings if len(text) <= limit], vocabulary.pad_id)
+    inputs = (batch.input_ids, batch.attention_mask, *batch.attention_mask.nonzero())
+    difference = exported.logits_at(*inputs) - reference.logits_at(*inputs)  # [M, V]
+    parity = float(np.abs(difference).max())
     if not parity <= PARITY:
         raise ModelError(
             f"the exported graph differs from PyTorch by {parity:g} in a logit; at most {PARITY:g} "
@@ -387,13 +385,16 @@ def check_parity(one: MaskedLM, other: MaskedLM) -> float:
     return parity
 
 
-def torch_device(wanted: str | None) -> torch.device:
+def torch_device(name: str | None) -> torch.device:
     """The device of a name, by default the CPU; an OptionError if this machine lacks it."""
     # The kind of error depends on why: a name, a build, hardware or a module of a backend.
     with suppress(Exception):
-        device = torch.device(wanted or "cpu")
+        device = torch.device(name or "cpu")
         torch.zeros(1, device=device).item()  # which `meta` does not have
         return device
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    known = ["cpu", *(name for name, is_there in there.items() if is_there)]
-    raise OptionError(unknown("device", str(wanted), known))
+    available = ["cpu"]
+    if torch.cuda.is_available():
+        available.append("cuda")
+    if torch.backends.mps.is_available():
+        available.append("mps")
+    raise OptionError(unknown("device", str(name), available))

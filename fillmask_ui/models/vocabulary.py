@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, opening
@@ -29,7 +27,7 @@ Splitter = Callable[[str, bool], Encoding]
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids", "special_tokens_mask"}
 _NO_LIMIT = 10_000_000  # a tokenizer that knows no limit reports about 1e30
 _PREFIXES = {"pieces": "##", "bytes": "Ġ", "blank": "▁"}
-_GOES_ON = "@@"
+_CONTINUED = "@@"
 # Its words are checked when a tokenizer is loaded.
 _PROBE = "The cats sat on 3 mats, and it isn't warm."
 
@@ -60,8 +58,8 @@ class SubwordPrefixes:
         counts = Counter[str]()
         for token in tokens:
             marks = (style for style, mark in _PREFIXES.items() if token.startswith(mark))
-            if style := next(marks, "open" if token.endswith(_GOES_ON) else ""):
-                counts[style] += token not in ("##", _GOES_ON)
+            if style := next(marks, "open" if token.endswith(_CONTINUED) else ""):
+                counts[style] += token not in ("##", _CONTINUED)
         return cls(max(counts, key=lambda style: counts[style], default="none"))
 
     def is_marked(self, text: str) -> bool:
@@ -88,7 +86,7 @@ class SubwordPrefixes:
         elif self.style == "blank":
             text = token.replace("▁", " ")
         elif self.style in ("none", "open"):
-            text = token.removesuffix(_GOES_ON if self.style == "open" else "</w>")
+            text = token.removesuffix(_CONTINUED if self.style == "open" else "</w>")
         else:
             from tokenizers.decoders import ByteLevel
 
@@ -113,12 +111,13 @@ class TokenizerVocabulary:
     special_ids: frozenset[int]
     limit: int | None  # the tokenizer's own longest text in tokens, None without a sane one
     packages: tuple[str, ...]  # whose versions take part in the result
-    prefixes: SubwordPrefixes
     note: str = ""  # what a reader should know of its words
     size: int = field(init=False)  # number of tokens, gaps between ids counted
+    prefixes: SubwordPrefixes = field(init=False)
 
     def __post_init__(self) -> None:
         self.size = max(self.ids.values()) + 1
+        self.prefixes = SubwordPrefixes.of(self.ids)
         self._tokens = {token_id: token for token, token_id in self.ids.items()}
 
     def encode(self, text: str) -> Encoding:
@@ -152,7 +151,7 @@ class TokenizerVocabulary:
         if any(span.start < border < span.end for span in encoding.spans):
             return ()
         pairs = zip(encoding.ids, encoding.spans, strict=True)
-        return tuple(own for own, span in pairs if border <= span.start)
+        return tuple(token_id for token_id, span in pairs if border <= span.start)
 
     def token(self, token_id: int) -> str:
         return self._tokens.get(token_id, f"[{token_id}]")
@@ -173,9 +172,10 @@ def load_vocabulary(source: Path | Any, name: str) -> TokenizerVocabulary:
 
     A ModelError if it cannot be read, or has no words or no mask token of its own.
     """
-    # Of a live one a copy: calls of its owner switch cutting and padding on.
-    live = not isinstance(source, Path)
-    tokenizer = without_dropout(copy.deepcopy(source)) if live else read_tokenizer(source, name)
+    if isinstance(source, Path):
+        tokenizer = read_tokenizer(source, name)
+    else:  # a copy, as calls of its owner switch cutting and padding on
+        tokenizer = without_dropout(copy.deepcopy(source))
     mask, mask_id = tokenizer.mask_token, tokenizer.mask_token_id
     if mask_id is None:
         raise ModelError(
@@ -184,23 +184,23 @@ def load_vocabulary(source: Path | Any, name: str) -> TokenizerVocabulary:
         )
     with opening("a tokenizer", name, ModelError):
         # Before `_over`, as a call switches cutting and padding.
-        if more := set(tokenizer(mask)) - _INPUTS:
+        if unread := set(tokenizer(mask)) - _INPUTS:
             raise ModelError(
-                f"the tokenizer of {name} also gives {', '.join(sorted(more))}, without which its "
-                "model would predict something else, and they are not read: choose another model"
+                f"the tokenizer of {name} also gives {', '.join(sorted(unread))}, which its model "
+                "needs and which are not supported: choose another model"
             )
-        vocabulary = _over(tokenizer, name, ("tokenizers", "transformers"))
-    wrong = ""
+        vocabulary = _over(tokenizer, name)
+    fault = ""
     if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
-        wrong = f"uses its mask token, {mask!r}, also as padding or for what it does not know"
+        fault = f"uses its mask token, {mask!r}, also as padding or for unknown words"
     elif len(vocabulary.ids) <= len(vocabulary.special_ids):
-        wrong = (
+        fault = (
             "knows no words, only special tokens: the file of its vocabulary is missing or empty"
         )
     elif vocabulary.split(f"{mask} a {mask}", True).ids.count(mask_id) != 2:
-        wrong = f"does not read its mask token, {mask!r}, as one token"
-    if wrong:
-        raise ModelError(f"the tokenizer of {name} {wrong}; fetch it again")
+        fault = f"does not read its mask token, {mask!r}, as one token"
+    if fault:
+        raise ModelError(f"the tokenizer of {name} {fault}; fetch it again")
     vocabulary.note = _words_note(vocabulary)
     return vocabulary
 
@@ -221,8 +221,8 @@ def tokenizer_json(source: Path, name: str) -> str:
 
     A ModelError if it is written in Python, which has no such format.
     """
-    if (kept := source / "tokenizer.json").is_file():
-        return kept.read_text(encoding="utf-8")
+    if (path := source / "tokenizer.json").is_file():
+        return path.read_text(encoding="utf-8")
     tokenizer = read_tokenizer(source, name)
     if not tokenizer.is_fast:
         raise ModelError(f"the tokenizer of {name} runs in Python alone: no browser can run it")
@@ -235,37 +235,18 @@ def vocabulary_files(folder: Path) -> set[str]:
         from transformers.models.auto import tokenization_auto as auto
 
     config = read_config(folder)
-    named = read_config(folder, file="tokenizer_config.json").raw.get("tokenizer_class")
-    named = named or config.raw.get("tokenizer_class")
-    for kind in (named, auto.TOKENIZER_MAPPING_NAMES.get(config.model_type)):
-        tokenizer = auto.tokenizer_class_from_name(kind) if isinstance(kind, str) else None
+    tokenizer_config = read_config(folder, file="tokenizer_config.json")
+    class_name = tokenizer_config.raw.get("tokenizer_class") or config.raw.get("tokenizer_class")
+    for name in (class_name, auto.TOKENIZER_MAPPING_NAMES.get(config.model_type)):
+        tokenizer = auto.tokenizer_class_from_name(name) if isinstance(name, str) else None
         if tokenizer is not None:
             with suppress(ImportError):  # of a library that the class needs
                 return {*getattr(tokenizer, "vocab_files_names", {}).values()}
     return set()
 
 
-def _refuse_incomplete(source: Path, name: str) -> None:
-    """A ModelError for a tokenizer without its vocabulary, or without the library to read it."""
-    expected = vocabulary_files(source)
-    present = [file for file in {"tokenizer.json", *expected} if (source / file).is_file()]
-    if expected and not present:
-        raise ModelError(
-            f"the tokenizer of {name} is read from {', '.join(sorted(expected))}, as its config "
-            "says, and none of these is there: add them, or a tokenizer_config.json with the right "
-            "tokenizer_class"
-        )
-    needs_library = present and all(file.endswith(".model") for file in present)
-    if needs_library and find_spec("sentencepiece") is None:
-        raise ModelError(
-            f"{present[0]} of {name} is read by a library that is not installed: pip install "
-            "sentencepiece, or add a tokenizer.json"
-        )
-
-
 def read_tokenizer(source: Path, name: str) -> Any:
     """The tokenizer of a folder as transformers makes it; a ModelError if that fails."""
-    _refuse_incomplete(source, name)
     with quiet_transformers(), opening("a tokenizer", name, ModelError):
         from transformers import AutoTokenizer
 
@@ -293,28 +274,27 @@ def load_embedded_vocabulary(source: Path) -> TokenizerVocabulary:
     backend = Tokenizer.from_file(str(source / "tokenizer.json"))
     config = json.loads((source / "tokenizer_config.json").read_bytes())
     kinds = ("cls", "mask", "pad", "sep", "unk")
-    ids = {f"{kind}_token_id": backend.token_to_id(config[f"{kind}_token"]) for kind in kinds}
-    own = SimpleNamespace(**config, **ids, is_fast=True, all_special_ids=[*ids.values()])
-    own.backend_tokenizer, own.get_vocab = backend, backend.get_vocab
-    return _over(own, "embedded", ("tokenizers",))
+    ids = {kind: backend.token_to_id(config[f"{kind}_token"]) for kind in kinds}
+    return TokenizerVocabulary(
+        split=_rust_splitter(backend, "embedded"),
+        ids=backend.get_vocab(),
+        mask_token=config["mask_token"],
+        mask_id=ids["mask"],
+        pad_id=ids["pad"],
+        unk_id=ids["unk"],
+        special_ids=frozenset(ids.values()),
+        limit=config["model_max_length"],
+        packages=("tokenizers",),
+    )
 
 
-def _over(tokenizer: Any, name: str, packages: tuple[str, ...]) -> TokenizerVocabulary:
-    """The vocabulary over a tokenizer of transformers, which is made of `packages`."""
+def _over(tokenizer: Any, name: str) -> TokenizerVocabulary:
+    """The vocabulary over a tokenizer of transformers."""
     ids, limit = tokenizer.get_vocab(), tokenizer.model_max_length
-    prefixes = SubwordPrefixes.of(ids)
-    encode = partial(_encode_in_python, tokenizer, prefixes)
     if tokenizer.is_fast:
-        backend = tokenizer.backend_tokenizer
-        # Once: the wrapper in Python sets both at each call, which fails in two threads at a time.
-        backend.no_truncation()
-        backend.no_padding()
-        encode = partial(_encode_in_rust, backend)
-
-    def split(text: str, special: bool) -> Encoding:
-        with opening("a tokenizer", name, ModelError):
-            return encode(text, special)
-
+        split = _rust_splitter(tokenizer.backend_tokenizer, name)
+    else:
+        split = _splitter(partial(_encode_in_python, tokenizer, SubwordPrefixes.of(ids)), name)
     return TokenizerVocabulary(
         split=split,
         ids=ids,
@@ -324,9 +304,25 @@ def _over(tokenizer: Any, name: str, packages: tuple[str, ...]) -> TokenizerVoca
         unk_id=tokenizer.unk_token_id,
         special_ids=frozenset(tokenizer.all_special_ids),
         limit=int(limit) if 0 < limit < _NO_LIMIT else None,
-        packages=packages,
-        prefixes=prefixes,
+        packages=("tokenizers", "transformers"),
     )
+
+
+def _rust_splitter(backend: "RustTokenizer", name: str) -> Splitter:
+    # Once: the wrapper in Python sets both at each call, which fails in two threads at a time.
+    backend.no_truncation()
+    backend.no_padding()
+    return _splitter(partial(_encode_in_rust, backend), name)
+
+
+def _splitter(encode: Splitter, name: str) -> Splitter:
+    """The same function, whose errors name the model."""
+
+    def split(text: str, special: bool) -> Encoding:
+        with opening("a tokenizer", name, ModelError):
+            return encode(text, special)
+
+    return split
 
 
 def _encode_in_rust(backend: "RustTokenizer", text: str, special: bool) -> Encoding:
@@ -347,18 +343,24 @@ def _encode_in_python(
     if special:
         added = tokenizer.get_special_tokens_mask(ids)
         ids = tokenizer.build_inputs_with_special_tokens(ids)
-    specials = tokenizer.all_special_tokens
-    pieces = [t if t in specials else prefixes.word(t) for t in tokens]
-    # Blanks and lone marks stand in front of the next piece, if the text has them at all.
-    is_blank = [own != t and not own.strip("␣⏎⇥") for own, t in zip(pieces, tokens, strict=True)]
-    pieces = ["" if blank else own for own, blank in zip(pieces, is_blank, strict=True)]
-    located = zip(find_pieces(text, pieces), tokens, strict=True)
+    special_tokens = tokenizer.all_special_tokens
+    fragments = []
+    for token in tokens:
+        fragment = token if token in special_tokens else prefixes.word(token)
+        # Blanks and lone marks stand in front of the next fragment, if the text has them at all.
+        is_blank = fragment != token and not fragment.strip("␣⏎⇥")
+        fragments.append("" if is_blank else fragment)
+    found = zip(find_fragments(text, fragments), tokens, strict=True)
     spans, units = list[Span](), list[int | None]()
     for is_added in added:
-        border = len(text) if units else 0
-        span, token = (Span(border, border), None) if is_added else next(located)
-        spans.append(span)
-        units.append(None if token is None or token in specials else 0)
+        if is_added:
+            border = len(text) if units else 0
+            spans.append(Span(border, border))
+            units.append(None)
+        else:
+            span, token = next(found)
+            spans.append(span)
+            units.append(None if token in special_tokens else 0)
     tokens = tuple(tokenizer.convert_ids_to_tokens(ids))
     flags = tuple(map(bool, added))
     return Encoding(text, tuple(ids), tokens, tuple(spans), tuple(units), flags)
@@ -384,36 +386,36 @@ def visible_span(text: str, token: str, start: int, end: int) -> Span:
     (Span(start=2, end=5), Span(start=0, end=0))
     """
     covered = text[start:end]
-    own = covered.strip()
-    is_mark = token in LONE_MARKS and own != token  # Ġ is also a letter of Maltese
-    if own == covered and not is_mark:  # nearly all
+    visible = covered.strip()
+    is_mark = token in LONE_MARKS and visible != token  # Ġ is also a letter of Maltese
+    if visible == covered and not is_mark:  # nearly all
         return Span(start, end)
-    if own:
+    if visible:
         start = end - len(covered.lstrip())
-        end = start if is_mark else start + len(own)
+        end = start if is_mark else start + len(visible)
     return Span(start, end)
 
 
-def find_pieces(text: str, pieces: Sequence[str]) -> Iterator[Span]:
-    """Find pieces one after the other in the text they were made from.
+def find_fragments(text: str, fragments: Sequence[str]) -> Iterator[Span]:
+    """Find the fragments of a text in their order.
 
-    A piece that is not found (changed by the tokenizer, or unknown to it) gets the text up to the
-    next blank or the next piece.
+    A fragment that is not found (changed by the tokenizer, or unknown to it) gets the text up to
+    the next blank or the next fragment.
 
-    >>> [*find_pieces("MK <mask>", ["M", "K", "<mask>"])]
+    >>> [*find_fragments("MK <mask>", ["M", "K", "<mask>"])]
     [Span(start=0, end=1), Span(start=1, end=2), Span(start=3, end=9)]
     """
     # Lower case may change the length of a text (İ): then positions would shift.
     folded = text.lower() if len(text.lower()) == len(text) else text
     end = 0
-    for index, piece in enumerate(pieces):
+    for index, fragment in enumerate(fragments):
         start = end
         while start < len(text) and text[start].isspace():
             start += 1
-        if text.startswith(piece, start) or folded.startswith(piece.lower(), start):
-            end = start + len(piece)
+        if text.startswith(fragment, start) or folded.startswith(fragment.lower(), start):
+            end = start + len(fragment)
         else:
-            borders = [r"\s", *map(re.escape, filter(None, pieces[index + 1 : index + 2]))]
-            border = re.compile("|".join(borders)).search(text, start + 1)
+            following = [re.escape(follower) for follower in fragments[index + 1 : index + 2]]
+            border = re.compile("|".join([r"\s", *filter(None, following)])).search(text, start + 1)
             end = border.start() if border else len(text)
         yield Span(start, end)

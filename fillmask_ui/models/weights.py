@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -18,7 +17,6 @@ from fillmask_ui.errors import ModelError, opening
 # Types of safetensors -> as signatures call them.
 _FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _NAMES = _FLOATS | {"F8_E4M3": "float8", "F8_E5M2": "float8", "I8": "int8", "U8": "int8"}
-_LAYER = re.compile(r"(?<=\.)\d+(?=\.)")  # its number, in the name of a weight
 
 
 def weights_sha256(paths: Iterable[Path]) -> str:
@@ -70,58 +68,30 @@ def tensor_names(paths: Iterable[Path]) -> list[str]:
 def stored_precision(paths: Iterable[Path]) -> str:
     """The type of most weights; float32 if none has a known type."""
     sizes = Counter[str]()
-    for tensor in (own for path in paths for own in read_header(path)):
-        if tensor.kind in _NAMES:
-            sizes[_NAMES[tensor.kind]] += math.prod(tensor.shape)
+    for path in paths:
+        for tensor in read_header(path):
+            if tensor.kind in _NAMES:
+                sizes[_NAMES[tensor.kind]] += math.prod(tensor.shape)
     return max(sizes, key=lambda kind: sizes[kind], default="float32")
-
-
-def refuse_deeper(name: str, config: Any, stored: Iterable[str]) -> None:
-    """A ModelError if a config of transformers has more layers than weights are stored for.
-
-    Building them all could take minutes, only to find that their weights are missing.
-    """
-    layers = getattr(config, "num_hidden_layers", None) or 0
-    layers = getattr(config, "num_hidden_groups", layers)  # of layers that share their weights
-    # Modules with a number; those inside a layer count too, so there may be more than layers.
-    numbered = {tensor[: number.end()] for tensor in stored for number in _LAYER.finditer(tensor)}
-    if layers > len(numbered):
-        raise ModelError(
-            f"config.json of {name} asks for {layers:,} layers, and its weights have at most "
-            f"{len(numbered):,}: fetch both from one place"
-        )
 
 
 def refuse_unlike(name: str, model: Any, info: Mapping[str, Any]) -> None:
     """A ModelError if a model of transformers does not compute what its weights were made for.
 
-    Those are weights of other shapes or more layers than config.json says, under names that the
-    network does not know, or of parts that it does not have. `info` is the loading report.
+    Those are weights of other shapes than config.json says, or of parts that the model does not
+    have. `info` is the loading report.
     """
     for tensor, stored, expected in info["mismatched_keys"]:
         raise ModelError(
-            f"the weights of {name} have other shapes than its config.json asks for, such as "
-            f"{tensor}: {list(stored)}, wanted {list(expected)}; fetch both from one place"
+            f"the weights of {name} do not have the shapes of its config.json, such as {tensor}: "
+            f"{list(stored)}, expected {list(expected)}; fetch both from the same repository"
         )
-    unexpected = sorted(info["unexpected_keys"])
-    # Named as a loaded weight but for the number; others belong to heads of other tasks.
-    numbered = {_LAYER.sub("#", tensor) for tensor in model.state_dict()}
-    if more := [tensor for tensor in unexpected if _LAYER.sub("#", tensor) in numbered]:
-        raise ModelError(
-            f"the weights of {name} have more layers than its config.json asks for, such as "
-            f"{more[0]}: fetch both from one place"
-        )
-    for missing in sorted(info["missing_keys"]):
-        if prefixed := [tensor for tensor in unexpected if tensor.endswith(f".{missing}")]:
-            raise ModelError(
-                f"the weights of {name} have a prefix before their names, such as {prefixed[0]} "
-                f"for {missing}: save the model without what it is wrapped in"
-            )
-    if unused := _unused(model, unexpected):
+    if unused := _unused(model, sorted(info["unexpected_keys"])):
         raise ModelError(
             f"{name} has {len(unused)} weights that a {type(model).__name__} does not use, such as "
             f"{', '.join(unused[:3])}: its answers would be those of another model. Check "
-            "config.json, or choose a model that this version of transformers computes in full"
+            "config.json, such as its number of layers, or choose a model that this version of "
+            "transformers computes in full"
         )
     positions = getattr(model.config.get_text_config(), "position_embedding_type", None)
     has_rotary = any("rotary" in name for name, _ in model.named_modules())

@@ -22,8 +22,8 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from fillmask_ui.onnx_tools.constant_folding import (
     Constants,
     attributes_of,
-    copied,
-    in_order,
+    copy_model,
+    nodes_for,
     replace_nodes,
 )
 
@@ -58,7 +58,7 @@ def gather_asked(model: ModelProto, logits: str) -> ModelProto | None:
     the one output `logits` + `AT_ASKED`, [M, V] (an axis of 1 may stand in front). None if no
     product with a constant stands between the output and what needs all positions.
     """
-    result = copied(model)
+    result = copy_model(model)
     graph, constants = result.graph, Constants(result.graph)
     inputs: dict[str, list[str] | None] = {}  # value -> what its rows are made of
     pending = [logits]
@@ -67,38 +67,43 @@ def gather_asked(model: ModelProto, logits: str) -> ModelProto | None:
             inputs[value] = _row_inputs(constants, value)
             pending += inputs[value] or ()
     # Where asked rows must be taken; what these values are made of has all positions anyway.
-    border = [value for value, own in inputs.items() if own is None]
-    whole = {*border}.union(*(node.output for node in in_order(graph.node, border)))
-    makers = [constants.makers[value] for value, own in inputs.items() if own is not None]
-    by_row = {id(node): node for node in makers}
+    border = [value for value, row_inputs in inputs.items() if row_inputs is None]
+    whole = {*border}.union(*(node.output for node in nodes_for(graph.node, border)))
+    by_row = {
+        id(node): node for value, node in constants.makers.items() if inputs.get(value) is not None
+    }
     gains = any(node.op_type in PRODUCTS for node in by_row.values())
     if not gains or logits in whole:
         return None
 
-    asked = "{}_at_asked_rows".format  # the asked rows of a value, [M, ...]
     output = logits + AT_ASKED
-    nodes = [*graph.node, helper.make_node("Identity", [asked(logits)], [output])]
+    nodes = [*graph.node, helper.make_node("Identity", [_asked_rows(logits)], [output])]
     for value in whole.intersection(inputs):  # of [B, T, ...] or [B * T, ...]
         flat = f"{value}_by_row"
         nodes.append(helper.make_node("Flatten", [value], [flat], axis=-1))
-        nodes.append(helper.make_node("Gather", [flat, ASKED], [asked(value)], axis=0))
+        nodes.append(helper.make_node("Gather", [flat, ASKED], [_asked_rows(value)], axis=0))
     for node in by_row.values():
         if whole.isdisjoint(node.output):
-            own = NodeProto()
-            own.CopyFrom(node)
-            own.name = ""
-            own.input[:] = [asked(name) if name in inputs else name for name in node.input]
-            own.output[:] = [name and asked(name) for name in node.output]
-            for attribute in own.attribute:
+            copy = NodeProto()
+            copy.CopyFrom(node)
+            copy.name = ""
+            copy.input[:] = [_asked_rows(name) if name in inputs else name for name in node.input]
+            copy.output[:] = [name and _asked_rows(name) for name in node.output]
+            for attribute in copy.attribute:
                 if attribute.name == "axis" and node.op_type in _LAST_AXIS:
                     attribute.i = -1
-            nodes.append(own)
-    (kind,) = (own.type.tensor_type.elem_type for own in graph.output if own.name == logits)
+            nodes.append(copy)
+    kinds = {value.name: value.type.tensor_type.elem_type for value in graph.output}
     del graph.output[:]
-    graph.output.append(helper.make_tensor_value_info(output, kind, None))
+    graph.output.append(helper.make_tensor_value_info(output, kinds[logits], None))
     replace_nodes(graph, nodes)
     graph.input.append(helper.make_tensor_value_info(ASKED, TensorProto.INT64, ["asked"]))
     return result
+
+
+def _asked_rows(value: str) -> str:
+    """The name of a value's rows at the asked positions, [M, ...]."""
+    return f"{value}_at_asked_rows"
 
 
 def last_state(model: ModelProto, logits: str) -> str | None:
@@ -122,7 +127,7 @@ def last_state(model: ModelProto, logits: str) -> str | None:
 
 def _only_product(constants: Constants, value: str) -> NodeProto | None:
     """The product with a constant that all ways back lead to first; None if there is none."""
-    found: list[NodeProto] = []
+    products: list[NodeProto] = []
     pending, seen = [value], set[str]()
     while pending:
         value = constants.unquantized(pending.pop())
@@ -134,9 +139,9 @@ def _only_product(constants: Constants, value: str) -> NodeProto | None:
             return None  # positions mix here, or the text itself comes in
         if maker.op_type not in PRODUCTS:
             pending += inputs
-        elif maker not in found:
-            found.append(maker)
-    return found[0] if len(found) == 1 else None
+        elif maker not in products:
+            products.append(maker)
+    return products[0] if len(products) == 1 else None
 
 
 def _row_inputs(constants: Constants, value: str) -> list[str] | None:
@@ -168,4 +173,6 @@ def _is_small(constants: Constants, value: str) -> bool:
         return value in constants.fixed
     if node.op_type == "DynamicQuantizeLinear":
         return value != node.output[0]
-    return node.op_type in ("Mul", "Cast") and all(_is_small(constants, own) for own in node.input)
+    return node.op_type in ("Mul", "Cast") and all(
+        _is_small(constants, name) for name in node.input
+    )

@@ -18,7 +18,7 @@ HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *HALVES)
 _BITS: dict[int, int] = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 # Operators of quantized graphs whose first output stands for their first input.
-_SAME = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Identity"}
+_PASS_ON = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Identity"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,10 @@ class Kind:
 
     type: int  # ONNX element type
     dims: tuple[int, ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return helper.tensor_dtype_to_np_dtype(self.type)
 
     @property
     def is_float(self) -> bool:
@@ -52,7 +56,7 @@ class Constants:
         self.readers: dict[str, list[NodeProto]] = {}
         for node in graph.node:  # each behind what it reads
             self.makers.update((name, node) for name in node.output if name)
-            read = list(read_by(node))
+            read = list(values_read(node))
             for name in read:
                 self.readers.setdefault(name, []).append(node)
             if self.fixed.issuperset(read):
@@ -90,17 +94,17 @@ class Constants:
             return Kind(first.type, tuple(first.dims[axis] for axis in order))
         if node.op_type == "DequantizeLinear":
             return Kind(inputs[1].type if inputs[1] else first.type, first.dims)
-        if node.op_type == "DynamicQuantizeLinear":
-            place = list(node.output).index(name)
-            kind = TensorProto.FLOAT if place == 1 else TensorProto.UINT8
-            return Kind(kind, () if place else first.dims)
+        if node.op_type == "DynamicQuantizeLinear":  # values, scale, zero point
+            if name == node.output[0]:
+                return Kind(TensorProto.UINT8, first.dims)
+            return Kind(TensorProto.FLOAT if name == node.output[1] else TensorProto.UINT8, ())
         if node.op_type == "QuantizeLinear":
             third = inputs[2] if len(inputs) > 2 else None
             return Kind(third.type if third else TensorProto.UINT8, first.dims)
         return None
 
     def required_kind(self, name: str) -> Kind:
-        """`kind` of a certain constant."""
+        """As `kind`; a ValueError if it is None."""
         kind = self.kind(name)
         if kind is None:
             raise ValueError(f"{name} is not a constant")
@@ -108,23 +112,23 @@ class Constants:
 
     def nodes(self, name: str) -> list[NodeProto]:
         """The operators that make a constant out of stored ones, in order."""
-        return list(in_order(self.makers.values(), [name]))
+        return list(nodes_for(self.makers.values(), [name]))
 
     def unquantized(self, value: str) -> str:
         """What a value was quantized from; the value itself if it was not."""
         maker = self.makers.get(value)
-        while maker is not None and maker.op_type in _SAME and maker.output[0] == value:
+        while maker is not None and maker.op_type in _PASS_ON and maker.output[0] == value:
             value = maker.input[0]
             maker = self.makers.get(value)
         return value
 
     def roots(self, *names: str) -> list[str]:
         """Names of the stored tensors behind constants, their numbers first."""
-        found: list[str] = []
+        roots: list[str] = []
         for name in names:
             node = self.makers.get(name)
-            found += self.roots(*node.input) if node is not None and node.input else [name]
-        return list(dict.fromkeys(found))
+            roots += self.roots(*node.input) if node is not None and node.input else [name]
+        return list(dict.fromkeys(roots))
 
     def value(self, name: str) -> np.ndarray:
         """The numbers, computed by ONNX Runtime; their weights must be in the graph."""
@@ -137,9 +141,11 @@ class Constants:
     def size_bytes(self, *names: str) -> int:
         """Bytes of stored tensors together; other values count nothing."""
         total = 0
-        for kind in filter(None, map(self.kind, names)):
-            bits = _BITS.get(kind.type) or 8 * helper.tensor_dtype_to_np_dtype(kind.type).itemsize
-            total += (math.prod(kind.dims) * bits + 7) // 8
+        for name in names:
+            kind = self.kind(name)
+            if kind is not None:
+                bits = _BITS.get(kind.type) or 8 * kind.dtype.itemsize
+                total += (math.prod(kind.dims) * bits + 7) // 8
         return total
 
 
@@ -159,16 +165,16 @@ def run_nodes(graph: GraphProto, **feeds: np.ndarray) -> np.ndarray:
 
 def attributes_of(node: NodeProto) -> dict[str, Any]:
     """Attributes by name."""
-    return {own.name: helper.get_attribute_value(own) for own in node.attribute}
+    return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
-def read_by(node: NodeProto) -> Iterator[str]:
+def values_read(node: NodeProto) -> Iterator[str]:
     """All values that a node and its inner graphs read."""
     yield from (name for name in node.input if name)
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
             for inner in graph.node:
-                yield from read_by(inner)
+                yield from values_read(inner)
             yield from (value.name for value in graph.output)
 
 
@@ -181,14 +187,14 @@ def rename(graph: GraphProto, names: Mapping[str, str]) -> None:
                 rename(inner, names)
 
 
-def copied(model: ModelProto) -> ModelProto:
+def copy_model(model: ModelProto) -> ModelProto:
     """A copy, to be changed in place."""
     result = ModelProto()
     result.CopyFrom(model)
     return result
 
 
-def in_order(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> Iterator[NodeProto]:
+def nodes_for(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> Iterator[NodeProto]:
     """The nodes that outputs need, each behind what it reads.
 
     The order follows from the graph alone, so that two files of one model agree on it.
@@ -203,8 +209,8 @@ def in_order(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> Iterator[Nod
         elif id(node) not in done:
             done.add(id(node))
             pending.append((node, True))
-            needed = [makers[name] for name in read_by(node) if name in makers]
-            pending += [(own, False) for own in reversed(needed)]
+            needed = [makers[name] for name in values_read(node) if name in makers]
+            pending += [(maker, False) for maker in reversed(needed)]
 
 
 def replace_nodes(
@@ -212,8 +218,8 @@ def replace_nodes(
 ) -> None:
     """Keep those of the nodes and constants that the graph's outputs need, in place."""
     outputs = [output.name for output in graph.output]
-    used = list(in_order(nodes, outputs))
-    read = {*outputs, *(name for node in used for name in read_by(node))}
+    used = list(nodes_for(nodes, outputs))
+    read = {*outputs, *(name for node in used for name in values_read(node))}
     stored = [tensor for tensor in (*graph.initializer, *added) if tensor.name in read]
     del graph.node[:], graph.initializer[:]
     graph.node.extend(used)

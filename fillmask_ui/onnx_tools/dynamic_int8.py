@@ -28,7 +28,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from onnx.numpy_helper import from_array, to_array
 
 from fillmask_ui.onnx_tools.constant_folding import replace_nodes
-from fillmask_ui.onnx_tools.float32_graph import split_ties, turned_constants
+from fillmask_ui.onnx_tools.float32_graph import split_ties, transposed_constants
 
 
 def dynamic_int8(model: ModelProto, *, exclude: Collection[str] = ()) -> ModelProto:
@@ -65,7 +65,7 @@ def quiet_tools() -> Iterator[None]:
         root.removeHandler(silent)
 
 
-def quantized(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+def quantize_matrix(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     """A float matrix as int8, -127 to 127, and its float32 scales, one for all along the axis."""
     largest = np.abs(matrix).max(axis=axis, keepdims=True)
     scale = np.where(largest > 0, largest / 127, 1.0).astype(np.float32)
@@ -77,17 +77,17 @@ def _quantize_ties(model: ModelProto, exclude: Collection[str]) -> None:
     """Store embeddings that are the transposed matrix of a product in int8, in place."""
     graph = model.graph
     tables = {
-        value: turn.input[0]
-        for value, turn in turned_constants(model).items()
+        value: transpose.input[0]
+        for value, transpose in transposed_constants(model).items()
         if any(
             node.op_type == "MatMul" and node.input[1] == value and node.name not in exclude
             for node in graph.node
         )
     }
-    stored = {own.name: own for own in graph.initializer if own.name in tables.values()}
+    stored = {tensor.name: tensor for tensor in graph.initializer if tensor.name in tables.values()}
     added: list[TensorProto] = []
     for name, tensor in stored.items():
-        values, scale = quantized(to_array(tensor), 1)
+        values, scale = quantize_matrix(to_array(tensor), 1)
         added += [
             from_array(values, f"{name}_quantized"),
             from_array(scale, f"{name}_scale"),
@@ -101,9 +101,11 @@ def _quantize_ties(model: ModelProto, exclude: Collection[str]) -> None:
             nodes += _product(node, tables[node.input[1]])
         else:
             nodes.append(node)
-    for value, name in tables.items():  # ONNX Runtime turns it when it opens the graph
-        given, turned = [f"{name}_quantized"], [f"{value}_quantized"]
-        nodes.append(helper.make_node("Transpose", given, turned, perm=[1, 0]))
+    for value, name in tables.items():  # ONNX Runtime transposes it when it opens the graph
+        transpose = helper.make_node(
+            "Transpose", [f"{name}_quantized"], [f"{value}_quantized"], perm=[1, 0]
+        )
+        nodes.append(transpose)
     replace_nodes(graph, nodes, added)
 
 
@@ -122,15 +124,13 @@ def _lookup(gather: NodeProto) -> list[NodeProto]:
 
 def _product(matmul: NodeProto, table: str) -> list[NodeProto]:
     (source, matrix), output = matmul.input, matmul.output[0]
-    quantized, scale, zero_point = (
-        f"{output}.{part}" for part in ("source", "source_scale", "source_zero_point")
-    )
-    integer, floats, scales = (f"{output}.{part}" for part in ("integer", "float", "scales"))
-    given = [quantized, f"{matrix}_quantized", zero_point, f"{table}_zero_point"]
+    quantized, scale = f"{output}.source", f"{output}.source_scale"
+    zero_point = f"{output}.source_zero_point"
+    factors = [quantized, f"{matrix}_quantized", zero_point, f"{table}_zero_point"]
     return [
         helper.make_node("DynamicQuantizeLinear", [source], [quantized, scale, zero_point]),
-        helper.make_node("MatMulInteger", given, [integer]),
-        helper.make_node("Cast", [integer], [floats], to=TensorProto.FLOAT),
-        helper.make_node("Mul", [scale, f"{table}_scale"], [scales]),
-        helper.make_node("Mul", [floats, scales], [output]),
+        helper.make_node("MatMulInteger", factors, [f"{output}.integer"]),
+        helper.make_node("Cast", [f"{output}.integer"], [f"{output}.float"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [scale, f"{table}_scale"], [f"{output}.scales"]),
+        helper.make_node("Mul", [f"{output}.float", f"{output}.scales"], [output]),
     ]

@@ -8,6 +8,7 @@ import hashlib
 import math
 import mmap
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,71 +23,79 @@ MINIMUM_ELEMENTS = 256  # smaller constants are cheaper inside the graph
 _LEAST_BYTES = 4096  # of a constant that stays in the ONNX file it was read from
 
 
-def content(values: np.ndarray) -> bytes:
+def content_hash(values: np.ndarray) -> bytes:
     """Equal for equal matrices."""
     shape = str(values.shape).encode()
     return hashlib.sha256(shape + np.ascontiguousarray(values).tobytes()).digest()
 
 
-def share_weights(
-    model: ModelProto, weights: Path, header: Iterable[tuple[int, int, str, str, tuple[int, ...]]]
-) -> list[str]:
+def share_weights(model: ModelProto, weights: Path, header: Iterable[Any]) -> list[str]:
     """Replace constants of a graph by references into a safetensors file, in place.
 
     Constants are matched by value, also transposed, never by name, so this works for any exporter.
     Half-precision weights get a Cast, transposed ones a Transpose, which ONNX Runtime folds when it
     loads the graph. The graph has its weights inside, in float32, and must be saved beside the
-    file: what lies elsewhere other tools refuse. `header` tells first byte, end, name, type and
-    shape of each tensor in the file. Returns the names of the constants now shared.
+    file: what lies elsewhere other tools refuse. `header` is that of `models.weights.read_header`.
+    Returns the names of the constants now shared.
     """
-    known: dict[bytes, Stored] = {}
+    stored: dict[bytes, Stored] = {}
     data = weights.read_bytes()
-    for start, end, name, kind, shape in header:
-        if kind not in _KINDS:
+    for entry in header:
+        if entry.kind not in _KINDS:
             continue
-        values = np.frombuffer(data[start:end], _KINDS[kind]).reshape(shape)
-        stored = numpy_helper.from_array(values, name)
-        set_external_data(stored, weights.name, start, end - start)
-        stored.ClearField("raw_data")
-        remember(known, values.astype(np.float32), stored)
-    return reuse(model.graph, known)
+        values = np.frombuffer(data[entry.start : entry.end], _KINDS[entry.kind])
+        values = values.reshape(entry.shape)
+        tensor = numpy_helper.from_array(values, entry.name)
+        set_external_data(tensor, weights.name, entry.start, entry.end - entry.start)
+        tensor.ClearField("raw_data")
+        remember(stored, values.astype(np.float32), tensor)
+    return reuse(model.graph, stored)
 
 
-Stored = tuple[TensorProto, bool]  # a tensor, and whether it is to be transposed
+@dataclass(frozen=True)
+class Stored:
+    """A tensor that other constants can be read from."""
+
+    tensor: TensorProto
+    transposed: bool = False
 
 
-def remember(known: dict[bytes, Stored], values: np.ndarray, stored: TensorProto) -> None:
+def remember(stored: dict[bytes, Stored], values: np.ndarray, tensor: TensorProto) -> None:
     """Add the numbers of a tensor to those that `reuse` finds, transposed too."""
-    known.setdefault(content(values), (stored, False))
+    stored.setdefault(content_hash(values), Stored(tensor))
     if values.ndim == 2:
-        known.setdefault(content(values.T), (stored, True))
+        stored.setdefault(content_hash(values.T), Stored(tensor, transposed=True))
 
 
-def reuse(graph: GraphProto, known: Mapping[bytes, Stored]) -> list[str]:
-    """Replace constants by known tensors of the same numbers, in place; names of those replaced."""
+def reuse(graph: GraphProto, stored: Mapping[bytes, Stored]) -> list[str]:
+    """Replace constants by tensors of the same numbers, in place; names of those replaced."""
     used: dict[str, TensorProto] = {}
-    front = {}  # nodes by the name of their output
-    instead: dict[str, str] = {}  # name of a constant -> name of what stands in for it
-    for tensor in graph.initializer:
-        if tensor.data_type != TensorProto.FLOAT or math.prod(tensor.dims) < MINIMUM_ELEMENTS:
+    nodes = {}  # by the name of their output
+    replaced: dict[str, str] = {}  # name of a constant -> name of the value in its place
+    for constant in graph.initializer:
+        if constant.data_type != TensorProto.FLOAT or math.prod(constant.dims) < MINIMUM_ELEMENTS:
             continue
-        stored, transposed = known.get(content(numpy_helper.to_array(tensor)), (tensor, False))
-        if stored is tensor:
+        equal = stored.get(content_hash(numpy_helper.to_array(constant)))
+        if equal is None or equal.tensor is constant:
             continue
-        name = stored.name
-        used[name] = stored
-        if stored.data_type != TensorProto.FLOAT:
+        name = equal.tensor.name
+        used[name] = equal.tensor
+        if equal.tensor.data_type != TensorProto.FLOAT:
             half, name = name, f"{name}.float32"
-            front[name] = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)
-        if transposed:
-            upright, name = name, f"{tensor.name}.shared"
-            front[name] = helper.make_node("Transpose", [upright], [name], perm=[1, 0])
-        instead[tensor.name] = name
-    rename(graph, instead)
-    kept = [own for own in graph.initializer if own.name not in instead.keys() | used.keys()]
+            nodes[name] = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)
+        if equal.transposed:
+            upright, name = name, f"{constant.name}.shared"
+            nodes[name] = helper.make_node("Transpose", [upright], [name], perm=[1, 0])
+        replaced[constant.name] = name
+    rename(graph, replaced)
+    unchanged = [
+        constant
+        for constant in graph.initializer
+        if constant.name not in replaced and constant.name not in used
+    ]
     del graph.initializer[:]
-    replace_nodes(graph, [*front.values(), *graph.node], [*kept, *used.values()])
-    return sorted(instead)
+    replace_nodes(graph, [*nodes.values(), *graph.node], [*unchanged, *used.values()])
+    return sorted(replaced)
 
 
 def point_into(model: ModelProto, path: Path, location: str) -> None:
@@ -98,8 +107,8 @@ def point_into(model: ModelProto, path: Path, location: str) -> None:
             if tensor.data_location == TensorProto.EXTERNAL or length < _LEAST_BYTES:
                 continue
             # They follow each other in the file in the order of the graph.
-            found = data.find(tensor.raw_data, start)
-            if found >= 0:
-                set_external_data(tensor, location, offset=found, length=length)
+            offset = data.find(tensor.raw_data, start)
+            if offset >= 0:
+                set_external_data(tensor, location, offset=offset, length=length)
                 tensor.ClearField("raw_data")
-                start = found + length
+                start = offset + length

@@ -18,13 +18,13 @@ from fillmask_ui.onnx_tools.constant_folding import (
     HALVES,
     Constants,
     attributes_of,
-    copied,
-    in_order,
-    read_by,
+    copy_model,
+    nodes_for,
     rename,
     run_nodes,
+    values_read,
 )
-from fillmask_ui.onnx_tools.external_weights import Stored, content, remember, reuse
+from fillmask_ui.onnx_tools.external_weights import Stored, content_hash, remember, reuse
 from fillmask_ui.onnx_tools.graph_parts import Part
 
 
@@ -54,20 +54,20 @@ def _fold(graph: GraphProto) -> None:
     stems: dict[str, str] = {}  # folded constant -> the one it was made of
     nodes = []
     for node in graph.node:  # each behind what it reads
-        made = None
+        folded = None
         if node.op_type == "Constant" and node.attribute[0].name == "value":
-            made = node.attribute[0].t
-            made.name = node.output[0]
+            folded = node.attribute[0].t
+            folded.name = node.output[0]
         elif node.op_type in ("Cast", "Identity", "Transpose") and node.input[0] in constants:
             source = constants[node.input[0]]
             # A matrix that is read in both orders is stored in one.
             if node.op_type != "Transpose" or readers[source.name] == 1:
-                made = from_array(_worked_out(node, to_array(source)), node.output[0])
-                stems[made.name] = stems.get(source.name, source.name)
-        if made is None:
+                folded = from_array(_compute(node, to_array(source)), node.output[0])
+                stems[folded.name] = stems.get(source.name, source.name)
+        if folded is None:
             nodes.append(node)
         else:
-            constants[made.name] = made
+            constants[folded.name] = folded
     del graph.node[:], graph.initializer[:]
     graph.node.extend(nodes)
     readers = _readers(graph)
@@ -81,7 +81,7 @@ def _fold(graph: GraphProto) -> None:
     graph.initializer.extend(used.values())
 
 
-def _worked_out(node: NodeProto, values: np.ndarray) -> np.ndarray:
+def _compute(node: NodeProto, values: np.ndarray) -> np.ndarray:
     attributes = attributes_of(node)
     if node.op_type == "Cast":
         return values.astype(helper.tensor_dtype_to_np_dtype(attributes["to"]))
@@ -92,7 +92,7 @@ def _worked_out(node: NodeProto, values: np.ndarray) -> np.ndarray:
 
 def _readers(graph: GraphProto) -> Counter[str]:
     """Number of readers of each value, the graph's outputs among them."""
-    read = Counter(name for node in graph.node for name in read_by(node))
+    read = Counter(name for node in graph.node for name in values_read(node))
     read.update(output.name for output in graph.output)
     return read
 
@@ -100,19 +100,19 @@ def _readers(graph: GraphProto) -> Counter[str]:
 def _store_once(graph: GraphProto) -> None:
     """Store equal matrices once, also word embeddings whose transpose is the projection."""
     looked_up = {node.input[0] for node in graph.node if node.op_type == "Gather"}
-    floats = (own for own in graph.initializer if own.data_type == TensorProto.FLOAT)
-    matrices = [own for own in floats if len(own.dims) == 2]
-    known: dict[bytes, Stored] = {}
-    for tensor in sorted(matrices, key=lambda own: own.name not in looked_up):
+    floats = (tensor for tensor in graph.initializer if tensor.data_type == TensorProto.FLOAT)
+    matrices = [tensor for tensor in floats if len(tensor.dims) == 2]
+    stored: dict[bytes, Stored] = {}
+    for tensor in sorted(matrices, key=lambda matrix: matrix.name not in looked_up):
         values = to_array(tensor)
         if tensor.name in looked_up:
-            remember(known, values, tensor)
+            remember(stored, values, tensor)
         else:
-            known.setdefault(content(values), (tensor, False))
-    reuse(graph, known)
+            stored.setdefault(content_hash(values), Stored(tensor))
+    reuse(graph, stored)
 
 
-def turned_constants(model: ModelProto) -> dict[str, NodeProto]:
+def transposed_constants(model: ModelProto) -> dict[str, NodeProto]:
     """Transposed constants, and the Transpose of each."""
     constants = {tensor.name for tensor in model.graph.initializer}
     return {
@@ -127,60 +127,62 @@ def split_ties(model: ModelProto, exclude: Collection[str] | None = None) -> Mod
 
     With `exclude`, names of nodes, only constants that both one of these and another node read.
     """
-    result = copied(model)
+    result = copy_model(model)
     graph = result.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
-    for value, turn in turned_constants(result).items():
+    for value, transpose in transposed_constants(result).items():
         readers = {
             node.name
             for node in graph.node
-            if node is not turn and {value, turn.input[0]}.intersection(node.input)
+            if node is not transpose and {value, transpose.input[0]}.intersection(node.input)
         }
         if exclude is not None and readers.intersection(exclude) in (set(), readers):
             continue
-        values = _worked_out(turn, to_array(constants[turn.input[0]]))
+        values = _compute(transpose, to_array(constants[transpose.input[0]]))
         graph.initializer.append(from_array(values, value))
-        graph.node.remove(turn)
+        graph.node.remove(transpose)
     return result
 
 
-def dequantized(model: ModelProto, part: Part) -> np.ndarray:
+def dequantize(model: ModelProto, part: Part) -> np.ndarray:
     """A part's numbers as float32 of `part.shape`; weights must be in the graph."""
     constants = Constants(model.graph)
     node = constants.makers[part.node]
     if part.kind == "embedding":
-        return _computed(constants, part, np.arange(constants.required_kind(node.input[0]).dims[0]))
+        return _run_part(constants, part, np.arange(constants.required_kind(node.input[0]).dims[0]))
     if node.op_type == "MatMulNBits" and part.input_index == 1:
-        scale = constants.required_kind(node.input[2]).type
-        kind = helper.tensor_dtype_to_np_dtype(scale)
-        return _computed(constants, part, np.eye(part.shape[0], dtype=kind))
+        scale = constants.required_kind(node.input[2])
+        return _run_part(constants, part, np.eye(part.shape[0], dtype=scale.dtype))
     values = constants.value(node.input[part.input_index]).astype(np.float32)
     if node.op_type == "MatMulInteger":  # (values - zero points) * scales, of columns or of all
-        by_type = sorted(part.scales, key=lambda name: constants.required_kind(name).is_float)
-        for name in by_type:
-            own = constants.value(name).astype(np.float32)
-            values = values * own if constants.required_kind(name).is_float else values - own
+        for name in sorted(part.scales, key=lambda name: constants.required_kind(name).is_float):
+            scale_or_zero = constants.value(name).astype(np.float32)
+            if constants.required_kind(name).is_float:
+                values = values * scale_or_zero
+            else:
+                values = values - scale_or_zero
     elif part.input_index == 1 and attributes_of(node).get("transB"):
         values = values.T
     return values.reshape(part.shape)
 
 
-def _computed(constants: Constants, part: Part, given: np.ndarray) -> np.ndarray:
+def _run_part(constants: Constants, part: Part, source: np.ndarray) -> np.ndarray:
     """What a part yields, in float32, for an array in place of its source."""
-    others = [own for own in constants.makers.values() if part.source not in own.output]
+    behind_source = [node for node in constants.makers.values() if part.source not in node.output]
     nodes = []
-    for node in in_order(others, [part.output]):
-        own = NodeProto()
-        own.CopyFrom(node)
+    for node in nodes_for(behind_source, [part.output]):
+        copy = NodeProto()
+        copy.CopyFrom(node)
         if node.op_type == "MatMulNBits":
-            del own.input[5:]  # the bias
-            for attribute in [one for one in own.attribute if one.name == "accuracy_level"]:
-                own.attribute.remove(attribute)  # products with rounded activations
-        nodes.append(own)
+            del copy.input[5:]  # the bias
+            for attribute in node.attribute:
+                if attribute.name == "accuracy_level":  # products with rounded activations
+                    copy.attribute.remove(attribute)
+        nodes.append(copy)
     read = {name for node in nodes for name in node.input}
-    kind = helper.np_dtype_to_tensor_dtype(given.dtype)
+    kind = helper.np_dtype_to_tensor_dtype(source.dtype)
     inputs = [helper.make_tensor_value_info(part.source, kind, None)]
     output = helper.make_empty_tensor_value_info(part.output)
     stored = [tensor for name, tensor in constants.stored.items() if name in read]
     graph = helper.make_graph(nodes, "part", inputs, [output], stored)
-    return run_nodes(graph, **{part.source: given}).astype(np.float32)
+    return run_nodes(graph, **{part.source: source}).astype(np.float32)

@@ -3,11 +3,11 @@
 Two files of one model name and order things differently: parts are matched by the value that they
 yield where those names were kept, else by the order in which the outputs need them, their kinds,
 shapes and layers. A part in full precision is computed as in the baseline: its stored numbers and
-the Cast and Transpose behind them are copied from there.
+the Cast and Transpose behind them are copy_model from there.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
@@ -20,7 +20,7 @@ from fillmask_ui.onnx_tools.constant_folding import (
     Constants,
     Kind,
     attributes_of,
-    copied,
+    copy_model,
     replace_nodes,
 )
 from fillmask_ui.onnx_tools.graph_parts import Part
@@ -49,33 +49,46 @@ class Matching:
 
 def match_parts(first: Sequence[Part], second: Sequence[Part]) -> Matching:
     """Match the parts of two graphs, each in the order of `find_parts`."""
-    partners: dict[Part, Part] = {}
-
-    def left() -> tuple[list[Part], list[Part]]:
-        taken = {*partners.values()}
-        here = [part for part in first if part not in partners]
-        return here, [part for part in second if part not in taken]
-
-    def match_by(key: Callable[[Part], object]) -> None:
-        """Match what is left, where a single part of the second has a key."""
-        here, there = left()
-        alike = defaultdict[object, list[Part]](list)
-        for part in there:
-            alike[key(part)].append(part)
-        for part in here:
-            if len(own := alike.pop(key(part), [])) == 1:
-                partners[part] = own[0]
-
-    match_by(lambda part: (part.output, part.input_index, _key(part)))
+    partners = _match_by_key(
+        first, second, lambda part: (part.output, part.input_index, _key(part))
+    )
     if len(partners) < _TRUSTED * min(len(first), len(second)):
-        partners.clear()
-    here, there = left()
-    alignment = SequenceMatcher(None, [*map(_key, here)], [*map(_key, there)], autojunk=False)
-    for a, b, size in alignment.get_matching_blocks():
-        partners.update(zip(here[a : a + size], there[b : b + size], strict=True))
-    match_by(_key)  # terms of a sum may stand in another order
+        partners = {}
+    first_left, second_left = _unmatched(first, second, partners)
+    keys = [_key(part) for part in first_left], [_key(part) for part in second_left]
+    for block in SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks():
+        for offset in range(block.size):
+            partners[first_left[block.a + offset]] = second_left[block.b + offset]
+    # Terms of a sum may stand in another order.
+    partners |= _match_by_key(*_unmatched(first, second, partners), _key)
+    first_left, second_left = _unmatched(first, second, partners)
     pairs = tuple(PartPair(part, partners[part]) for part in first if part in partners)
-    return Matching(pairs, *map(tuple, left()))
+    return Matching(pairs, tuple(first_left), tuple(second_left))
+
+
+def _unmatched(
+    first: Iterable[Part], second: Iterable[Part], partners: Mapping[Part, Part]
+) -> tuple[list[Part], list[Part]]:
+    matched = set(partners.values())
+    return (
+        [part for part in first if part not in partners],
+        [part for part in second if part not in matched],
+    )
+
+
+def _match_by_key(
+    first: Iterable[Part], second: Iterable[Part], key: Callable[[Part], object]
+) -> dict[Part, Part]:
+    """Partners in `second`, where a single part there has a key; a key is used once."""
+    candidates = defaultdict[object, list[Part]](list)
+    for part in second:
+        candidates[key(part)].append(part)
+    partners = {}
+    for part in first:
+        same_key = candidates.pop(key(part), [])
+        if len(same_key) == 1:
+            partners[part] = same_key[0]
+    return partners
 
 
 def _key(part: Part) -> tuple[object, ...]:
@@ -84,7 +97,7 @@ def _key(part: Part) -> tuple[object, ...]:
 
 def with_outputs(model: ModelProto, values: Iterable[str]) -> ModelProto:
     """A copy of a graph with the outputs `values` alone."""
-    result = copied(model)
+    result = copy_model(model)
     del result.graph.output[:]
     result.graph.output.extend(map(helper.make_empty_tensor_value_info, dict.fromkeys(values)))
     replace_nodes(result.graph, [*result.graph.node])
@@ -102,18 +115,18 @@ def read_as_stored(model: ModelProto) -> None:
     fast afterwards.
     """
     graph, constants = model.graph, Constants(model.graph)
-    turned = {
+    transposes = {
         node.output[0]: node.input[0]
         for node in graph.node
         if node.op_type == "Transpose"
         and node.output[0] in constants.fixed
         and attributes_of(node).get("perm", [1, 0]) == [1, 0]
     }
-    products = (own for own in graph.node if own.op_type == "MatMul" and own.input[1] in turned)
-    for node in products:
-        if node.output[0] not in constants.fixed:
+    for node in graph.node:
+        reads_transpose = node.op_type == "MatMul" and node.input[1] in transposes
+        if reads_transpose and node.output[0] not in constants.fixed:
             node.op_type, node.domain = "FusedMatMul", "com.microsoft"
-            node.input[1] = turned[node.input[1]]
+            node.input[1] = transposes[node.input[1]]
             node.attribute.append(helper.make_attribute("transB", 1))
     replace_nodes(graph, [*graph.node])  # ONNX Runtime would also fold an unread constant
     fused = any(node.domain == "com.microsoft" for node in graph.node)
@@ -128,71 +141,74 @@ def in_full_precision(
 
     Both graphs have their weights inside. Unread constants are left out.
     """
-    result = copied(quantized)
-    graph, own, other = result.graph, Constants(result.graph), Constants(baseline.graph)
+    result = copy_model(quantized)
+    graph = result.graph
+    constants, baseline_constants = Constants(graph), Constants(baseline.graph)
     prefix = _COPIED
-    while any(name.startswith(prefix) for name in (*own.stored, *own.makers)):
+    while any(name.startswith(prefix) for name in (*constants.stored, *constants.makers)):
         prefix += _COPIED
-    added = add_prefix(baseline, prefix).graph  # of which what is read will stay
-    nodes = list(added.node)
+    copy = add_prefix(baseline, prefix).graph  # of which what is read will stay
+    nodes = list(copy.node)
 
-    def new(operator: str, *inputs: str, **attributes: Any) -> str:
-        """The output of a new operator."""
+    def add_node(operator: str, *inputs: str, **attributes: Any) -> str:
+        """The output of a new node."""
         output = f"{prefix}{len(nodes)}"
         nodes.append(helper.make_node(operator, inputs, [output], **attributes))
         return output
 
-    same: dict[str, str] = {}  # copied tensor -> an equal one of this graph, such as embeddings
+    equal: dict[str, str] = {}  # copied tensor -> an equal one of this graph, such as embeddings
     for pair in pairs:
-        part, node, reader = pair.first, own.makers[pair.first.node], other.makers[pair.second.node]
-        given = reader.input[pair.second.input_index]
-        for name in filter(other.stored.get, other.roots(given)):
-            if equal := _equal(other.stored[name], graph):
-                same[prefix + name] = equal
-        value, kind = prefix + given, other.required_kind(given)
+        part, index = pair.first, pair.first.input_index
+        node = constants.makers[part.node]
+        baseline_node = baseline_constants.makers[pair.second.node]
+        baseline_value = baseline_node.input[pair.second.input_index]
+        for name in baseline_constants.roots(baseline_value):
+            tensor = baseline_constants.stored.get(name)
+            if tensor is not None and (equal_name := _find_equal(tensor, graph)):
+                equal[prefix + name] = equal_name
+        value = prefix + baseline_value
+        kind = baseline_constants.required_kind(baseline_value)
         is_row = part.kind in ("bias", "norm")
-        wanted = (
-            own.required_kind(node.input[part.input_index])
-            if is_row
-            else Kind(TensorProto.FLOAT, kind.dims)
-        )
-        if kind.type != wanted.type:
-            value = new("Cast", value, to=wanted.type)
-        if kind.dims != wanted.dims:
-            shape = f"{prefix}shape{len(wanted.dims)}_{len(nodes)}"
-            added.initializer.append(numpy_helper.from_array(np.array(wanted.dims), shape))
-            value = new("Reshape", value, shape)
+        expected = Kind(TensorProto.FLOAT, kind.dims)
         if is_row:
-            node.input[part.input_index] = value
+            expected = constants.required_kind(node.input[index])
+        if kind.type != expected.type:
+            value = add_node("Cast", value, to=expected.type)
+        if kind.dims != expected.dims:
+            shape = f"{prefix}shape{len(expected.dims)}_{len(nodes)}"
+            copy.initializer.append(numpy_helper.from_array(np.array(expected.dims), shape))
+            value = add_node("Reshape", value, shape)
+        if is_row:
+            node.input[index] = value
             continue
         if part.kind == "embedding":
-            value = new("Gather", value, part.source)
+            value = add_node("Gather", value, part.source)
         else:
-            if attributes_of(reader).get("transB"):
-                value = new("Transpose", value, perm=[1, 0])
-            source = new("Cast", part.source, to=TensorProto.FLOAT) if part.half else part.source
-            value = new("MatMul", source, value)
-            place = _FUSED_BIAS.get(node.op_type, len(node.input))
-            if any(node.input[place:]):
-                value = new("Add", value, node.input[place])
+            if attributes_of(baseline_node).get("transB"):
+                value = add_node("Transpose", value, perm=[1, 0])
+            source = part.source
+            if part.half:
+                source = add_node("Cast", source, to=TensorProto.FLOAT)
+            value = add_node("MatMul", source, value)
+            bias_index = _FUSED_BIAS.get(node.op_type, len(node.input))
+            if any(node.input[bias_index:]):
+                value = add_node("Add", value, node.input[bias_index])
         if part.half:
-            new("Cast", value, to=TensorProto.FLOAT16)
+            add_node("Cast", value, to=TensorProto.FLOAT16)
         nodes[-1].output[0] = part.output
     for node in nodes:
-        node.input[:] = [same.get(name, name) for name in node.input]
-    replace_nodes(graph, [*graph.node, *nodes], added.initializer)  # the later maker of a value
+        node.input[:] = [equal.get(name, name) for name in node.input]
+    replace_nodes(graph, [*graph.node, *nodes], copy.initializer)  # the later maker of a value
     return result
 
 
-def _equal(tensor: TensorProto, graph: GraphProto) -> str:
+def _find_equal(tensor: TensorProto, graph: GraphProto) -> str:
     """The name of a constant with the same numbers; "" if there is none."""
-    alike = (
-        own.name
-        for own in graph.initializer
-        if (own.data_type, own.dims) == (tensor.data_type, tensor.dims)
-        and _numbers(own) == _numbers(tensor)
-    )
-    return next(alike, "")
+    for candidate in graph.initializer:
+        same_kind = (candidate.data_type, candidate.dims) == (tensor.data_type, tensor.dims)
+        if same_kind and _numbers(candidate) == _numbers(tensor):
+            return str(candidate.name)
+    return ""
 
 
 def _numbers(tensor: TensorProto) -> bytes:

@@ -12,13 +12,13 @@ Source:
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import ModelProto, NodeProto
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.onnx_tools.constant_folding import Constants, attributes_of, in_order
+from fillmask_ui.onnx_tools.constant_folding import Constants, attributes_of, nodes_for
 
 MATRICES = ("product", "projection", "embedding")
 KINDS = (*MATRICES, "bias", "norm")
@@ -49,10 +49,11 @@ _SCALES = {
     "DequantizeLinear": (1, 2),
 }
 _ATTENTION = ("Softmax", "Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention")
-_ENDS = ("DynamicQuantizeLinear", "QuantizeLinear", "Shape", "Size")  # hand no activation on
+# Operators that hand no activation on.
+_NO_ACTIVATION = ("DynamicQuantizeLinear", "QuantizeLinear", "Shape", "Size")
 # What quantizers and exporters put behind the name of a tensor.
 _SUFFIX = re.compile(r"(_quantized|_Q\d+\w*|_scales?|_zero_points?|\.float32|\.shared|_DQ)+$")
-_MODULE = re.compile(r"(?P<module>.+)\.(?P<end>weight|bias|gamma|beta)")
+_MODULE = re.compile(r"(?P<module>.+)\.(?:weight|bias|gamma|beta)")
 _LAYER = re.compile(r"(?:^|[./])(?:layers?|h|blocks?)[./](\d+)(?:[./]|$)")
 
 
@@ -82,26 +83,31 @@ class Part:
 
 def find_parts(model: ModelProto) -> tuple[Part, ...]:
     """All parts, in the order of computation; weights need not be in the graph."""
-    nodes = list(in_order(model.graph.node, [output.name for output in model.graph.output]))
+    nodes = list(nodes_for(model.graph.node, [output.name for output in model.graph.output]))
     constants = Constants(model.graph)
-    found = list(_search(nodes, constants))
-    projection, head = _projection_and_head(model, constants, found)
-    layer_of = _layers(nodes, constants, {part.node for part in found if part.kind == "product"})
-    readers = Counter(part.constant for part in found)
-    seen: Counter[str] = Counter()
+    unnamed = list(_search(nodes, constants))
+    head = _find_head(model, constants, unnamed)
+    depths = _layer_depths(nodes, constants, {p.node for p in unnamed if p.kind == "product"})
+    readers = Counter(part.constant for part in unnamed)
+    uses: Counter[str] = Counter()  # of each name
     parts = []
-    for part in found:
-        kind = "projection" if (part.node, part.kind) == (projection, "product") else part.kind
-        shared = readers[part.constant] > 1
+    for part in unnamed:
+        kind, shared = part.kind, readers[part.constant] > 1
+        if kind == "product" and part.node == head.projection:
+            kind = "projection"
         name = _name(constants, part, shared)
         layer = None
-        if part.kind != "embedding" and part.node not in head:
+        if kind != "embedding" and part.node not in head.nodes:
+            numbered = _LAYER.search(name)
             # Exporters merge equal biases and norms, whose names then tell nothing.
-            tells = not (shared and kind in ("bias", "norm")) and _LAYER.search(name)
-            layer = int(tells[1]) if tells else layer_of(part)
-        seen[name] += 1
-        again = f"#{seen[name]}" if seen[name] > 1 else ""
-        parts.append(replace(part, name=name + again, kind=kind, layer=layer))
+            if numbered and not (shared and kind in ("bias", "norm")):
+                layer = int(numbered[1])
+            else:
+                layer = depths.layer_of(part)
+        uses[name] += 1
+        if uses[name] > 1:
+            name += f"#{uses[name]}"
+        parts.append(replace(part, name=name, kind=kind, layer=layer))
     return tuple(parts)
 
 
@@ -114,15 +120,14 @@ def choose_parts(parts: Sequence[Part], patterns: Sequence[str]) -> tuple[Part, 
     for pattern in patterns:
         if not any(part.is_called(pattern) for part in parts):
             layers = sorted({part.layer for part in parts if part.layer is not None})
-            known = [*sorted({part.kind for part in parts}), *(f"layer:{own}" for own in layers)]
-            names = [part.name for part in parts]
-            words = [*known, *names, *{word for name in names for word in name.split(".")}]
+            groups = sorted({part.kind for part in parts}) + [f"layer:{n}" for n in layers]
+            names = groups + [part.name for part in parts]
+            words = {word: name for name in names for word in (*name.split("."), name)}
             close = difflib.get_close_matches(pattern, words, 3)
-            near = [own for own in [*known, *names] if {own, *own.split(".")} & {*close}][:5]
+            near = list(dict.fromkeys(words[word] for word in close))
             raise OptionError(
                 f"no part of the model is called {pattern!r}; near names: "
-                f"{', '.join(near) or 'none'}; a name, a kind or a layer is wanted: "
-                f"{', '.join(known)}"
+                f"{', '.join(near) or 'none'}; give a name, a kind or a layer: {', '.join(groups)}"
             )
     return tuple(part for part in parts if any(map(part.is_called, patterns)))
 
@@ -139,18 +144,18 @@ def _search(nodes: Iterable[NodeProto], constants: Constants) -> Iterator[Part]:
     scales: set[str] = set()  # of products in integers: the Mul by them is no norm
     for node in nodes:
         parts = []
-        for place, kind in _LEARNED.get(node.op_type, ()):
-            value = node.input[place] if place < len(node.input) else ""
+        for index, kind in _LEARNED.get(node.op_type, ()):
+            value = node.input[index] if index < len(node.input) else ""
             constant = constants.kind(value)
             if constant is None or value in scales:
                 continue
-            others = [name for own, name in enumerate(node.input) if own != place]
+            other_inputs = [*node.input[:index], *node.input[index + 1 :]]
             if kind in ("bias", "norm"):
-                is_part = constant.is_float and constant.is_vector
-                is_part = is_part and not from_text.isdisjoint(others)
+                reads_text = not from_text.isdisjoint(other_inputs)
+                is_part = constant.is_float and constant.is_vector and reads_text
             else:
-                is_part = len(constant.dims) >= 2 and constants.kind(others[0]) is None
-            part = _part(constants, node, place, kind) if is_part else None
+                is_part = len(constant.dims) >= 2 and constants.kind(other_inputs[0]) is None
+            part = _part(constants, node, index, kind) if is_part else None
             if part is not None:
                 parts.append(part)
                 scales.update(part.scales)
@@ -159,19 +164,20 @@ def _search(nodes: Iterable[NodeProto], constants: Constants) -> Iterator[Part]:
         yield from parts
 
 
-def _part(constants: Constants, node: NodeProto, place: int, kind: str) -> Part | None:
+def _part(constants: Constants, node: NodeProto, index: int, kind: str) -> Part | None:
     """A learned constant at an input of a node; None if it is not that of a part."""
-    value, attributes = node.input[place], attributes_of(node)
-    own, root = constants.required_kind(value), constants.roots(value)[0]
+    value, attributes = node.input[index], attributes_of(node)
+    constant, root = constants.required_kind(value), constants.roots(value)[0]
+    shape, half = constant.dims, constant.is_half
     scales = [node.input[i] for i in _SCALES.get(node.op_type, ()) if i < len(node.input)]
-    output, source, shape, half = node.output[0], node.input[0], own.dims, own.is_half
+    output, source = node.output[0], node.input[0]
     factors = {attributes.get("alpha", 1.0), attributes.get("beta", 1.0)}  # of Gemm
     if kind == "product" and (attributes.get("transA") or factors != {1.0}):
         return None
     if root not in constants.stored:
         return None  # written into the code, such as the zeros of a norm without a bias
     if kind in ("bias", "norm"):
-        source, scales = node.input[1 if place == 0 else 0], []
+        source, scales = node.input[1 if index == 0 else 0], []
     elif node.op_type == "MatMulNBits":
         shape = (attributes["K"], attributes["N"])
         half = constants.required_kind(node.input[2]).is_half
@@ -179,15 +185,15 @@ def _part(constants: Constants, node: NodeProto, place: int, kind: str) -> Part 
         source, bits = node.input[1], attributes.get("bits", 4)
         half = constants.required_kind(node.input[2]).is_half
         if constants.stored[value].data_type == 2 and bits < 8:  # several in a byte
-            shape = (*own.dims[:-1], own.dims[-1] * 8 // bits)
-    elif not own.is_float:
-        output, factors_of = _scaled(constants, output)
-        if not factors_of:
+            shape = (*shape[:-1], shape[-1] * 8 // bits)
+    elif not constant.is_float:
+        output, output_scales = _scaled(constants, output)
+        if not output_scales:
             return None  # position ids and the like
-        scales += factors_of
+        scales += output_scales
     elif attributes.get("transB"):
-        shape = own.dims[::-1]
-    elif kind == "embedding" and len(own.dims) != 2:
+        shape = shape[::-1]
+    elif kind == "embedding" and len(shape) != 2:
         return None
     if kind == "embedding":
         source = node.input[1]
@@ -200,7 +206,7 @@ def _part(constants: Constants, node: NodeProto, place: int, kind: str) -> Part 
         shape=tuple(shape),
         source=source if kind != "product" else constants.unquantized(source),
         node=node.output[0],
-        input_index=place,
+        input_index=index,
         scales=tuple(dict.fromkeys(filter(None, scales))),
         half=half,
         quantized=not constants.required_kind(root).is_float or node.op_type == "MatMulNBits",
@@ -238,10 +244,10 @@ def _name(constants: Constants, part: Part, shared: bool) -> str:
     if module and not (part.kind == "product" and shared):
         return module
     for reader in constants.readers.get(part.output, []):  # a bias keeps its name
-        for place, what in _LEARNED.get(reader.op_type, ()):
-            added = reader.input[place] if what == "bias" and place < len(reader.input) else ""
-            if constants.kind(added) and (behind := _module_of(constants.roots(added)[0])):
-                return behind
+        for index, kind in _LEARNED.get(reader.op_type, ()):
+            bias = reader.input[index] if kind == "bias" and index < len(reader.input) else ""
+            if constants.kind(bias) and (bias_module := _module_of(constants.roots(bias)[0])):
+                return bias_module
     # Exporters write the module's path: /encoder/query/MatMul
     for text in (constants.makers[part.node].name, part.output):
         if text.startswith("/") and text.count("/") > 1:
@@ -268,67 +274,88 @@ def _module_of(name: str) -> str:
     return match["module"] if match else ""
 
 
-def _projection_and_head(
-    model: ModelProto, constants: Constants, parts: Iterable[Part]
-) -> tuple[str, set[str]]:
-    """Node of the vocabulary projection, and first outputs of the nodes of the head around it.
+@dataclass(frozen=True)
+class _Head:
+    projection: str  # first output of the vocabulary projection; "" if there is none
+    nodes: frozenset[str]  # first outputs of the nodes from the encoder to the logits
 
-    Of the outputs that a single product yields that is the widest; a dense layer may stand before.
-    """
-    products = {own.node: own for own in parts if own.kind == "product"}
-    products |= {own.output: own for own in products.values()}
 
-    def back(value: str) -> tuple[set[Part], set[str]]:
-        """The products that a value is made of, and the values on the way to them."""
-        pending, seen, found = [value], set[str](), set[Part]()
-        while pending:
-            value = pending.pop()
-            node = constants.makers.get(value)
-            if node is None or value in seen:
-                continue
-            seen.add(value)
-            part = products.get(value) or products.get(node.output[0])
-            if part is not None:
-                found.add(part)
-            else:
-                pending += [name for name in node.input if name]
-        return found, seen
-
-    ends = [back(output.name) for output in model.graph.output]
-    alone = [part for found, _ in ends if len(found) == 1 for part in found]
+def _find_head(model: ModelProto, constants: Constants, parts: Iterable[Part]) -> _Head:
+    """The widest of the products that alone yield an output, with a dense layer before it."""
+    products: dict[str, Part] = {}  # by the values that they yield
+    for part in parts:
+        if part.kind == "product":
+            products[part.node] = products[part.output] = part
+    origins = [_origin(constants, products, output.name) for output in model.graph.output]
+    alone = [product for origin in origins for product in origin.products if origin.is_single]
     widest = max(alone, key=lambda part: part.shape[-1], default=None)
     if widest is None:
-        return "", set()
-    head = {widest.node}.union(*(seen for found, seen in ends if widest in found))
-    found, seen = back(constants.makers[widest.node].input[0])
-    if len(found) == 1:
-        head |= {found.pop().node, *seen}
-    return widest.node, head
+        return _Head("", frozenset())
+    nodes = {widest.node}
+    for origin in origins:
+        if widest in origin.products:
+            nodes |= origin.values
+    before = _origin(constants, products, constants.makers[widest.node].input[0])
+    if before.is_single:
+        nodes |= before.values | {product.node for product in before.products}
+    return _Head(widest.node, frozenset(nodes))
 
 
-def _layers(
-    nodes: Sequence[NodeProto], constants: Constants, products: Collection[str]
-) -> Callable[[Part], int | None]:
-    """Tells the layer of a part whose name does not, by the attention in front of it.
+@dataclass(frozen=True)
+class _Origin:
+    """What a value is made of."""
 
-    Queries, keys and values belong to the next attention, all else to the last.
-    """
-    depth: dict[str, int] = {}  # attentions on the longest way to a value
-    for node in nodes:
-        own = max((depth.get(name, 0) for name in node.input), default=0)
-        depth.update(dict.fromkeys(node.output, own + (node.op_type in _ATTENTION)))
-    attended: set[str] = set()  # values that attention reads before any constant product does
-    for node in reversed(nodes):
-        activations = node.op_type in ("MatMul", "FusedMatMul") and not any(
-            map(constants.kind, node.input)
-        )
-        ends = node.output[0] in products or node.op_type in _ENDS
-        goes_on = not ends and not attended.isdisjoint(node.output)
-        if node.op_type in _ATTENTION or activations or goes_on:
-            attended.update(node.input)
+    products: set[Part]  # the nearest ones
+    values: set[str]  # up to them
 
-    def layer_of(part: Part) -> int | None:
-        layer = depth[part.node] - (part.output not in attended)
+    @property
+    def is_single(self) -> bool:
+        return len(self.products) == 1
+
+
+def _origin(constants: Constants, products: Mapping[str, Part], value: str) -> _Origin:
+    origin, pending = _Origin(set(), set()), [value]
+    while pending:
+        value = pending.pop()
+        node = constants.makers.get(value)
+        if node is None or value in origin.values:
+            continue
+        origin.values.add(value)
+        product = products.get(value) or products.get(node.output[0])
+        if product is not None:
+            origin.products.add(product)
+        else:
+            pending += [name for name in node.input if name]
+    return origin
+
+
+@dataclass(frozen=True)
+class _LayerDepths:
+    """Tells the layer of a part whose name does not, by the attention in front of it."""
+
+    depth: dict[str, int]  # attentions on the longest path to a value
+    attended: set[str]  # values that attention reads before any constant product does
+
+    def layer_of(self, part: Part) -> int | None:
+        """Queries, keys and values belong to the next attention, all else to the last."""
+        layer = self.depth[part.node] - (part.output not in self.attended)
         return None if layer < 0 else layer
 
-    return layer_of
+
+def _layer_depths(
+    nodes: Sequence[NodeProto], constants: Constants, products: Collection[str]
+) -> _LayerDepths:
+    depth: dict[str, int] = {}
+    for node in nodes:
+        input_depth = max((depth.get(name, 0) for name in node.input), default=0)
+        depth.update(dict.fromkeys(node.output, input_depth + (node.op_type in _ATTENTION)))
+    attended: set[str] = set()
+    for node in reversed(nodes):
+        multiplies_activations = node.op_type in ("MatMul", "FusedMatMul") and not any(
+            map(constants.kind, node.input)
+        )
+        stops = node.output[0] in products or node.op_type in _NO_ACTIVATION
+        leads_to_attention = not stops and not attended.isdisjoint(node.output)
+        if node.op_type in _ATTENTION or multiplies_activations or leads_to_attention:
+            attended.update(node.input)
+    return _LayerDepths(depth, attended)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from onnx import GraphProto, ModelProto, NodeProto, helper
 
 from fillmask_ui.onnx_tools.asked_positions import ASKED, PRODUCTS, gather_asked, last_state
-from fillmask_ui.onnx_tools.constant_folding import Constants, copied, in_order, read_by
+from fillmask_ui.onnx_tools.constant_folding import Constants, copy_model, nodes_for, values_read
 
 _ATTENTION = ("Softmax", "Attention")  # ends of the names, fused ones included
 _NORMS = ("Normalization", "ReduceMean")  # also of a norm in single operators
@@ -30,10 +30,10 @@ class _Boundary:
     """A value that all ways lead through."""
 
     value: str
-    behind: tuple[NodeProto, ...]  # the operators since the boundary before, its own the last
+    nodes: tuple[NodeProto, ...]  # since the boundary before; the last yields the value
 
     def has(self, endings: Sequence[str]) -> bool:
-        return any(node.op_type.endswith(tuple(endings)) for node in self.behind)
+        return any(node.op_type.endswith(tuple(endings)) for node in self.nodes)
 
 
 def layer_values(model: ModelProto, ids: str, logits: str) -> tuple[str, ...]:
@@ -41,48 +41,49 @@ def layer_values(model: ModelProto, ids: str, logits: str) -> tuple[str, ...]:
 
     `ids` is the input with the token ids, `logits` the output.
     """
-    found = list(_boundaries(model.graph, ids, logits))
-    values, end = [own.value for own in found], last_state(model, logits)
-    mixing = [place for place, own in enumerate(found) if place and own.has(_ATTENTION)]
-    if end not in values or not mixing:
+    boundaries = list(_boundaries(model.graph, ids, logits))
+    values, last = [boundary.value for boundary in boundaries], last_state(model, logits)
+    attention = [i for i, boundary in enumerate(boundaries) if i and boundary.has(_ATTENTION)]
+    if last is None or last not in values or not attention:
         return ()
     # The last feed-forward part, and what stands between it and attention.
-    behind = range(mixing[-1] + 1, values.index(end) + 1)
-    forward = [place for place in behind if found[place].has([*PRODUCTS])]
-    if not forward:
+    last_attention = attention[-1]
+    behind = range(last_attention + 1, values.index(last) + 1)
+    feed_forward = [i for i in behind if boundaries[i].has([*PRODUCTS])]
+    if not feed_forward:
         return ()
-    closing = _Boundary("", found[mixing[-1]].behind[-1:])
-    between = (closing, *found[mixing[-1] + 1 : forward[0]])
-    normed_after = any(own.has(_NORMS) for own in between)
-    last = end if normed_after else values[forward[-1]]
+    closing = _Boundary("", boundaries[last_attention].nodes[-1:])
+    between = (closing, *boundaries[last_attention + 1 : feed_forward[0]])
+    if not any(boundary.has(_NORMS) for boundary in between):  # the norm belongs to the head
+        last = values[feed_forward[-1]]
     # What a layer reads may be quantized; the head quantizes for itself.
     unquantized = Constants(model.graph).unquantized
-    return (*(unquantized(values[place - 1]) for place in mixing), last)
+    return (*(unquantized(values[index - 1]) for index in attention), last)
 
 
 def _boundaries(graph: GraphProto, ids: str, logits: str) -> Iterator[_Boundary]:
     """In the order of computation, from where all looked-up words have come together."""
-    nodes: list[NodeProto] = []
-    words, said, begin = {ids}, set[str](), 0  # values that are ids, that depend on their rows
-    for node in in_order(graph.node, [logits]):
-        read = set(read_by(node))
-        if node.op_type in SAME_IDS and node.input[0] in words:
-            words.update(node.output)
-        looked_up = node.op_type.startswith(("Gather", "Embed")) and not read.isdisjoint(words)
-        if looked_up or (node.op_type not in _SHAPES and not read.isdisjoint(said)):
-            said.update(filter(None, node.output))
+    nodes: list[NodeProto] = []  # whose outputs depend on the looked-up rows
+    id_values, row_values, begin = {ids}, set[str](), 0
+    for node in nodes_for(graph.node, [logits]):
+        read = set(values_read(node))
+        if node.op_type in SAME_IDS and node.input[0] in id_values:
+            id_values.update(node.output)
+        looks_up = node.op_type.startswith(("Gather", "Embed")) and not read.isdisjoint(id_values)
+        if looks_up or (node.op_type not in _SHAPES and not read.isdisjoint(row_values)):
+            row_values.update(filter(None, node.output))
             nodes.append(node)
-            begin = len(nodes) if looked_up else begin
-    last = {name: place for place, node in enumerate(nodes) for name in read_by(node)}
-    last[logits] = len(nodes)
+            begin = len(nodes) if looks_up else begin
+    last_reader = {name: index for index, node in enumerate(nodes) for name in values_read(node)}
+    last_reader[logits] = len(nodes)
     alive: set[str] = set()
-    behind: list[NodeProto] = []
-    for place, node in enumerate(nodes):
-        behind.append(node)
-        alive = {name for name in (*alive, *node.output) if last.get(name, -1) > place}
-        if place + 1 >= begin and len(alive) == 1:
-            yield _Boundary(next(iter(alive)), tuple(behind))
-            behind = []
+    since: list[NodeProto] = []  # the last boundary
+    for index, node in enumerate(nodes):
+        since.append(node)
+        alive = {name for name in (*alive, *node.output) if last_reader.get(name, -1) > index}
+        if index + 1 >= begin and len(alive) == 1:
+            yield _Boundary(next(iter(alive)), tuple(since))
+            since = []
 
 
 def head_at_asked(model: ModelProto, value: str, kind: int, logits: str) -> ModelProto | None:
@@ -90,15 +91,15 @@ def head_at_asked(model: ModelProto, value: str, kind: int, logits: str) -> Mode
 
     `kind` is the element type of the value. None if the logits need anything else.
     """
-    begun = copied(model)
-    for node in begun.graph.node:
+    behind_value = copy_model(model)
+    for node in behind_value.graph.node:
         node.output[:] = [f"{name}_before" if name == value else name for name in node.output]
-    begun.graph.input.append(helper.make_tensor_value_info(value, kind, None))
-    result = gather_asked(begun, logits)
+    behind_value.graph.input.append(helper.make_tensor_value_info(value, kind, None))
+    result = gather_asked(behind_value, logits)
     if result is None:
         return None
-    read = {name for node in result.graph.node for name in read_by(node)}
-    inputs = [own for own in result.graph.input if own.name in read]
+    read = {name for node in result.graph.node for name in values_read(node)}
+    inputs = [entry for entry in result.graph.input if entry.name in read]
     del result.graph.input[:]
     result.graph.input.extend(inputs)
-    return result if {own.name for own in inputs} == {value, ASKED} else None
+    return result if {entry.name for entry in inputs} == {value, ASKED} else None

@@ -57,13 +57,13 @@ def probe_inputs(model: PreTrainedModel) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def _takes_broadcast_mask(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> bool:
-    seen = inputs["attention_mask"].bool()
-    expected = model(**inputs).logits[seen]
+    visible = inputs["attention_mask"].bool()
+    expected = model(**inputs).logits[visible]
     try:
-        got = _LogitsOnly(model, list(inputs), True)(*inputs.values())[seen]
+        logits = _LogitsOnly(model, list(inputs), True)(*inputs.values())[visible]
     except (TypeError, ValueError, RuntimeError, IndexError):
         return False
-    return bool((got - expected).abs().max() < 1e-4 * expected.std())
+    return bool((logits - expected).abs().max() < 1e-4 * expected.std())
 
 
 def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
@@ -107,11 +107,11 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
         del part.metadata_props[:]
     renamed = {tensor.name: tensor.name.removeprefix("model.") for tensor in graph.initializer}
     # Of two names of one weight the exporter takes the last, the model's own the first.
-    first: dict[int, str] = {}
+    first_names: dict[int, str] = {}
     for name, weight in model.named_parameters(remove_duplicate=False):
-        own = first.setdefault(id(weight), name)
+        first_name = first_names.setdefault(id(weight), name)
         if f"model.{name}" in renamed:
-            renamed[f"model.{name}"] = own
+            renamed[f"model.{name}"] = first_name
     for tensor in graph.initializer:
         tensor.name = renamed[tensor.name]
     rename(graph, renamed)

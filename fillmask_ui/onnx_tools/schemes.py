@@ -22,9 +22,9 @@ from onnx.numpy_helper import from_array, to_array
 
 from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
 from fillmask_ui.files import writing
-from fillmask_ui.onnx_tools.constant_folding import copied, replace_nodes
-from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8, quantized, quiet_tools
-from fillmask_ui.onnx_tools.float32_graph import split_ties, turned_constants
+from fillmask_ui.onnx_tools.constant_folding import copy_model, rename, replace_nodes
+from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8, quantize_matrix, quiet_tools
+from fillmask_ui.onnx_tools.float32_graph import split_ties, transposed_constants
 from fillmask_ui.onnx_tools.graph_edits import stored_bytes
 from fillmask_ui.onnx_tools.graph_parts import find_parts, nodes_of
 
@@ -88,7 +88,7 @@ def find_scheme(name: str) -> Scheme:
     return SCHEMES[name]
 
 
-def _shipped(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
+def _embedded_int8(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
     # The last product of a feed-forward part, which has more rows than columns: on the embedded
     # model rounding the activations that enter it costs the most loss, and its weights none.
     outputs = [
@@ -96,9 +96,9 @@ def _shipped(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> Non
         for part in find_parts(model)
         if part.kind == "product" and part.layer is not None and part.shape[0] > part.shape[1]
     ]
-    kept = nodes_of(model, outputs)
-    result = dynamic_int8(model, exclude=kept.union(exclude))
-    _store_in_int8(result, kept.difference(exclude))
+    float_products = nodes_of(model, outputs)
+    result = dynamic_int8(model, exclude=float_products.union(exclude))
+    _store_in_int8(result, float_products.difference(exclude))
     _store_in_half(result, exclude)
     onnx.save(result, path)
 
@@ -109,25 +109,28 @@ def _store_in_int8(model: ModelProto, products: Collection[str]) -> None:
     There is one scale a column. ONNX Runtime computes the float32 matrix when it opens the graph.
     """
     graph = model.graph
-    others = {name for node in graph.node if node.name not in products for name in node.input}
-    read = {
-        node.input[1]
-        for node in graph.node
-        if node.op_type == "MatMul" and node.name in products and node.input[1] not in others
-    }
-    matrices = {tensor.name: tensor for tensor in graph.initializer if tensor.name in read}
+    read_elsewhere, read = set[str](), set[str]()
+    for node in graph.node:
+        if node.name not in products:
+            read_elsewhere.update(node.input)
+        elif node.op_type == "MatMul":
+            read.add(node.input[1])
     nodes: list[NodeProto] = []
     added: list[TensorProto] = []
-    for name, tensor in matrices.items():
-        values, scale = quantized(to_array(tensor), 0)
+    renamed: dict[str, str] = {}
+    for tensor in graph.initializer:
+        name = tensor.name
+        if name not in read or name in read_elsewhere:
+            continue
+        values, scale = quantize_matrix(to_array(tensor), 0)
         stored, floats = f"{name}_quantized", f"{name}_quantized.float32"
         added += [from_array(values, stored), from_array(scale, f"{name}_scale")]
         nodes += [
             helper.make_node("Cast", [stored], [floats], to=TensorProto.FLOAT),
             helper.make_node("Mul", [floats, f"{name}_scale"], [f"{name}_DQ"]),
         ]
-    for node in graph.node:
-        node.input[:] = [f"{name}_DQ" if name in matrices else name for name in node.input]
+        renamed[name] = f"{name}_DQ"
+    rename(graph, renamed)
     replace_nodes(graph, [*nodes, *graph.node], added)
 
 
@@ -143,14 +146,13 @@ def _store_in_half(model: ModelProto, exclude: Collection[str]) -> None:
         and tensor.name not in exact
         and np.abs(to_array(tensor)).max() <= _LARGEST_HALF
     ]
-    names = {tensor.name: f"{tensor.name}.float32" for tensor in matrices}
-    for node in graph.node:
-        node.input[:] = [names.get(name, name) for name in node.input]
+    renamed = {tensor.name: f"{tensor.name}.float32" for tensor in matrices}
+    rename(graph, renamed)
     for tensor in matrices:
         tensor.CopyFrom(from_array(to_array(tensor).astype(np.float16), tensor.name))
     casts = [
         helper.make_node("Cast", [name], [output], to=TensorProto.FLOAT)
-        for name, output in names.items()
+        for name, output in renamed.items()
     ]
     replace_nodes(graph, [*casts, *graph.node])
 
@@ -163,7 +165,7 @@ def _dynamic(
     # The tool does not see that a transposed matrix is constant: it must not test, and be told
     # which products have no constant.
     quantize_dynamic(
-        copied(model),
+        copy_model(model),
         path,
         per_channel=per_channel,
         nodes_to_exclude=[*exclude, *_attention_products(model)],
@@ -180,17 +182,17 @@ def _static(model: ModelProto, path: Path, exclude: list[str], feeds: Feeds) -> 
         quantize_static,
     )
 
-    class Texts(CalibrationDataReader):
+    class CalibrationTexts(CalibrationDataReader):
         def __init__(self) -> None:
-            self.left = iter(feeds)
+            self.remaining = iter(feeds)
 
         def get_next(self) -> Any:
-            return next(self.left, None)
+            return next(self.remaining, None)
 
     quantize_static(
-        copied(model),
+        copy_model(model),
         path,
-        Texts(),
+        CalibrationTexts(),
         quant_format=QuantFormat.QDQ,
         op_types_to_quantize=["MatMul", "Gemm", "Gather", "Transpose"],
         per_channel=True,
@@ -226,13 +228,13 @@ def _blocks(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None
 def _half(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
-    half = convert_float_to_float16(copied(model), keep_io_types=True, node_block_list=exclude)
+    half = convert_float_to_float16(copy_model(model), keep_io_types=True, node_block_list=exclude)
     # Two excluded nodes that read one value get two Casts of one name.
-    once: dict[str, onnx.NodeProto] = {}
-    for node in copied(half).graph.node:
-        once.setdefault(node.output[0], node)
+    by_output: dict[str, NodeProto] = {}
+    for node in copy_model(half).graph.node:
+        by_output.setdefault(node.output[0], node)
     del half.graph.node[:]
-    half.graph.node.extend(once.values())
+    half.graph.node.extend(by_output.values())
     onnx.save(half, path)
 
 
@@ -243,7 +245,7 @@ SCHEMES: dict[str, Scheme] = {
         "Weights in 8 bits with one scale a column, activations scaled text by text; those that "
         "enter the last product of a feed-forward part stay in float32.",
         "model_int8.onnx",
-        _shipped,
+        _embedded_int8,
         {
             "tool": "quantize_dynamic",
             "weights": "QInt8 per channel",
@@ -307,7 +309,9 @@ SCHEMES: dict[str, Scheme] = {
 
 
 def _attention_products(model: ModelProto) -> list[str]:
-    constants = {tensor.name for tensor in model.graph.initializer} | turned_constants(model).keys()
+    constants = {tensor.name for tensor in model.graph.initializer} | transposed_constants(
+        model
+    ).keys()
     return [
         node.name
         for node in model.graph.node

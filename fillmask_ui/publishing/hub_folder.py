@@ -67,13 +67,14 @@ class ModelDraft:
 @contextlib.contextmanager
 def draft(output: Path) -> Iterator[ModelDraft]:
     """A hidden folder inside the output, gone at the end; so is an output that stayed empty."""
-    new = [folder for folder in (output, *output.parents) if not folder.exists()]
+    new_folders = [folder for folder in (output, *output.parents) if not folder.exists()]
     advice = "; name a folder where there is room to write"
     with writing(output, advice):
         output.mkdir(parents=True, exist_ok=True)
-        for left in output.glob(f"{_DRAFT}*"):
-            if (left / _LOCK).exists() and not is_locked(left / _LOCK):
-                shutil.rmtree(left, ignore_errors=True)
+        for draft_folder in output.glob(f"{_DRAFT}*"):
+            lock_path = draft_folder / _LOCK
+            if lock_path.exists() and not is_locked(lock_path):
+                shutil.rmtree(draft_folder, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(dir=output, prefix=_DRAFT))
     lock = lock_file(folder / _LOCK, output.name)
     try:
@@ -84,8 +85,8 @@ def draft(output: Path) -> Iterator[ModelDraft]:
         lock.release()
         shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # it holds something
-            for made in new:
-                made.rmdir()
+            for created in new_folders:
+                created.rmdir()
 
 
 def check_output(
@@ -98,24 +99,24 @@ def check_output(
 ) -> None:
     """An OptionError if variants of a model must not be written into a folder under these names.
 
-    Once before the model is read, without its signature or even its files (of a hub id), and once
-    behind.
+    It is called before the model is read, without its signature or even its files (of a hub id),
+    and again afterwards.
     """
     if files is not None and output.resolve().is_relative_to(files.folder.resolve()):
         raise OptionError(
             f"{output} is in the folder of the model itself, which stays as it is: name another"
         )
     record = read_record(output)
-    if record and signature and (other := _other_model(record["sources"], signature)):
+    if record and signature and (model := _different_model(record["sources"], signature)):
         raise OptionError(
-            f"{output} holds variants of another model ({other}): name another folder"
+            f"{output} holds variants of another model ({model}): name another folder"
         )
     if force:
         return
-    others = [path.name for path in output.glob("*") if not path.name.startswith(_DRAFT)]
-    if record is None and others:
+    content = [path.name for path in output.glob("*") if not path.name.startswith(_DRAFT)]
+    if record is None and content:
         raise OptionError(
-            f"{output} exists and holds {', '.join(sorted(others)[:3])}: name another folder, or "
+            f"{output} exists and holds {', '.join(sorted(content)[:3])}: name another folder, or "
             "use --force to write into this one"
         )
     for name in names:
@@ -125,10 +126,10 @@ def check_output(
             )
 
 
-def _other_model(sources: Mapping[str, Any], signature: ModelSignature) -> str:
-    """What the variants of a record were made of, if that was not this model."""
-    if own := sources.get(signature.runtime):
-        return "" if own["sha256"] == signature.sha256 else str(own["reference"])
+def _different_model(sources: Mapping[str, Any], signature: ModelSignature) -> str:
+    """The model that the variants of a record were made of, if it is not this one."""
+    if source := sources.get(signature.runtime):
+        return "" if source["sha256"] == signature.sha256 else str(source["reference"])
     # Made of its file for the other runtime, as an export was.
     names = [str(source["reference"]) for source in sources.values()]
     return "" if signature.name in names else names[0]
@@ -197,9 +198,9 @@ def command(*words: str, **options: Any) -> str:
     'fillmask-ui quantize bert --output out --exclude layer:0 --exclude layer:1 --force'
     """
     line = ["fillmask-ui", *words]
-    for name, given in options.items():
+    for name, option in options.items():
         flag = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
-        for value in given if isinstance(given, list | tuple) else [given]:
+        for value in option if isinstance(option, list | tuple) else [option]:
             if value is True:
                 line.append(flag)
             elif value is not None and value is not False:

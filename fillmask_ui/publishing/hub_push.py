@@ -54,11 +54,9 @@ class HubTarget:
             if token is None:
                 raise errors.LocalTokenNotFoundError("there is no token")
             hub = HfApi(token=token)
-            made = hub.create_repo(self.push_to_hub, private=self.private or None, exist_ok=True)
+            url = hub.create_repo(self.push_to_hub, private=self.private or None, exist_ok=True)
             # Drafts are of another process that works there.
-            hub.upload_folder(
-                repo_id=made.repo_id, folder_path=folder, ignore_patterns=[".draft-*"]
-            )
+            hub.upload_folder(repo_id=url.repo_id, folder_path=folder, ignore_patterns=[".draft-*"])
         # As `models.hub_models` meets them.
         except (errors.HTTPError, OSError, RuntimeError, ValueError) as error:
             if token is not None:
@@ -69,4 +67,4 @@ class HubTarget:
                 f"{folder} is complete and stays, but {self.push_to_hub} on the hub did not get it "
                 f"({first_line(error, 200)}): {advice}: {again}"
             ) from error
-        return str(made)
+        return str(url)

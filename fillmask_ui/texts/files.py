@@ -30,7 +30,7 @@ _MARKS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state
 _SPLIT = re.compile(
     "(^|[-._ 0-9])(train(ing)?|valid(ation)?|dev|val|test(ing)?|eval(uation)?)($|[-._ 0-9])"
 )
-_PIECE_CHARACTERS = 1 << 16
+_PART_CHARACTERS = 1 << 16
 # Undecodable bytes and zero bytes, as in UTF-16 read as UTF-8, which would be measured as other
 # characters than the file holds.
 _NO_TEXT = re.compile("[\0\udc80-\udcff]")
@@ -57,13 +57,13 @@ def ending(name: str) -> str:
 
 def text_files(folder: str | Path) -> list[Path]:
     """The files of known endings in a folder, or else in its subfolders; by name."""
-    found = _found(Path(folder))
-    if not found:
+    files = _find_text_files(Path(folder))
+    if not files:
         raise DataError(
-            f"the folder {folder} has no file that ends in .{', .'.join(_IN_FOLDERS)} (also .gz of "
-            "the text ones); of a data set of the datasets library, name the split (--split train)"
+            f"the folder {folder} has no file that ends in .{', .'.join(_IN_FOLDERS)} (text files "
+            "also with .gz); of a data set of the datasets library, name the split (--split train)"
         )
-    return found
+    return files
 
 
 def is_data_set(folder: Path) -> bool:
@@ -72,7 +72,7 @@ def is_data_set(folder: Path) -> bool:
     It has names of splits (`test.csv`, `test-00000-of-00002.parquet`, `train/`), the library's own
     files, a card that describes the data, or subfolders and none of the files of `text_files`.
     """
-    top, files = _entries(folder), _found(folder)
+    top, files = _entries(folder), _find_text_files(folder)
     names = [path.name for path in top if is_folder(path)]
     if any(path.name in _MARKS for path in top) or (names and not files):
         return True
@@ -92,12 +92,12 @@ def _entries(folder: Path) -> list[Path]:
         return sorted(visible, key=lambda path: path.name)
 
 
-def _found(folder: Path) -> list[Path]:
+def _find_text_files(folder: Path) -> list[Path]:
     paths = _entries(folder)
     files = [path for path in paths if ending(path.name) in _IN_FOLDERS and not is_folder(path)]
     # A link may form a cycle.
     inner = (path for path in paths if is_folder(path) and not path.is_symlink())
-    return files or [file for path in inner for file in _found(path)]
+    return files or [file for path in inner for file in _find_text_files(path)]
 
 
 @dataclass(frozen=True)
@@ -121,15 +121,15 @@ class ByteSource:
         with opening("texts", self.name), self.open() as stream:
             text = io.TextIOWrapper(stream, encoding, "surrogateescape", newline="\n")
             try:
-                for piece in _pieces(text):
-                    if _NO_TEXT.search(piece):
+                for part in _line_parts(text):
+                    if _NO_TEXT.search(part):
                         raise DataError(
                             f"line {number} of {self.name} is not {encoding.upper()}: save a text "
                             "as UTF-8, or give --encoding utf-16, latin-1, cp1252, ..."
                         )
                     first = number == 1 and not line
-                    line += piece.removeprefix("\ufeff" if first else "")[: most - len(line)]
-                    if piece.endswith("\n"):
+                    line += part.removeprefix("\ufeff" if first else "")[: most - len(line)]
+                    if part.endswith("\n"):
                         yield line.removesuffix("\n").removesuffix("\r")[:keep]
                         line, number = "", number + 1
                 if line:
@@ -138,17 +138,17 @@ class ByteSource:
                 text.detach()  # or it would close the stream
 
 
-def _pieces(text: io.TextIOWrapper) -> Iterator[str]:
+def _line_parts(text: io.TextIOWrapper) -> Iterator[str]:
     """Lines or parts of them; a line feed stands at the end of a line alone."""
-    piece = text.readline(_PIECE_CHARACTERS)
-    returns_end_lines = not piece.endswith("\n") and "\r" in piece[:-1]
-    while piece:
+    part = text.readline(_PART_CHARACTERS)
+    returns_end_lines = not part.endswith("\n") and "\r" in part[:-1]
+    while part:
         if returns_end_lines:
-            *lines, piece = piece.split("\r")
+            *lines, part = part.split("\r")
             yield from (f"{line}\n" for line in lines)
-        if piece:
-            yield piece
-        piece = text.readline(_PIECE_CHARACTERS)
+        if part:
+            yield part
+        part = text.readline(_PART_CHARACTERS)
 
 
 def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) -> ByteSource:

@@ -49,11 +49,12 @@ def open_dataset(source: TextSource, notes: Notes) -> OrderedRows:
     with opening("texts", source.where):
         builder = _builder(source)
         # Refuse an unknown split before any large download.
-        found = builder.info.splits or builder.config.data_files or ()
-        known = {str(name) for name in found}  # for files in a folder they are not strings
-        asked = {part.split("[")[0].strip() for part in source.split.split("+")}
-        if known and (missing := sorted(asked - known - {"all"})):
-            raise OptionError(f"{unknown(f'split of {source.where}', missing[0], known)} (--split)")
+        names = builder.info.splits or builder.config.data_files or ()
+        splits = {str(name) for name in names}  # for files in a folder they are not strings
+        requested = {part.split("[")[0].strip() for part in source.split.split("+")}
+        if splits and (missing := sorted(requested - splits - {"all"})):
+            problem = unknown(f"split of {source.where}", missing[0], splits)
+            raise OptionError(f"{problem} (--split)")
         return _rows(builder, source, notes)
 
 
@@ -77,8 +78,8 @@ def _builder(source: TextSource) -> datasets.DatasetBuilder:
                 "connection, or use the embedded texts or a file"
             ) from error
         except ValueError as error:  # its second line lists the configurations
-            said = " ".join(str(error).splitlines()[:2])
-            raise OptionError(f"{source.where}: {said} (--dataset-name)") from error
+            message = " ".join(str(error).splitlines()[:2])
+            raise OptionError(f"{source.where}: {message} (--dataset-name)") from error
         finally:
             datasets.config.HF_HUB_OFFLINE = offline
 
@@ -125,5 +126,5 @@ def _examples(rows: Any, columns: Cells, source: TextSource, notes: Notes) -> It
     with opening("texts", source.where):  # the network may fail midway
         for index, row in enumerate(rows):
             position = row.get(_POSITION, index)
-            place = f"{source.where}, row {position}"
-            yield Example(position, *cells_of(row, columns, place, notes))
+            cells = cells_of(row, columns, f"{source.where}, row {position}", notes)
+            yield Example(position, *cells)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
-from typing import IO, Any, final
+from typing import IO, final
 
 from fillmask_ui.errors import DataError, opening
 from fillmask_ui.files import asset
@@ -35,7 +35,8 @@ class SourceReport:
     @property
     def expected(self) -> int | None:
         """How many examples will come, for a progress bar; None if unknown."""
-        return min((n for n in (self.samples, self.available) if n is not None), default=None)
+        counts = [count for count in (self.samples, self.available) if count is not None]
+        return min(counts, default=None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -51,14 +52,13 @@ class SourceReport:
             notes.append(f"texts cut at {MAX_CHARACTERS:,} characters: {self.cut:,}")
         return tuple(notes)
 
-    def counted(self, example: Example) -> Example:
+    def count(self, example: Example) -> Example:
         """Count an example; cut it if too long."""
         self.yielded += 1
         self.blank += not all(text.strip() for text in example.texts)
         self.cut += any(len(text) > MAX_CHARACTERS for text in example.texts)
-        texts = (text[:MAX_CHARACTERS] for text in example.texts)
-        named: dict[str, Any] = dict(zip(("text", "worse"), texts, strict=False))
-        return replace(example, **named)
+        worse = example.worse and example.worse[:MAX_CHARACTERS]
+        return replace(example, text=example.text[:MAX_CHARACTERS], worse=worse)
 
     def check(self, where: str) -> None:
         """A `DataError` if data read to its end holds no text."""
@@ -89,7 +89,7 @@ class Texts(ExitStack, Iterator[Example]):
 
     def _counted(self, examples: Iterator[Example]) -> Generator[Example]:
         for example in examples:
-            yield self.report.counted(example)
+            yield self.report.count(example)
         report = self.report
         if report.samples is None or report.yielded < report.samples:
             report.available = report.yielded
@@ -129,19 +129,19 @@ def open_texts(
 
 def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
     """Standard input, copied if it is read twice."""
-    given = standard_input(stdin)
+    piped = standard_input(stdin)
     looks_for_quotes = source.layout == "tsv" and source.quoting is None
     if not source.shuffle and not looks_for_quotes:
-        return given
+        return piped
     copy = resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-    with opening("texts", f"a copy of {given.name}"), given.open() as stream:
+    with opening("texts", f"a copy of {piped.name}"), piped.open() as stream:
         shutil.copyfileobj(stream, copy)
 
-    def again() -> nullcontext[IO[bytes]]:
+    def open_copy() -> nullcontext[IO[bytes]]:
         copy.seek(0)
         return nullcontext(copy)
 
-    return ByteSource(given.name, again)
+    return ByteSource(piped.name, open_copy)
 
 
 def files_of(source: TextSource) -> tuple[TextSource, ...]:

@@ -42,10 +42,10 @@ class Notes:
     by_kind: dict[str, str] = field(default_factory=dict)
     warn: Callable[[str], None] | None = None  # is called with each note as it comes
 
-    def add(self, kind: str, place: str, note: str) -> None:
+    def add(self, kind: str, location: str, note: str) -> None:
         if kind not in self.by_kind:
             # Without the folder, which visitors of a page must not see.
-            self.by_kind[kind] = f"{Path(place).name}: {note}"
+            self.by_kind[kind] = f"{Path(location).name}: {note}"
             if self.warn is not None:
                 self.warn(self.by_kind[kind])
 
@@ -90,15 +90,15 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
 
 def _json_values(source: TextSource, data: ByteSource, notes: Notes) -> Iterator[Cells]:
     columns: Cells = ()
-    for place, record in _records(data.lines(source.encoding), data.name, source.field):
+    for location, record in _records(data.lines(source.encoding), data.name, source.field):
         if not isinstance(record, dict):
-            raise DataError(f'{place}: an object such as {{"text": "..."}} was wanted')
-        columns = columns or choose_columns(nested_names(record), source, place)
-        yield cells_of(record, columns, place, notes)
+            raise DataError(f'{location}: this is no object; write one such as {{"text": "..."}}')
+        columns = columns or choose_columns(nested_names(record), source, location)
+        yield cells_of(record, columns, location, notes)
 
 
 def _records(lines: Iterator[str], name: str, field: str | None) -> Iterator[tuple[str, object]]:
-    """Each value with its place: of a JSON array, of one under a key, or one per line."""
+    """Each value with its location: of a JSON array, of one under a key, or one per line."""
     first = next(lines, "")
     lines = chain([first], lines)
     if field is not None or first.lstrip().startswith("["):
@@ -113,10 +113,10 @@ def _records(lines: Iterator[str], name: str, field: str | None) -> Iterator[tup
         )
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            place = f"{name}, line {number}"
-            with opening("texts", place):
+            location = f"{name}, line {number}"
+            with opening("texts", location):
                 record = json.loads(line)
-            yield place, record
+            yield location, record
 
 
 def _rows_under(field: str | None, document: Any, name: str) -> list[object]:
@@ -133,7 +133,7 @@ def _rows_under(field: str | None, document: Any, name: str) -> list[object]:
     lengths = {len(column) if isinstance(column, list) else None for column in lists}
     if len(lengths) != 1 or None in lengths:
         raise DataError(
-            f"{name}: a list of rows was wanted under {field!r}, or lists of one length (--field)"
+            f"{name}: {field!r} holds neither a list of rows nor lists of one length (--field)"
         )
     return [dict(zip(rows, cells, strict=True)) for cells in zip(*lists, strict=True)]
 
@@ -144,9 +144,9 @@ def _table_values(source: TextSource, data: ByteSource, notes: Notes) -> Iterato
     lines = data.lines(source.encoding)
     head = next(lines, "")
     usual = "\t" if source.layout == "tsv" else ","
-    # A header without its usual separator has another one, or a single column.
-    found = usual if usual in head else max((usual, *DELIMITERS.values()), key=head.count)
-    mark = source.mark or found
+    mark = source.mark
+    if mark is None:  # a header without its usual separator has another one, or a single column
+        mark = usual if usual in head else max((usual, *DELIMITERS.values()), key=head.count)
     unquoted = source.quoting == NO_QUOTES
     if source.quoting is None and source.layout == "tsv":
         unquoted = not _quotes_enclose(data.lines(source.encoding), mark)
@@ -158,8 +158,8 @@ def _table_values(source: TextSource, data: ByteSource, notes: Notes) -> Iterato
     )
     try:
         header = next(filter(None, reader), [])
-        place = f"{data.name}, whose first line names its columns"
-        chosen = choose_columns(header, source, place) if header else ()
+        location = f"{data.name}, whose first line names its columns"
+        chosen = choose_columns(header, source, location) if header else ()
         if len(header) == 1 and source.column is None and header[0].strip().lower() != "text":
             notes.add(
                 "header",
@@ -218,13 +218,16 @@ def _closes(line: str, mark: str) -> bool:
 def read_parquet(source: TextSource, notes: Notes) -> Iterator[Cells]:
     """`read_rows` for parquet, with a few rows in memory at a time."""
     library = optional_library("pyarrow.parquet")
-    path, given = source.where, {"buffer_size": _PARQUET_BUFFER_BYTES, "pre_buffer": False}
-    with opening("texts", path), library.ParquetFile(path, **given) as file:
+    path = source.where
+    with (
+        opening("texts", path),
+        library.ParquetFile(path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False) as file,
+    ):
         schema = file.schema_arrow
         names = dict.fromkeys([*schema.names, *schema.empty_table().flatten().column_names])
         columns = choose_columns(names, source, path)
-        chosen = {"columns": [*columns], "use_threads": False}
-        for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, **chosen):
+        batches = file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[*columns], use_threads=False)
+        for batch in batches:
             for record in batch.to_pylist():
                 yield cells_of(record, columns, path, notes)
 
@@ -238,14 +241,14 @@ def optional_library(name: str) -> Any:
         raise DataError(f"such texts need the library {name}: {remedy}") from error
 
 
-def choose_columns(columns: Collection[str], source: TextSource, place: str) -> Cells:
+def choose_columns(columns: Collection[str], source: TextSource, location: str) -> Cells:
     """The column of the texts, or those of both sentences of a pair and, if any, of its group."""
     if source.pairs is not None:
-        return pair_columns(columns, source.pairs, place)
-    return (choose_column(columns, source.column, place),)
+        return pair_columns(columns, source.pairs, location)
+    return (choose_column(columns, source.column, location),)
 
 
-def cells_of(record: Any, columns: Cells, place: str, notes: Notes) -> Cells:
+def cells_of(record: Any, columns: Cells, location: str, notes: Notes) -> Cells:
     """The texts of some columns of a record, null as empty; the third, a group, may be a number.
 
     Tokens are joined by blanks, which is noted.
@@ -254,16 +257,20 @@ def cells_of(record: Any, columns: Cells, place: str, notes: Notes) -> Cells:
         values = [cell_of(record, name) for name in columns]
     except KeyError:  # the name of a column may differ in case from that of the first record
         names = nested_names(record)
-        values = [cell_of(record, choose_column(names, name, place)) for name in columns]
+        values = [cell_of(record, choose_column(names, name, location)) for name in columns]
     for index, (name, value) in enumerate(zip(columns[:2], values, strict=False)):
         if isinstance(value, list) and all(isinstance(token, str) for token in value):
-            notes.add("tokens", place, f"column {name!r} holds tokens; they are joined by blanks")
+            notes.add(
+                "tokens", location, f"column {name!r} holds tokens; they are joined by blanks"
+            )
             values[index] = " ".join(value)
         elif not isinstance(value, str | None):
-            remedy = f", or --field {name} for rows that lie under it" * isinstance(value, list)
-            kind = type(value).__name__
+            remedy = "--column"
+            if isinstance(value, list):
+                remedy += f", or --field {name} for rows that lie under it"
             raise DataError(
-                f"{place}: column {name!r} holds {kind}, text was wanted (--column{remedy})"
+                f"{location}: column {name!r} holds {type(value).__name__} instead of text; name "
+                f"another column ({remedy})"
             )
     return tuple("" if value is None else str(value) for value in values)
 

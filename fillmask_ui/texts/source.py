@@ -189,19 +189,19 @@ class TextChoice:
         >>> TextChoice("reviews.csv", column="input_column=body").source().column
         'body'
         """
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        reference, given["config"] = given.pop("dataset"), given.pop("dataset_name", None)
+        fields = {name: value for name, value in vars(self).items() if value is not None}
+        reference, fields["config"] = fields.pop("dataset"), fields.pop("dataset_name", None)
         if self.column is not None:
             role, mark, name = self.column.partition("=")
-            given["column"] = (name if mark else role).strip()
-            if (mark and role.strip() != "input_column") or not given["column"]:
+            fields["column"] = (name if mark else role).strip()
+            if (mark and role.strip() != "input_column") or not fields["column"]:
                 raise OptionError(f"the column {self.column!r} is not input_column=NAME, or NAME")
         if self.delimiter is not None:
             typed = self.delimiter.replace("\\t", "\t")
-            given["delimiter"] = _NAMES_OF_DELIMITERS.get(typed, typed)
+            fields["delimiter"] = _NAMES_OF_DELIMITERS.get(typed, typed)
         if not reference.strip():
             raise OptionError("the data set has no name: give embedded, a file, folder or hub id")
-        fetched = [name for name in _FETCHED if given.get(name)]
+        fetched = [name for name in _FETCHED if fields.get(name)]
         path = expanded(reference)
         kind, where = DATASET, reference
         if reference in (EMBEDDED, "-"):
@@ -216,4 +216,4 @@ class TextChoice:
         if fetched and kind != DATASET:
             names = ", ".join(f"--{name}" for name in fetched).replace("config", "dataset-name")
             raise OptionError(f"{reference} is no data set of the hub; leave out {names}")
-        return TextSource(kind, where, **given)
+        return TextSource(kind, where, **fields)

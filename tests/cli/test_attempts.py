@@ -192,12 +192,12 @@ _MODELS = [
     _config("BART", "choose a model for fill-mask", architectures=["BartForConditionalGeneration"]),
     _model("code beside the weights", _copied(_code), "probability", code=0),
     _model("a sequence classifier", _tensors(_classifier), "lacks", "random numbers"),
-    _model("one more layer", _tensors(_another_layer), "more layers than its config.json"),
-    _model("shapes that differ", _tensors(_narrow), "other shapes than its config.json"),
+    _model("one more layer", _tensors(_another_layer), "does not use", "number of layers"),
+    _model("shapes that differ", _tensors(_narrow), "do not have the shapes of its config.json"),
     _model(
         "parts outside the folder", _parts({"x": "../outside.safetensors"}), "not in its folder"
     ),
-    _model("parts that are a list", _parts(["x"]), "index.json names no parts"),
+    _model("parts that are a list", _parts(["x"]), "index.json does not name .safetensors files"),
     _model("pickles alone", _copied(_pickled), "can run any code"),
     _onnx("weights outside the folder", _graph(_elsewhere), "outside the folder", "never read"),
     _onnx("an unknown operator", _behind("NoSuchOperator"), "NoSuchOperator"),
@@ -222,7 +222,7 @@ def _texts(
 _TEXTS = [
     _texts("a.txt", b"", "is empty"),
     _texts("a.txt", "café au lait\n".encode("latin-1"), "not UTF-8", name="Latin-1"),
-    _texts("a.jsonl", b'{"text": NaN}\n', "float", "text was wanted"),
+    _texts("a.jsonl", b'{"text": NaN}\n', "float", "instead of text"),
     _texts("a.txt.gz", gzip.compress(_LINE * 9, mtime=0)[:-9], "Compressed file ended"),
     _texts("a.parquet", b"PAR1" + bytes(99) + b"PAR1", "as texts", name="parquet"),
     Attempt("no texts there", _EVAL + "--dataset {}/a.txt", ("a.txt cannot be read as texts",), 1),

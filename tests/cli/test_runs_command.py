@@ -74,7 +74,7 @@ def test_a_hub_that_refuses_leaves_the_folder_and_names_it(loopback_hub, tmp_pat
         ("others/tiny", loopback_hub.token): "take a token that may write there",
     }
     given = json.dumps([str(folder), [*attempts]])
-    done = loopback_hub.run(tmp_path / "hub", "-c", _ATTEMPTS, given=given)
+    done = loopback_hub.run(tmp_path / "hub", "-c", _ATTEMPTS, stdin=given)
     lines = done.stdout.splitlines()
     assert len(lines) == len(attempts), done.stderr
     for line, (repository, _), told in zip(lines, attempts, attempts.values(), strict=True):

@@ -88,9 +88,9 @@ def agrees(loaded):
     def check(model, family: str = "bert", atol: float = 1e-4) -> None:
         reference = loaded(family, "torch")
         batch = batch_of(reference.vocabulary, texts_for(family, reference.vocabulary.mask_token))
-        wanted, got = reference.logits_at(*batch), model.logits_at(*batch)
-        assert got.dtype == np.float32
-        np.testing.assert_allclose(got, wanted, atol=atol)
+        expected, logits = reference.logits_at(*batch), model.logits_at(*batch)
+        assert logits.dtype == np.float32
+        np.testing.assert_allclose(logits, expected, atol=atol)
 
     return check
 

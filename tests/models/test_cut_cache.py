@@ -58,8 +58,8 @@ def test_the_second_load_reads_the_kept_graph(tiny_models, own_cache, agrees):
     large = [tensor for tensor in tensors if np.prod(tensor.dims) > 4096]
     assert large and {tensor.data_location for tensor in large} == {TensorProto.EXTERNAL}
     assert len(content) < (folder / "onnx" / "model.onnx").stat().st_size / 2
-    for kept in (31, -1):  # a torn entry is made again
-        entry.write_bytes(whole[:kept])
+    for length in (31, -1):  # a torn entry is made again
+        entry.write_bytes(whole[:length])
         agrees(load_model(folder))
         assert entry.read_bytes() == whole
 
@@ -76,7 +76,7 @@ def test_the_kept_graph_follows_the_weights(variant, own_cache):
     def change(source: Path, target: Path) -> None:
         onnx.save(onnx.load(source), target, save_as_external_data=True, location="model.onnx.data")
 
-    folder, found = variant(change), []
+    folder, first_logits = variant(change), []
     data = folder / "model.onnx.data"
     for factor in (1, 1.5):
         weights = np.frombuffer(data.read_bytes(), np.float32) * np.float32(factor)
@@ -85,6 +85,6 @@ def test_the_kept_graph_follows_the_weights(variant, own_cache):
         batch = batch_of(models[0].vocabulary, ["The cat [MASK] on the mat."])
         first, again = (model.logits_at(*batch) for model in models)
         np.testing.assert_array_equal(first, again)
-        found.append(first)
-    assert np.abs(found[0] - found[1]).max() > 0.1
+        first_logits.append(first)
+    assert np.abs(first_logits[0] - first_logits[1]).max() > 0.1
     assert len(entries(own_cache)) == 1

@@ -36,8 +36,8 @@ def test_equals_the_fill_mask_pipeline(family, runtime, loaded, tiny_models):
         assert len(per_mask) == len(log_probs)
         for row, candidates in enumerate(per_mask):
             nll = {c["token"]: -np.log(c["score"]) for c in candidates}
-            wanted = np.array([nll[token_id] for token_id in range(size)])
-            np.testing.assert_allclose(-log_probs[row], wanted, atol=1e-4)
+            expected = np.array([nll[token_id] for token_id in range(size)])
+            np.testing.assert_allclose(-log_probs[row], expected, atol=1e-4)
             assert [c["token"] for c in candidates[:5]] == list(best.token_ids[row])
 
 
@@ -48,8 +48,8 @@ def test_other_families_load_and_run(family, tiny_models):
     model = load_model(folder, runtime="torch")
     texts = texts_for(family, model.vocabulary.mask_token)
     batch = batch_of(model.vocabulary, texts)
-    wanted = transformers_output(folder, batch).logits.numpy()[batch.rows, batch.cols]
-    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
+    expected = transformers_output(folder, batch).logits.numpy()[batch.rows, batch.cols]
+    np.testing.assert_allclose(model.logits_at(*batch), expected, atol=1e-4)
     ids = reference_tokenizer(folder)(texts)["input_ids"]
     assert [list(model.vocabulary.encode(text).ids) for text in texts] == ids
     assert model.max_tokens == 64 and model.signature.notes == ()
@@ -60,17 +60,17 @@ def test_runtimes_batches_and_orders_agree(family, loaded):
     onnx_model, torch_model = loaded(family, "onnx"), loaded(family, "torch")
     texts = texts_for(family, onnx_model.vocabulary.mask_token)
     batch = batch_of(onnx_model.vocabulary, texts)
-    wanted = torch_model.logits_at(*batch)
+    expected = torch_model.logits_at(*batch)
     rows, cols = np.nonzero(batch.attention_mask)
     order = np.random.default_rng(3).permutation(len(rows))
     # The weights are drawn so that guesses are far from uniform; else little would be compared.
-    probabilities = np.exp(scoring.exponentials(wanted).log_probabilities)
+    probabilities = np.exp(scoring.exponentials(expected).log_probabilities)
     assert probabilities.max() > 5 / onnx_model.signature.vocabulary_size
     for model in (onnx_model, torch_model):
         together = model.logits_at(*batch)
         assert together.shape == (len(batch.rows), model.signature.vocabulary_size)
         assert together.dtype == np.float32
-        np.testing.assert_allclose(together, wanted, atol=1e-4)
+        np.testing.assert_allclose(together, expected, atol=1e-4)
         alone = [model.logits_at(*batch_of(model.vocabulary, [text])) for text in texts]
         np.testing.assert_allclose(together, np.concatenate(alone), atol=1e-4)
         straight = model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
@@ -92,11 +92,11 @@ def test_last_hidden_state(family, runtime, loaded, tiny_models):
     batch = batch_of(model.vocabulary, texts_for(family, model.vocabulary.mask_token))
     rows, cols = np.nonzero(batch.attention_mask)
     order = np.random.default_rng(5).permutation(len(rows))
-    asked = batch.input_ids, batch.attention_mask, rows[order], cols[order]
-    got = model.states_at(*asked)
-    wanted = transformers_output(tiny_models.folder(family), batch).hidden_states[-1].numpy()
-    assert got.dtype == np.float32
-    np.testing.assert_allclose(got, wanted[asked[2:]], atol=1e-4)
+    inputs = batch.input_ids, batch.attention_mask, rows[order], cols[order]
+    states = model.states_at(*inputs)
+    expected = transformers_output(tiny_models.folder(family), batch).hidden_states[-1].numpy()
+    assert states.dtype == np.float32
+    np.testing.assert_allclose(states, expected[inputs[2:]], atol=1e-4)
 
 
 @families
@@ -111,7 +111,9 @@ def test_tokenized_as_transformers_does(family, loaded, tiny_models):
         assert list(encoding.ids) == expected["input_ids"]
         flags = zip(encoding.special, expected["special_tokens_mask"], encoding.ids, strict=True)
         in_text = {vocabulary.mask_id, tokenizer.unk_token_id}
-        assert all(own == bool(flag) for own, flag, token in flags if token not in in_text)
+        assert all(
+            is_added == bool(flag) for is_added, flag, token in flags if token not in in_text
+        )
         assert list(encoding.tokens) == tokenizer.convert_ids_to_tokens(encoding.ids)
         check_encoding(vocabulary, encoding)
     assert vocabulary.special_ids == frozenset(tokenizer.all_special_ids)
@@ -138,10 +140,12 @@ def check_encoding(vocabulary: Vocabulary, encoding) -> None:
 def test_heads_run_on_asked_positions_alone(family, loaded, tiny_models):
     """The Gather stands before the last feed-forward part; the head of torch sees M rows."""
     cut = gather_asked(onnx.load(tiny_models.folder(family) / "onnx" / "model.onnx"), "logits")
-    known, products = set[str](), 0
+    row_values, products = set[str](), 0
     for node in cut.graph.node:
-        if known.intersection(node.input) or (node.op_type == "Gather" and ASKED in node.input):
-            known.update(node.output)
+        if row_values.intersection(node.input) or (
+            node.op_type == "Gather" and ASKED in node.input
+        ):
+            row_values.update(node.output)
             products += node.op_type in ("MatMul", "Gemm")
     assert products >= 3
     model = loaded(family, "torch")
@@ -160,9 +164,12 @@ def test_texts_filled_together_are_each_as_alone(family, runtime, loaded):
     """Within the rounding of float32; the first text is padded, the last ones are alike."""
     model = loaded(family, runtime)
     texts = [*texts_for(family, model.vocabulary.mask_token)] * 2
-    for text, found in zip(texts, fill(model, texts, top_k=None), strict=True):
+    for text, filling in zip(texts, fill(model, texts, top_k=None), strict=True):
         alone = fill(model, text, top_k=None)
-        assert found.encoding == alone.encoding and len(found.joint) == len(alone.joint)
-        for mask, own in zip(found.masks, alone.masks, strict=True):
-            nlls = [{c.token_id: c.nll_nats for c in one.candidates} for one in (mask, own)]
+        assert filling.encoding == alone.encoding and len(filling.joint) == len(alone.joint)
+        for mask, alone_mask in zip(filling.masks, alone.masks, strict=True):
+            nlls = [
+                {c.token_id: c.nll_nats for c in filling.candidates}
+                for filling in (mask, alone_mask)
+            ]
             assert nlls[0] == pytest.approx(nlls[1], abs=1e-4)

@@ -20,12 +20,12 @@ def outcome(folder: Path) -> str:
     except ModelError as error:
         return str(error).replace(str(folder), "it")
     batch = batch_of(model.vocabulary, TEXTS)
-    wanted = one_by_one(folder, batch)
+    expected = one_by_one(folder, batch)
     alone = [model.logits_at(*batch_of(model.vocabulary, [text])) for text in TEXTS]
     # Guesses far from uniform, else little would be compared.
-    if not np.abs(wanted).max() > 1:
+    if not np.abs(expected).max() > 1:
         return "its logits are too small"
-    errors = differ(np.concatenate(alone), wanted), differ(model.logits_at(*batch), wanted)
+    errors = differ(np.concatenate(alone), expected), differ(model.logits_at(*batch), expected)
     if not max(errors) < 1e-5:
         return "differs by {:.2g} alone and by {:.2g} in a batch".format(*errors)
     by_length = sharing.SHARING[sharing.ONE_LENGTH] in model.signature.notes

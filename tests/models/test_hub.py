@@ -49,8 +49,8 @@ def load(loopback_hub, tmp_path):
 
     def run(*jobs, torch: bool = False, **environment: str) -> list[dict]:
         pairs = [(job, {}) if isinstance(job, str) else job for job in jobs]
-        given = json.dumps([pairs, torch])
-        ran = loopback_hub.run(tmp_path / "hub", "-c", SCRIPT, given=given, **environment)
+        request = json.dumps([pairs, torch])
+        ran = loopback_hub.run(tmp_path / "hub", "-c", SCRIPT, stdin=request, **environment)
         assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
         answers, run.available = json.loads(ran.stdout)
         return answers
@@ -84,7 +84,7 @@ def fetched(hub, name: str) -> set[str]:
 
 
 UNUSABLE = {
-    "org/missing": ("ModelError", ["no org/missing on the hub", "at hand without network"]),
+    "org/missing": ("ModelError", ["no org/missing on the hub", "available offline"]),
     "org/tiny@v9": ("ModelError", ["no revision 'v9'"]),
     "org/gated": ("ModelError", ["gated", "hf auth login"]),
     "org/pickle": ("ModelError", ["pytorch_model.bin", "can run any code"]),
@@ -153,18 +153,18 @@ def test_pytorch_fetches_safetensors_and_runs_no_code_of_a_repository(
 ):
     """`auto_map` asks transformers to import the repository's own code; it is never run."""
     trap = tmp_path / "ran"
-    own = {"AutoConfig": "modeling.C", "AutoModelForMaskedLM": "modeling.M"}
-    config = json.loads(bert["config.json"]) | {"model_type": "own", "auto_map": own}
+    auto_map = {"AutoConfig": "modeling.C", "AutoModelForMaskedLM": "modeling.M"}
+    config = json.loads(bert["config.json"]) | {"model_type": "own", "auto_map": auto_map}
     code = f"open({str(trap)!r}, 'w')".encode()
     loopback_hub.add("org/both", bert)
     loopback_hub.add("org/plain", {k: v for k, v in bert.items() if "onnx" not in k})
     files = {**bert, "config.json": json.dumps(config).encode(), "modeling.py": code}
     loopback_hub.add("org/own", files)
     options = {"runtime": "torch"}
-    both, plain, refused = load(
+    with_onnx, plain, refused = load(
         ("org/both", options), "org/plain", ("org/own", options), torch=True
     )
-    assert (both["runtime"], plain["runtime"]) == ("torch", "torch")
+    assert (with_onnx["runtime"], plain["runtime"]) == ("torch", "torch")
     for name in ("org/both", "org/plain"):
         assert fetched(loopback_hub, name) == {*NAMES, "model.safetensors"}
     assert refused["error"] == "ModelError"
@@ -174,16 +174,16 @@ def test_pytorch_fetches_safetensors_and_runs_no_code_of_a_repository(
 def test_a_cached_model_loads_without_network(load, loopback_hub, bert):
     loopback_hub.add("org/tiny", bert)
     (first,) = load("org/tiny")
-    asked = len(loopback_hub.requests)
-    offline, other = load("org/tiny", "org/other@v2", HF_HUB_OFFLINE="1")
-    assert len(loopback_hub.requests) == asked
+    request_count = len(loopback_hub.requests)
+    offline, pinned = load("org/tiny", "org/other@v2", HF_HUB_OFFLINE="1")
+    assert len(loopback_hub.requests) == request_count
     loopback_hub.stop()
     gone, unreachable = load("org/tiny", "org/other@v2")
     assert gone["sha256"] == offline["sha256"] == first["sha256"]
-    for answer, why in ((other, "HF_HUB_OFFLINE"), (unreachable, "cannot be reached")):
+    for answer, why in ((pinned, "HF_HUB_OFFLINE"), (unreachable, "cannot be reached")):
         assert answer["error"] == "NetworkError"
-        at_hand = "at hand without network: embedded, embedded:int8, org/tiny"
-        assert all(said in answer["message"] for said in ("org/other at v2", at_hand, why))
+        hint = "available offline: embedded, embedded:int8, org/tiny"
+        assert all(fragment in answer["message"] for fragment in ("org/other at v2", hint, why))
 
 
 def test_files_are_fetched_that_the_tokenizer_class_names(load, loopback_hub, bert, tmp_path):

@@ -33,17 +33,17 @@ def test_equals_the_folder_and_leaves_the_model_as_it_was(family, live, loaded):
     module.base_model.eval()  # but not its head: each part keeps its own mode
     modes = [part.training for part in module.modules()]
     tokenizer.enable_padding = tokenizer(["a", "a a a"], padding=True)  # of its owner alone
-    own, other = load_model(module, tokenizer=tokenizer), loaded(family, "torch")
-    batch = batch_of(other.vocabulary, texts_for(family, other.vocabulary.mask_token))
-    np.testing.assert_array_equal(own.logits_at(*batch), other.logits_at(*batch))
-    layers = zip(*(model.layer_states(batch.input_ids[1]) for model in (own, other)), strict=True)
+    live, stored = load_model(module, tokenizer=tokenizer), loaded(family, "torch")
+    batch = batch_of(stored.vocabulary, texts_for(family, stored.vocabulary.mask_token))
+    np.testing.assert_array_equal(live.logits_at(*batch), stored.logits_at(*batch))
+    layers = zip(*(model.layer_states(batch.input_ids[1]) for model in (live, stored)), strict=True)
     for states in layers:
         np.testing.assert_array_equal(*states)
         cols = np.array([1, 0])
         np.testing.assert_array_equal(
-            *(model.layer_logits(states[0], cols) for model in (own, other))
+            *(model.layer_logits(states[0], cols) for model in (live, stored))
         )
-    assert own.max_tokens == other.max_tokens
+    assert live.max_tokens == stored.max_tokens
     assert [part.training for part in module.modules()] == modes
     assert not any(part._forward_hooks for part in module.modules())
     copy.deepcopy(module)
@@ -74,9 +74,9 @@ def test_trainers_pipelines_and_places(live, tiny_models):
     with quiet():
         filled = pipeline("fill-mask", model=module, tokenizer=tokenizer)
     folder = tiny_models.folder("bert")
-    given = (trainer, {}), (filled, {}), (module, {}), (module, {"tokenizer": folder})
-    results = [fill(load_model(one, **more), "the [MASK]") for one, more in given]
-    assert all(found == results[0] for found in results)
+    references = (trainer, {}), (filled, {}), (module, {}), (module, {"tokenizer": folder})
+    results = [fill(load_model(reference, **more), "the [MASK]") for reference, more in references]
+    assert all(filling == results[0] for filling in results)
 
 
 def test_wrapped_and_compiled_models_are_the_model_inside(live):
@@ -110,14 +110,14 @@ def test_models_that_pytorch_has_quantized(live):
     assert model.runs_alone and "activations are quantized text by text" in model.signature.notes
     texts = texts_for("bert", "[MASK]")
     batch = batch_of(model.vocabulary, texts)
-    for own in (model, load_model(half, tokenizer=tokenizer)):
+    for live in (model, load_model(half, tokenizer=tokenizer)):
         with torch.no_grad():
             each = [
-                own._model(**tokenizer(text, return_tensors="pt")).logits[0].numpy()
+                live._model(**tokenizer(text, return_tensors="pt")).logits[0].numpy()
                 for text in texts
             ]
-        wanted = [each[row][col] for row, col in zip(batch.rows, batch.cols, strict=True)]
-        np.testing.assert_allclose(own.logits_at(*batch), wanted, atol=1e-4)
+        expected = [each[row][col] for row, col in zip(batch.rows, batch.cols, strict=True)]
+        np.testing.assert_allclose(live.logits_at(*batch), expected, atol=1e-4)
     with torch.no_grad():
         plain = module(**tokenizer(texts[0], return_tensors="pt")).logits[0].numpy()
     assert np.abs(plain[batch.cols[0]] - model.logits_at(*batch)[0]).max() > 1e-3
@@ -125,7 +125,9 @@ def test_models_that_pytorch_has_quantized(live):
         same = quantize(module, {torch.nn.Linear}, dtype=torch.qint8)
         torch.nn.init.zeros_(module.get_output_embeddings().weight)
         changed = quantize(module, {torch.nn.Linear}, dtype=torch.qint8)
-    hashes = [load_model(own, tokenizer=tokenizer).signature.sha256 for own in (same, changed)]
+    hashes = [
+        load_model(module, tokenizer=tokenizer).signature.sha256 for module in (same, changed)
+    ]
     assert hashes[0] == model.signature.sha256 != hashes[1]
 
 
@@ -139,7 +141,7 @@ def test_what_is_no_model_is_refused_in_one_line(live):
 
     module, tokenizer = live()
     encoder, classifier = live(loader=AutoModel), live(loader=AutoModelForSequenceClassification)
-    for given, more, said in (
+    for reference, more, message in (
         (torch.nn.Linear(2, 2), {}, "type Linear: give a name or a folder"),
         (5, {}, "type int: give"),
         (module, {"device": "cpu"}, "device: for models that are read from files"),
@@ -153,6 +155,6 @@ def test_what_is_no_model_is_refused_in_one_line(live):
         (classifier[0], {"tokenizer": tokenizer}, "Classification gives no logits"),
         ("embedded", {"tokenizer": tokenizer}, "goes with a model in memory"),
     ):
-        with pytest.raises(FillmaskError, match=said) as caught:
-            load_model(given, **more)
+        with pytest.raises(FillmaskError, match=message) as caught:
+            load_model(reference, **more)
         assert len(str(caught.value)) < 250 and "\n" not in str(caught.value)

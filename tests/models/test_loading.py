@@ -60,10 +60,10 @@ def test_usable_positions(config, positions, first):
     assert ModelConfig(config).first_position == first
 
 
-def same(one: MaskedLM, other: MaskedLM, atol: float = 1e-4) -> None:
-    texts = [text.replace("[MASK]", one.vocabulary.mask_token) for text in TEXTS]
-    batch = batch_of(one.vocabulary, texts)
-    np.testing.assert_allclose(one.logits_at(*batch), other.logits_at(*batch), atol=atol)
+def same(model: MaskedLM, reference: MaskedLM, atol: float = 1e-4) -> None:
+    texts = [text.replace("[MASK]", model.vocabulary.mask_token) for text in TEXTS]
+    batch = batch_of(model.vocabulary, texts)
+    np.testing.assert_allclose(model.logits_at(*batch), reference.logits_at(*batch), atol=atol)
 
 
 def test_files_and_paths_that_stand_for_a_folder(tiny_models: TinyModels, monkeypatch):
@@ -194,14 +194,14 @@ def test_the_embedded_variants_are_one_model():
     assert (full.signature.precision, small.signature.precision) == ("float16", "int8")
     texts = ["The capital of France is [MASK].", "She [MASK] the door and walked [MASK]."]
     batch = batch_of(full.vocabulary, texts)
-    wanted = torch.logits_at(*batch)
-    np.testing.assert_allclose(full.logits_at(*batch), wanted, atol=1e-3)
+    expected = torch.logits_at(*batch)
+    np.testing.assert_allclose(full.logits_at(*batch), expected, atol=1e-3)
     # int8 rounds: other numbers, plainly the same model.
     quantized = small.logits_at(*batch)
-    for one, other in zip(quantized, wanted, strict=True):
-        assert np.corrcoef(one, other)[0, 1] > 0.98
-    assert not np.allclose(quantized, wanted, atol=1e-3)
-    best = scoring.top_k(scoring.exponentials(wanted).log_probabilities, 1).token_ids
+    for quantized_row, expected_row in zip(quantized, expected, strict=True):
+        assert np.corrcoef(quantized_row, expected_row)[0, 1] > 0.98
+    assert not np.allclose(quantized, expected, atol=1e-3)
+    best = scoring.top_k(scoring.exponentials(expected).log_probabilities, 1).token_ids
     assert (scoring.ranks(quantized, best[:, 0]) <= 5).all()
 
 
@@ -217,8 +217,8 @@ def test_the_newer_head_of_deberta(tiny_models: TinyModels, tmp_path):
         AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)
     model = load_model(tmp_path)
     batch = batch_of(model.vocabulary, TEXTS)
-    wanted = transformers_output(tmp_path, batch).logits[batch.rows, batch.cols]
-    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
+    expected = transformers_output(tmp_path, batch).logits[batch.rows, batch.cols]
+    np.testing.assert_allclose(model.logits_at(*batch), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_head_that_cannot_be_cut(tiny_models: TinyModels, monkeypatch, base):
     monkeypatch.undo()
     assert "computed at all positions" in model.signature.notes[0]
     batch = batch_of(model.vocabulary, TEXTS)
-    wanted = transformers_output(folder, batch).logits[batch.rows, batch.cols]
-    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
+    expected = transformers_output(folder, batch).logits[batch.rows, batch.cols]
+    np.testing.assert_allclose(model.logits_at(*batch), expected, atol=1e-4)
     monkeypatch.setattr("fillmask_ui.models.runtime_model._RUN_BYTES", 1)
-    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
+    np.testing.assert_allclose(model.logits_at(*batch), expected, atol=1e-4)

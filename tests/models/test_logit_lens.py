@@ -46,28 +46,30 @@ def expected(folder, family, ids):
         if norm := LAST_NORMS.get(family):
             states = map(attrgetter(norm)(model), states)
         parts = [attrgetter(name)(model) for name in HEADS[family].split()]
-        return [reduce(lambda x, part: part(x), parts, own)[0].numpy() for own in (*states, last)]
+        return [
+            reduce(lambda x, part: part(x), parts, state)[0].numpy() for state in (*states, last)
+        ]
 
 
 def check(model, folder, family):
     text = texts_for(family, model.vocabulary.mask_token)[1]
     ids = model.vocabulary.encode(text).ids
     cols = np.random.default_rng(7).permutation(len(ids))
-    wanted = expected(folder, family, ids)
+    expected_logits = expected(folder, family, ids)
     assert isinstance(model, LayerStates)
     states = model.layer_states(np.array(ids))
-    for own, logits in zip(states, wanted, strict=True):
-        got = model.layer_logits(own, cols)
-        assert got.dtype == np.float32
-        np.testing.assert_allclose(got, logits[cols], atol=1e-4)
+    for state, logits in zip(states, expected_logits, strict=True):
+        logits = model.layer_logits(state, cols)
+        assert logits.dtype == np.float32
+        np.testing.assert_allclose(logits, logits[cols], atol=1e-4)
     # Layers differ, else little would be compared.
-    assert all(np.abs(a - b).max() > 0.1 for a, b in pairwise(wanted))
-    found, said = layers(model, text, top_k=3), fill(model, text, top_k=3)
-    for token, mask in zip(found.positions, said.masks, strict=True):
+    assert all(np.abs(a - b).max() > 0.1 for a, b in pairwise(expected_logits))
+    lens, filling = layers(model, text, top_k=3), fill(model, text, top_k=3)
+    for token, mask in zip(lens.positions, filling.masks, strict=True):
         assert token.position == mask.position
         assert token.layers[-1].candidates == mask.candidates  # to the last digit
         assert token.layers[-1].entropy_nats == mask.entropy_nats
-        for guess, logits in zip(token.layers, wanted, strict=True):
+        for guess, logits in zip(token.layers, expected_logits, strict=True):
             chances = np.exp(logits[mask.position].astype(float))
             assert guess.entropy_nats == pytest.approx(entropy(chances), abs=1e-3)
             assert guess.candidates[0].token_id == logits[mask.position].argmax()
@@ -99,9 +101,9 @@ def test_a_layer_says_what_the_model_would_if_it_ended_there(family, tiny_models
     model = load_model(folder, runtime="torch")
     ids = model.vocabulary.encode(texts_for(family, model.vocabulary.mask_token)[0]).ids
     with torch.no_grad():
-        wanted = first_layer(folder)(torch.tensor([ids])).logits[0].numpy()
+        expected = first_layer(folder)(torch.tensor([ids])).logits[0].numpy()
     _, first, *_ = model.layer_states(np.array(ids))
-    np.testing.assert_allclose(model.layer_logits(first, np.arange(len(ids))), wanted, atol=1e-4)
+    np.testing.assert_allclose(model.layer_logits(first, np.arange(len(ids))), expected, atol=1e-4)
 
 
 def asked_of(model, text):
@@ -127,20 +129,20 @@ def test_a_layer_of_a_dynamic_int8_graph(variant, tiny_models, tmp_path):
     in_int8(export_onnx(short), short / "onnx" / "model.onnx")
     (ids, *_, cols), alone = asked_of(model, TEXT), load_model(short, runtime="onnx")
     _, first, last = model.layer_states(ids[0])
-    wanted = alone.logits_at(*asked_of(alone, TEXT))
-    np.testing.assert_allclose(model.layer_logits(first, cols), wanted, atol=1e-4)
-    wanted = model.logits_at(*asked_of(model, TEXT))
-    np.testing.assert_allclose(model.layer_logits(last, cols), wanted, atol=1e-4)
+    expected = alone.logits_at(*asked_of(alone, TEXT))
+    np.testing.assert_allclose(model.layer_logits(first, cols), expected, atol=1e-4)
+    expected = model.logits_at(*asked_of(model, TEXT))
+    np.testing.assert_allclose(model.layer_logits(last, cols), expected, atol=1e-4)
 
 
 def test_graphs_of_a_fixed_size(exported, loaded):
     text = "The [MASK] of France is a [MASK] on a river."
-    wanted = layers(loaded("bert", "torch"), text)
+    expected_lens = layers(loaded("bert", "torch"), text)
     for changes in ({"batch": 2}, {"length": 48}):
-        found = layers(load_model(exported("bert", **changes)), text)
-        for token, own in zip(found.positions, wanted.positions, strict=True):
-            for guess, other in zip(token.layers, own.layers, strict=True):
-                assert guess.entropy_nats == pytest.approx(other.entropy_nats, abs=1e-4)
+        lens = layers(load_model(exported("bert", **changes)), text)
+        for token, expected_token in zip(lens.positions, expected_lens.positions, strict=True):
+            for guess, expected_guess in zip(token.layers, expected_token.layers, strict=True):
+                assert guess.entropy_nats == pytest.approx(expected_guess.entropy_nats, abs=1e-4)
 
 
 def test_a_graph_that_does_not_show_its_layers_says_so(variant, copy):
@@ -200,10 +202,10 @@ def test_states_that_are_not_of_each_token_are_refused(kind, tiny_models, tmp_pa
     }
     config = AutoConfig.for_model(kind, **sizes | shapes[kind], is_decoder=False)
     model = small_model(config, tmp_path, tiny_models.without_onnx("bert"))
-    said = fill(model, "The [MASK] of France is a [MASK].")
-    assert len(said.masks) == 2
+    filling = fill(model, "The [MASK] of France is a [MASK].")
+    assert len(filling.masks) == 2
     with pytest.raises(ModelError, match="does not show a state of each token behind each layer"):
-        layers(model, said.encoding.text)
+        layers(model, filling.encoding.text)
 
 
 def test_pooled_states_of_a_graph_are_refused(loaded, monkeypatch):
@@ -217,27 +219,27 @@ def test_pooled_states_of_a_graph_are_refused(loaded, monkeypatch):
 
 def test_a_text_without_a_mask_is_read_as_it_stands(loaded):
     model = loaded("bert", "onnx")
-    found = layers(model, "the cat sat on the mat", top_k=2)
-    assert [own.position for own in found.positions] == list(range(len(found.encoding)))
-    assert [own.token for own in found.positions] == list(found.encoding.tokens)
-    for token, token_id in zip(found.positions, found.encoding.ids, strict=True):
+    lens = layers(model, "the cat sat on the mat", top_k=2)
+    assert [position.position for position in lens.positions] == list(range(len(lens.encoding)))
+    assert [position.token for position in lens.positions] == list(lens.encoding.tokens)
+    for token, token_id in zip(lens.positions, lens.encoding.ids, strict=True):
         for guess in token.layers:
             assert guess.true.token_id == token_id
-            leads = [own for own in guess.candidates if own.token_id == token_id]
+            leads = [position for position in guess.candidates if position.token_id == token_id]
             assert leads == ([guess.true] if guess.true.rank <= 2 else [])
-    assert found.to_dict()["positions"][0]["layers"][0]["true"]["rank"] >= 1
+    assert lens.to_dict()["positions"][0]["layers"][0]["true"]["rank"] >= 1
     masked = layers(model, "the [MASK] sat on [MASK]", mask=1, word="cat")
-    assert [own.position for own in masked.positions] == [5]
-    assert {own.true.word for own in masked.positions[0].layers} == {"cat"}
+    assert [position.position for position in masked.positions] == [5]
+    assert {position.true.word for position in masked.positions[0].layers} == {"cat"}
     assert "true" not in layers(model, "a [MASK]").to_dict()["positions"][0]["layers"][0]
 
 
 def test_layers_of_a_static_int8_graph(variant, quantize_qdq, loaded):
     """Its embeddings are those in full precision; behind the last layer stands its own answer."""
     model, full = load_model(variant(quantize_qdq)), loaded("bert", "torch")
-    ids, *rest = asked_of(model, TEXT)
+    ids, *asked = asked_of(model, TEXT)
     states, (first, *_) = model.layer_states(ids[0]), full.layer_states(ids[0])
     assert len(states) == 3
     np.testing.assert_allclose(states[0][0], first, atol=0.05)
-    wanted = model.logits_at(ids, *rest)
-    np.testing.assert_allclose(model.layer_logits(states[-1], rest[-1]), wanted, atol=1e-4)
+    expected = model.logits_at(ids, *asked)
+    np.testing.assert_allclose(model.layer_logits(states[-1], asked[-1]), expected, atol=1e-4)

@@ -50,9 +50,9 @@ def test_exports_of_other_shapes(exported, agrees, family, changes):
     assert types == {TensorProto.INT32 if kinds else TensorProto.INT64}
     model = load_model(folder)
     agrees(model, family)
-    many = [f"word {n} {model.vocabulary.mask_token}" for n in range(7)]
-    single = [model.logits_at(*batch_of(model.vocabulary, [text])) for text in many]
-    together = model.logits_at(*batch_of(model.vocabulary, many))
+    texts = [f"word {n} {model.vocabulary.mask_token}" for n in range(7)]
+    single = [model.logits_at(*batch_of(model.vocabulary, [text])) for text in texts]
+    together = model.logits_at(*batch_of(model.vocabulary, texts))
     np.testing.assert_allclose(together, np.concatenate(single), atol=1e-4)
     if length := changes.get("length"):
         assert model.max_tokens == length
@@ -124,16 +124,16 @@ def test_forms_are_cut_and_give_the_logits_of_their_file(variant, loaded, quanti
     assert (FULL_LOGITS in model.signature.notes) != is_cut
     batch = batch_of(model.vocabulary, texts_for("bert", "[MASK]"))
     got, full = model.logits_at(*batch), exact.logits_at(*batch)
-    own = file_logits(folder / "model.onnx", batch, alone=model.runs_alone)
-    np.testing.assert_allclose(got, own, atol=atol)
+    expected = file_logits(folder / "model.onnx", batch, alone=model.runs_alone)
+    np.testing.assert_allclose(got, expected, atol=atol)
     assert min(np.corrcoef(a, b)[0, 1] for a, b in zip(got, full, strict=True)) > correlation
     log_probs = scoring.exponentials(got).log_probabilities
     np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1.0, atol=1e-9)
     if is_cut:
         rows, cols = np.nonzero(batch.attention_mask)
         asked = batch.input_ids, batch.attention_mask, rows, cols
-        states, wanted = model.states_at(*asked), exact.states_at(*asked)
-        assert np.corrcoef(states.ravel(), wanted.ravel())[0, 1] > correlation
+        states, expected = model.states_at(*asked), exact.states_at(*asked)
+        assert np.corrcoef(states.ravel(), expected.ravel())[0, 1] > correlation
         _check_layers(model, exact, batch.input_ids[1], correlation, atol)
     else:
         with pytest.raises(ModelError, match="does not show where its layers end"):
@@ -148,12 +148,12 @@ def test_forms_are_cut_and_give_the_logits_of_their_file(variant, loaded, quanti
 
 def _check_layers(model, exact, ids, correlation, atol):
     """Each is close to that in full precision, and the last one ends in the logits."""
-    found, wanted = model.layer_states(ids), exact.layer_states(ids)
-    for own, other in zip(found, wanted, strict=True):
-        assert np.corrcoef(own.ravel(), other.ravel())[0, 1] > correlation
+    states, expected = model.layer_states(ids), exact.layer_states(ids)
+    for layer, expected_layer in zip(states, expected, strict=True):
+        assert np.corrcoef(layer.ravel(), expected_layer.ravel())[0, 1] > correlation
     asked = ids[None], np.ones_like(ids)[None], np.zeros_like(ids), np.arange(len(ids))
     np.testing.assert_allclose(
-        model.layer_logits(found[-1], asked[-1]), model.logits_at(*asked), atol=atol
+        model.layer_logits(states[-1], asked[-1]), model.logits_at(*asked), atol=atol
     )
 
 
@@ -189,8 +189,8 @@ def test_a_graph_that_mixes_positions_behind_its_projection_is_used_whole(varian
     folder = variant(change)
     model = load_model(folder)
     batch = batch_of(model.vocabulary, texts_for("bert", "[MASK]")[:1])
-    own = file_logits(folder / "model.onnx", batch)
-    np.testing.assert_allclose(model.logits_at(*batch), own, atol=1e-4)
+    expected = file_logits(folder / "model.onnx", batch)
+    np.testing.assert_allclose(model.logits_at(*batch), expected, atol=1e-4)
     with pytest.raises(ModelError, match="does not show where its encoder ends"):
         model.states_at(*batch)
 
@@ -205,10 +205,10 @@ def test_inputs_of_contradicting_shapes_are_refused_in_one_line(exported):
     onnx.save(model, folder / "model.onnx")
     with pytest.raises(ModelError) as raised:
         load_model(folder)
-    told = str(raised.value)
-    assert "takes position_ids of the shape [1, 9] beside tokens of ['batch', 'length']" in told
-    assert "export it with dynamic axes for all inputs, or without position_ids" in told
-    assert "\n" not in told
+    message = str(raised.value)
+    assert "takes position_ids of the shape [1, 9] beside tokens of ['batch', 'length']" in message
+    assert "export it with dynamic axes for all inputs, or without position_ids" in message
+    assert "\n" not in message
 
 
 def external(location: str):
@@ -239,7 +239,9 @@ def test_external_data_one_folder_up_and_behind_links(variant, agrees, tmp_path)
         file.write(bytes(1 << 20))  # what only another graph reads
     files = [folder / "onnx" / "model.onnx", folder / "shared.data"]
     tensors = onnx.load(files[0], load_external_data=False).graph.initializer
-    lengths = sum(int(e.value) for own in tensors for e in own.external_data if e.key == "length")
+    lengths = sum(
+        int(e.value) for tensor in tensors for e in tensor.external_data if e.key == "length"
+    )
     for path in (folder, files[0]):  # the second from the cache
         model = load_model(path)
         agrees(model)
@@ -260,18 +262,18 @@ def test_external_data_one_folder_up_and_behind_links(variant, agrees, tmp_path)
 @pytest.mark.parametrize("how", ["../../shared.data", "/etc/hostname", "linked", "gone", "short"])
 def test_external_data_outside_missing_or_cut_short(variant, tmp_path, how):
     folder = variant(external(how if "/" in how else "../shared.data"))
-    shared, said = folder / "shared.data", "outside the folder"
+    shared, message = folder / "shared.data", "outside the folder"
     if how == "linked":
         shared.rename(tmp_path / "elsewhere")
         shared.symlink_to(tmp_path / "elsewhere")
     elif how == "gone":
         shared.unlink()
-        said = r"shared\.data cannot be read as a model: No such file"
+        message = r"shared\.data cannot be read as a model: No such file"
     elif how == "short":
         load_model(folder)  # the cut graph is in the cache
         shared.write_bytes(shared.read_bytes()[:-1])
-        said = r"cannot be read as a model: .*out of bounds"
-    with pytest.raises(ModelError, match=said):
+        message = r"cannot be read as a model: .*out of bounds"
+    with pytest.raises(ModelError, match=message):
         load_model(folder)
 
 
@@ -317,8 +319,8 @@ def test_token_types_that_are_read_as_words(kind, tiny_models, tmp_path):
     export_onnx(tmp_path, inputs=("input_ids", "attention_mask"))
     model = load_model(tmp_path, runtime="onnx")
     batch = batch_of(model.vocabulary, texts_for("bert", "[MASK]"))
-    wanted = transformers_output(tmp_path, batch).logits.numpy()[batch.rows, batch.cols]
-    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
+    expected = transformers_output(tmp_path, batch).logits.numpy()[batch.rows, batch.cols]
+    np.testing.assert_allclose(model.logits_at(*batch), expected, atol=1e-4)
     export_onnx(tmp_path, inputs=("input_ids", "attention_mask", "token_type_ids"))
     with pytest.raises(ModelError, match="reads token types as words"):
         load_model(tmp_path, runtime="onnx")
@@ -343,8 +345,10 @@ def test_a_big_batch_runs_in_pieces_without_texts_that_nobody_asks_about(
     assert all(b * t * model.signature.vocabulary_size * 4 <= 60_000 for b, t in shapes)
     assert sum(b for b, _ in shapes) == 40
     shapes.clear()
-    one = model.logits_at(batch.input_ids, batch.attention_mask, batch.rows[:1], batch.cols[:1])
-    np.testing.assert_allclose(one, whole[:1], atol=1e-4)
+    first_row = model.logits_at(
+        batch.input_ids, batch.attention_mask, batch.rows[:1], batch.cols[:1]
+    )
+    np.testing.assert_allclose(first_row, whole[:1], atol=1e-4)
     assert [b for b, _ in shapes] == [1]
     empty = batch.rows[:0]
     none = model.logits_at(batch.input_ids, batch.attention_mask, empty, empty)

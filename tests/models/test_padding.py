@@ -33,13 +33,13 @@ def differ(logits: np.ndarray, reference: np.ndarray) -> float:
 
 def one_by_one(folder: Path, batch) -> np.ndarray:
     """Logits [M, V] of transformers, a call for each text."""
-    found = []
+    rows_of_logits = []
     for row, length in enumerate(batch.attention_mask.sum(axis=1)):
         ids = batch.input_ids[[row], :length]
         alone = type(batch)(ids, np.ones_like(ids), batch.rows, batch.cols)
         logits = transformers_output(folder, alone).logits[0].detach().numpy()
-        found.append(logits[batch.cols[batch.rows == row]])
-    return np.concatenate(found)
+        rows_of_logits.append(logits[batch.cols[batch.rows == row]])
+    return np.concatenate(rows_of_logits)
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +53,10 @@ def test_in_a_padded_batch_as_by_transformers_alone(name, family):
     folder = family(name)
     model = load_model(folder, runtime="torch")
     batch = batch_of(model.vocabulary, TEXTS)
-    wanted, padded = one_by_one(folder, batch), transformers_output(folder, batch).logits.numpy()
+    expected, padded = one_by_one(folder, batch), transformers_output(folder, batch).logits.numpy()
     mixes = name != "bert"
-    assert (differ(padded[batch.rows, batch.cols], wanted) > 0.1) == mixes
-    assert differ(model.logits_at(*batch), wanted) < 1e-5
+    assert (differ(padded[batch.rows, batch.cols], expected) > 0.1) == mixes
+    assert differ(model.logits_at(*batch), expected) < 1e-5
     assert (SHARING[ONE_LENGTH] in model.signature.notes) == mixes and not model.runs_alone
     states = model.states_at(*batch)
     alone = [model.states_at(*batch_of(model.vocabulary, [text])) for text in TEXTS]
@@ -71,7 +71,7 @@ def test_an_evaluation_of_a_mixer_is_that_of_each_text(family):
     reference, texts = reference_model(folder), [text.replace("[MASK]", "river") for text in TEXTS]
     measured = list(evaluate(load_model(folder, runtime="torch"), texts))
     losses = []
-    for row in (own for own in measured if isinstance(own, EvaluatedText)):
+    for row in (row for row in measured if isinstance(row, EvaluatedText)):
         ids = torch.tensor(row.ids)
         ids[row.cols] = torch.tensor(row.shown_ids)
         with torch.no_grad():
@@ -85,19 +85,19 @@ def test_an_evaluation_of_a_mixer_is_that_of_each_text(family):
 def file_logits(path: Path, batch, *, alone: bool) -> np.ndarray:
     """The file's logits [M, V] by ONNX Runtime, of the padded batch or a call for each text."""
     session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    inputs = {own.name: own.type for own in session.get_inputs()}
+    inputs = {entry.name: entry.type for entry in session.get_inputs()}
     kinds = {name: np.float32 if "float" in kind else np.int64 for name, kind in inputs.items()}
     parts = [(row, length) for row, length in enumerate(batch.attention_mask.sum(axis=1))]
     rows = [(slice(row, row + 1), length) for row, length in parts]
-    found = []
+    rows_of_logits = []
     for row, length in rows if alone else [(slice(None), None)]:
         ids, mask = batch.input_ids[row, :length], batch.attention_mask[row, :length]
         feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": ids * 0}
         feeds = {name: feeds[name].astype(kind) for name, kind in kinds.items()}
         logits = session.run(["logits"], feeds)[0]
         mine = np.isin(batch.rows, np.arange(len(batch.input_ids))[row])
-        found.append(logits[batch.rows[mine] - (row.start or 0), batch.cols[mine]])
-    return np.concatenate(found)
+        rows_of_logits.append(logits[batch.rows[mine] - (row.start or 0), batch.cols[mine]])
+    return np.concatenate(rows_of_logits)
 
 
 def exported_by_hand(folder: Path, target: Path, forward, mask_type: str = "int64") -> None:
@@ -212,10 +212,10 @@ def test_graphs_give_in_a_padded_batch_what_they_give_alone(case, family, tmp_pa
     write(folder, folder / "model.onnx")
     model = load_model(folder)
     batch = batch_of(model.vocabulary, TEXTS)
-    wanted = file_logits(folder / "model.onnx", batch, alone=True)
+    expected = file_logits(folder / "model.onnx", batch, alone=True)
     padded = file_logits(folder / "model.onnx", batch, alone=False)
-    assert (differ(padded, wanted) > 1e-3) == (sharing != ANY_LENGTH)
-    assert differ(model.logits_at(*batch), wanted) < 1e-4
+    assert (differ(padded, expected) > 1e-3) == (sharing != ANY_LENGTH)
+    assert differ(model.logits_at(*batch), expected) < 1e-4
     assert model.runs_alone == (sharing == ALONE)
     assert model.shares_padding == (sharing == ANY_LENGTH)
     note = SHARING[sharing]

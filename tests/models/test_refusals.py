@@ -144,9 +144,9 @@ def test_a_pointer_of_git_lfs_is_called_so(copy, file):
     runtime = "torch" if "safetensors" in file else "onnx"
     with pytest.raises(ModelError) as raised:
         load_model(folder, runtime=runtime)
-    told = str(raised.value)
-    assert told.startswith(f"{folder / file} is a pointer of Git LFS, and the file itself is")
-    assert "git lfs pull" in told and "\n" not in told
+    message = str(raised.value)
+    assert message.startswith(f"{folder / file} is a pointer of Git LFS, not the file itself")
+    assert "git lfs pull" in message and "\n" not in message
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "chat_template.jinja"])
@@ -158,14 +158,16 @@ def test_links_that_lead_out_of_a_folder_are_not_followed(copy, tmp_path, file):
     else:
         private.write_text("secret")
     path.symlink_to(private)
-    told = rf"{file} is a link to a place outside the folder of .*: that is never read"
+    message = (
+        rf"{file} is a link that leads out of the folder of .*, and such links are not followed"
+    )
     choices = [{"reference": folder}, {"reference": folder / "onnx" / "model.onnx"}]
     choices.append({"reference": folder, "runtime": "torch"})
     if file != "config.json":
         choices.append({"reference": tmp_path / "alone.onnx", "tokenizer": folder})
         shutil.copy(folder / "onnx" / "model.onnx", tmp_path / "alone.onnx")
     for choice in choices:
-        with pytest.raises(ModelError, match=told):
+        with pytest.raises(ModelError, match=message):
             load_model(**choice)
     # Inside the folder a link may lead anywhere, and the folder may be one.
     path.unlink()
@@ -185,8 +187,8 @@ def test_weights_that_lie_elsewhere_than_the_graph_says(tmp_path, monkeypatch, m
     graph, weights = folder / "model.onnx", folder / "model.safetensors"
     if moved == "offset":
         model = onnx.load(graph, load_external_data=False)
-        tensor = next(own for own in model.graph.initializer if "word_embeddings" in own.name)
-        entry = next(own for own in tensor.external_data if own.key == "offset")
+        tensor = next(entry for entry in model.graph.initializer if "word_embeddings" in entry.name)
+        entry = next(entry for entry in tensor.external_data if entry.key == "offset")
         entry.value = str(int(entry.value) - 8)
         onnx.save(model, graph)
     else:

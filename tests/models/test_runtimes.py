@@ -78,14 +78,14 @@ def test_a_strangers_runtime_is_a_class_and_a_row(copy, monkeypatch):
     assert model.signature.runtime == "bigram"
     (mask,) = fill(model, "the [MASK]", top_k=3).masks
     logits = table[model.vocabulary.encode("the").ids[1]]
-    assert [own.token_id for own in mask.candidates] == list(np.argsort(-logits)[:3])
+    assert [candidate.token_id for candidate in mask.candidates] == list(np.argsort(-logits)[:3])
     rows = list(evaluate(model, ["The cat sat on the mat.", "A dog ran."], EvaluationConfig()))
     assert np.isfinite(summarize(rows).to_dict()["mean_nll_nats"])
 
 
 def test_variants_are_the_files_of_the_schemes():
     """`models` names them itself, as the schemes would import onnx whenever a model is chosen."""
-    assert {f"onnx/{own.file}" for own in SCHEMES.values()} <= {*RUNTIMES["onnx"].reduced}
+    assert {f"onnx/{scheme.file}" for scheme in SCHEMES.values()} <= {*RUNTIMES["onnx"].reduced}
 
 
 # As transformers.js names its files, of which `_quantized` is what it takes by default in a browser

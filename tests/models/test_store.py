@@ -72,7 +72,7 @@ def test_threads_wait_for_one_load_which_does_not_hold_up_others():
         waiting = [pool.submit(store.get, "slow-10") for _ in range(8)]
         assert store.get("quick-1").memory_bytes == 1
         loader.gate.set()
-        assert len({id(one.result(WAIT)) for one in waiting}) == 1
+        assert len({id(future.result(WAIT)) for future in waiting}) == 1
     assert sorted(loader.calls) == ["quick-1", "slow-10"]
     assert {*held(store)} == {"slow-10", "quick-1"}
 
@@ -93,8 +93,8 @@ def test_real_models_from_many_threads(tiny_models):
     model = store.get(folder, on_progress=steps.append)
     assert [step.stage for step in steps] == ["tokenizer", "weights"]
     with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda _: ask(store.get(folder), "a [MASK] cat").shape, range(6)))
-    assert found == [(1, 300)] * 6
+        shapes = list(pool.map(lambda _: ask(store.get(folder), "a [MASK] cat").shape, range(6)))
+    assert shapes == [(1, 300)] * 6
     assert held(store) == [folder]
     assert model.memory_bytes >= model.signature.size_bytes
 
@@ -109,13 +109,15 @@ def test_many_threads_get_what_they_get_alone(loaded, family, runtime):
     mask = model.vocabulary.mask_token
     starts = [" ".join(SENTENCES[i % len(SENTENCES)].split()[: 2 + i % 9]) for i in range(24)]
     texts = [f"{start} {mask}" + f" and {mask}" * (i % 3) for i, start in enumerate(starts)]
-    wanted = [ask(model, text) for text in texts]
+    expected = [ask(model, text) for text in texts]
     with ThreadPoolExecutor(12) as pool:
         for _ in range(5):
-            for own, logits in zip(wanted, pool.map(lambda t: ask(model, t), texts), strict=True):
-                np.testing.assert_allclose(logits, own, atol=2e-5)
-        found = list(pool.map(lambda text: fill(model, text, top_k=3), texts[:6]))
-    for text, filling in zip(texts, found, strict=False):
-        for mine, own in zip(filling.masks, fill(model, text, top_k=3).masks, strict=True):
-            assert [c.token for c in mine.candidates] == [c.token for c in own.candidates]
-            assert mine.entropy_nats == pytest.approx(own.entropy_nats, abs=1e-5)
+            concurrent = list(pool.map(lambda text: ask(model, text), texts))
+            for logits, expected_logits in zip(concurrent, expected, strict=True):
+                np.testing.assert_allclose(logits, expected_logits, atol=2e-5)
+        fillings = list(pool.map(lambda text: fill(model, text, top_k=3), texts[:6]))
+    for text, filling in zip(texts, fillings, strict=False):
+        alone = fill(model, text, top_k=3)
+        for filled, reference in zip(filling.masks, alone.masks, strict=True):
+            assert [c.token for c in filled.candidates] == [c.token for c in reference.candidates]
+            assert filled.entropy_nats == pytest.approx(reference.entropy_nats, abs=1e-5)

@@ -14,7 +14,6 @@ from tiny_tokenizers import PHOBERT, SENTENCES
 from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.files import asset
 from fillmask_ui.models import load_model
-from fillmask_ui.models import vocabulary as module
 from fillmask_ui.models.model_files import _READ_BESIDE, ModelFiles
 from fillmask_ui.models.vocabulary import load_embedded_vocabulary, load_vocabulary
 from fillmask_ui.protocol import Vocabulary
@@ -68,7 +67,7 @@ def sentencepiece_alone(tiny_models, tmp_path):
     return folder, sentencepiece.SentencePieceProcessor(model_file=str(path))
 
 
-def test_a_sentencepiece_file_alone_is_a_tokenizer(sentencepiece_alone, tmp_path, monkeypatch):
+def test_a_sentencepiece_file_alone_is_a_tokenizer(sentencepiece_alone):
     """Its tokens are those that sentencepiece itself finds."""
     folder, library = sentencepiece_alone
     loaded = load_model(folder)
@@ -76,12 +75,9 @@ def test_a_sentencepiece_file_alone_is_a_tokenizer(sentencepiece_alone, tmp_path
         start, *tokens, end = loaded.vocabulary.encode(text).tokens
         assert (start, tokens, end) == ("<s>", library.encode(text, out_type=str), "</s>")
     assert "<mask>" in {loaded.vocabulary.token(i) for i in loaded.vocabulary.special_ids}
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(ModelError, match=r"bpe\.model of .* pip install sentencepiece"):
-        load_model(folder)
     path = folder / "sentencepiece.bpe.model"
     path.rename(folder / "spiece.model")
-    with pytest.raises(ModelError, match=r"is read from sentencepiece\.bpe\.model, tokenizer"):
+    with pytest.raises(ModelError, match=r"knows no words"):
         load_model(folder)
 
 
@@ -127,8 +123,8 @@ def test_every_family_keeps_the_protocol(vocabulary, capfd):
             assert not word.startswith(("##", "Ġ", "▁"))
     assert vocabulary.token(10**6) == vocabulary.word(10**6) == "[1000000]"
     assert not vocabulary.is_continuation(10**6)
-    for text, place in (("\ud83d", 1), ("ab\udc00c", 3), ("caf\udce9", 4)):
-        with pytest.raises(TextError, match=rf"character {place} .* lone surrogate\) that no"):
+    for text, position in (("\ud83d", 1), ("ab\udc00c", 3), ("caf\udce9", 4)):
+        with pytest.raises(TextError, match=rf"character {position} .* lone surrogate\) that no"):
             vocabulary.encode(text)
         with pytest.raises(TextError, match="lone surrogate"):
             vocabulary.encode_word(text)
@@ -192,31 +188,31 @@ def test_word_piece_words(vocabulary):
 def test_many_threads(vocabulary):
     """Tokenizers that are set anew at each call raise `Already borrowed` here."""
     texts = [f"{'the cat ' * n} {vocabulary.mask_token}" for n in range(40)]
-    wanted = [vocabulary.encode(text).ids for text in texts]
-    found: list[object] = []
+    expected = [vocabulary.encode(text).ids for text in texts]
+    outcomes: list[object] = []
 
     def work() -> None:
         try:
-            found.append([vocabulary.encode(text).ids for text in texts])
+            outcomes.append([vocabulary.encode(text).ids for text in texts])
         except RuntimeError as error:
-            found.append(error)
+            outcomes.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [wanted] * 6
+    assert outcomes == [expected] * 6
 
 
 def test_the_embedded_tokenizer_means_what_transformers_makes_of_it():
     """It is read without transformers, for speed; both must say the same."""
-    own, usual = (
+    embedded, reference = (
         load_embedded_vocabulary(asset("model")),
         load_vocabulary(asset("model"), "embedded"),
     )
     names = ("size", "mask_id", "mask_token", "pad_id", "unk_id", "special_ids", "limit")
-    assert {n: getattr(own, n) for n in names} == {n: getattr(usual, n) for n in names}
+    assert {n: getattr(embedded, n) for n in names} == {n: getattr(reference, n) for n in names}
     for text in (
         "The capital of France is [MASK].",
         "naïve Café don't, O'Brien's 3.14 e-mail; 東京 🙂 שלום \t\n x\0y",
@@ -224,9 +220,9 @@ def test_the_embedded_tokenizer_means_what_transformers_makes_of_it():
         "",
         "antidisestablishmentarianism " * 300,
     ):
-        assert own.encode(text) == usual.encode(text)
+        assert embedded.encode(text) == reference.encode(text)
         for before in ("", " ", "(", "x"):
-            assert own.encode_word(text, before) == usual.encode_word(text, before)
+            assert embedded.encode_word(text, before) == reference.encode_word(text, before)
 
 
 def test_a_tokenizer_without_pre_tokenizer_has_words_by_its_marks(tmp_path):
@@ -234,8 +230,8 @@ def test_a_tokenizer_without_pre_tokenizer_has_words_by_its_marks(tmp_path):
     from tokenizers import Tokenizer, models, normalizers
     from transformers import PreTrainedTokenizerFast
 
-    pieces = ["<unk>", "<mask>", "▁the", "▁ca", "t", "▁", "s"]
-    raw = Tokenizer(models.Unigram([(piece, -1.0) for piece in pieces], unk_id=0))
+    tokens = ["<unk>", "<mask>", "▁the", "▁ca", "t", "▁", "s"]
+    raw = Tokenizer(models.Unigram([(token, -1.0) for token in tokens], unk_id=0))
     raw.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     with quiet():
         PreTrainedTokenizerFast(

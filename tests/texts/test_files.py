@@ -44,8 +44,8 @@ def test_paragraphs_are_separated_by_any_number_of_blank_lines(tmp_path):
 def test_encodings_and_byte_order_marks(tmp_path, encoding):
     path = tmp_path / "poem.txt"
     path.write_bytes("\n".join(POEM).encode(encoding))
-    asked = "utf-8" if encoding == "utf-8-sig" else encoding
-    assert texts_of(path, encoding=asked) == POEM
+    read_as = "utf-8" if encoding == "utf-8-sig" else encoding
+    assert texts_of(path, encoding=read_as) == POEM
 
 
 def test_json_lines_skip_blank_lines_and_read_null_as_empty(tmp_path):
@@ -149,9 +149,9 @@ ROWS = [{"text": "a, [b]"}, {"text": "two\nlines", "n": [1]}, {"text": None}, {"
 def test_a_json_array_gives_what_the_same_objects_a_line_give(tmp_path, indent, shuffle):
     (tmp_path / "a.json").write_text(json.dumps(ROWS, indent=indent))
     (tmp_path / "b.json").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
-    one = read(tmp_path / "a.json", shuffle=shuffle)
-    assert one == read(tmp_path / "b.json", shuffle=shuffle)
-    assert {e.id: e.text for e in one} == {0: "a, [b]", 1: "two\nlines", 2: "", 3: "ünï"}
+    examples = read(tmp_path / "a.json", shuffle=shuffle)
+    assert examples == read(tmp_path / "b.json", shuffle=shuffle)
+    assert {e.id: e.text for e in examples} == {0: "a, [b]", 1: "two\nlines", 2: "", 3: "ünï"}
 
 
 @pytest.mark.parametrize("name", ["server.log", "corpus", "corpus.gz", "Old.LOG"])
@@ -163,7 +163,7 @@ def test_logs_and_files_without_an_ending_are_plain_text(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("header", "asked"),
+    ("header", "column"),
     [
         ("id,text", None),
         ("text,body", "body"),
@@ -173,19 +173,19 @@ def test_logs_and_files_without_an_ending_are_plain_text(tmp_path, name):
         ("text, body", "BODY"),
     ],
 )
-def test_a_column_is_chosen_by_name_which_may_differ_by_case_and_spaces(tmp_path, header, asked):
+def test_a_column_is_chosen_by_name_which_may_differ_by_case_and_spaces(tmp_path, header, column):
     (tmp_path / "a.csv").write_text(f"{header}\n1,found\n")
-    assert texts_of(tmp_path / "a.csv", column=asked) == ["found"]
+    assert texts_of(tmp_path / "a.csv", column=column) == ["found"]
     names = header.split(",")
     pq.write_table(pa.table({names[0]: ["1"], names[1]: ["found"]}), tmp_path / "a.parquet")
-    assert texts_of(tmp_path / "a.parquet", column=asked) == ["found"]
+    assert texts_of(tmp_path / "a.parquet", column=column) == ["found"]
 
 
 GZIP = gzip.compress(b"some text that is long enough\n" * 1000, mtime=0)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "what"),
+    ("name", "content", "fragment"),
     [
         ("a.csv", b"text,label\n", "has no texts"),
         ("a.jsonl", b"\n\n", "has no texts"),
@@ -210,21 +210,21 @@ GZIP = gzip.compress(b"some text that is long enough\n" * 1000, mtime=0)
     ],
 )
 @pytest.mark.parametrize("shuffle", [True, False])
-def test_what_cannot_be_read_is_said_with_its_place(tmp_path, name, content, what, shuffle):
+def test_what_cannot_be_read_is_said_with_its_place(tmp_path, name, content, fragment, shuffle):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError) as caught:
         read(tmp_path / name, shuffle=shuffle)
     message = str(caught.value)
     assert f"{tmp_path / name}" in message
-    assert what in message
+    assert fragment in message
     assert "\n" not in message
 
 
 def test_columns_of_parquet_that_hold_no_text(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"n": [1, 2], "text": ["a", None]}), path)
-    for column, said in (("n", "column 'n' holds int"), ("x", "'x'; it has 'n', 'text'")):
-        with pytest.raises(DataError, match=said):
+    for column, message in (("n", "column 'n' holds int"), ("x", "'x'; it has 'n', 'text'")):
+        with pytest.raises(DataError, match=message):
             read(path, column=column)
     assert [example.text for example in read(path)] == ["a", ""]
 

@@ -46,9 +46,9 @@ def outcome(path, **choices):
 @given(some_files, st.sampled_from(LAYOUTS), st.integers(1, 20))
 @settings(deadline=None, max_examples=100)
 def test_a_folder_gives_what_one_file_of_all_its_texts_gives(files, layout, samples):
-    with tempfile.TemporaryDirectory() as made:
-        folder = fill(Path(made) / "shards", files, layout)
-        together = Path(made) / f"all.{layout}"
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = fill(Path(scratch) / "shards", files, layout)
+        together = Path(scratch) / f"all.{layout}"
         together.write_bytes(content([text for texts in files for text in texts], layout))
         for choices in ({}, {"shuffle": False}, {"seed": 7, "samples": samples}):
             assert outcome(folder, **choices) == outcome(together, **choices)
@@ -68,8 +68,8 @@ def test_options_hold_for_every_file(tmp_path):
     ]
     (tmp_path / "a.txt").write_text('{"body": "one", "text": "x"}')
     (tmp_path / "b.text").write_text('{"body": "two"}')
-    found = read(tmp_path, format="jsonl", column="body", shuffle=False)[0]
-    assert [example.text for example in found] == ["one", "two"]
+    examples = read(tmp_path, format="jsonl", column="body", shuffle=False)[0]
+    assert [example.text for example in examples] == ["one", "two"]
 
 
 def test_other_files_hidden_ones_and_folders_are_left_out(tmp_path):
@@ -85,11 +85,11 @@ def test_texts_in_folders_inside_alone_are_one_stream_in_the_order_of_their_path
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(f"{name}\n")
     (tmp_path / "a" / "loop").symlink_to(tmp_path)
-    wanted = ["a/b.txt", "a/z.txt", "b/c.txt"]
-    assert [(e.id, e.text) for e in read(tmp_path, shuffle=False)[0]] == list(enumerate(wanted))
+    names = ["a/b.txt", "a/z.txt", "b/c.txt"]
+    assert [(e.id, e.text) for e in read(tmp_path, shuffle=False)[0]] == list(enumerate(names))
     parts = files_of(TextChoice(str(tmp_path), shuffle=False).source())
-    assert [Path(part.where).relative_to(tmp_path).as_posix() for part in parts] == wanted
-    assert {e.text for e in read(tmp_path)[0]} == set(wanted)
+    assert [Path(part.where).relative_to(tmp_path).as_posix() for part in parts] == names
+    assert {e.text for e in read(tmp_path)[0]} == set(names)
 
 
 def said(folder, **choices):

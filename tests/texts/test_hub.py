@@ -112,7 +112,7 @@ def test_the_order_is_the_librarys_and_ids_are_rows_of_the_split(run, tmp_path):
     folder, in_order = tmp_path / "mine", {"shuffle": False}
     folder.mkdir()
     (folder / "test.parquet").write_bytes(parquet(numbered("own", 8)))
-    *ours, slice_, older, few, many, own, none = run(
+    *ours, slice_, older, few, ninety, own_rows, none = run(
         CLIENT,
         ("org/plain", {}),
         ("org/plain", {"streaming": True}),
@@ -135,10 +135,10 @@ def test_the_order_is_the_librarys_and_ids_are_rows_of_the_split(run, tmp_path):
         f"train {row}" for row in ("a 18", "a 19", "b 0", "b 1")
     ]
     assert older["rows"] == [[row, f"old {row}"] for row in range(4)]
-    assert few["rows"] == many["rows"][:3]
+    assert few["rows"] == ninety["rows"][:3]
     assert (few["available"], few["notes"]) == (50, [])
-    assert many["notes"] == ["90 texts were asked for; the data has 50"]
-    assert own["rows"] == [[row, f"own {row}"] for row in range(8)]
+    assert ninety["notes"] == ["90 texts were asked for; the data has 50"]
+    assert own_rows["rows"] == [[row, f"own {row}"] for row in range(8)]
     assert none["message"] == f"unknown split of {folder} 'train'; known: test (--split)"
     cases = {
         "unknown split of org/plain 'dev'; known: test, train": ("org/plain", {"split": "dev"}),
@@ -148,8 +148,8 @@ def test_the_order_is_the_librarys_and_ids_are_rows_of_the_split(run, tmp_path):
         "Revision 'v9' doesn't exist": ("org/plain", {"revision": "v9"}),
         "org/bare cannot be read as texts: ": ("org/bare", {}),
     }
-    for said, answer in zip(cases, run(CLIENT, *cases.values()), strict=True):
-        assert said in answer["message"]
+    for fragment, answer in zip(cases, run(CLIENT, *cases.values()), strict=True):
+        assert fragment in answer["message"]
         assert answer["error"] in ("OptionError", "DataError")
         assert "\n" not in answer["message"]
 
@@ -159,8 +159,8 @@ def test_a_hub_that_does_not_answer_is_asked_once_and_what_is_stored_still_works
     (stored,) = run(CLIENT, ("org/plain", {}))
     hub.requests.clear()
     hub.silent = True
-    asked = ("org/configs", {"dataset_name": "small"}), ("org/plain", {})
-    missing, again = run(CLIENT, *asked)
+    requests = ("org/configs", {"dataset_name": "small"}), ("org/plain", {})
+    missing, again = run(CLIENT, *requests)
     assert missing["error"] == "NetworkError"
     assert "cannot be fetched (the hub cannot be reached: timed out)" in missing["message"]
     assert again == stored
@@ -169,7 +169,7 @@ def test_a_hub_that_does_not_answer_is_asked_once_and_what_is_stored_still_works
         "GET /api/datasets/org/plain",
     ]
     hub.stop()
-    missing, again = run(CLIENT, *asked)
+    missing, again = run(CLIENT, *requests)
     assert "org/configs is not in the cache and cannot be fetched (" in missing["message"]
     assert "check the connection, or use the embedded texts" in missing["message"]
     assert again == stored

@@ -40,8 +40,8 @@ def lines(content, size, *choices):
 def test_lines_do_not_depend_on_the_size_of_reads(text, size, encoding):
     content = text.encode(encoding)
     # In a text without line feeds carriage returns end lines, as on old Macs.
-    end = "\n" if "\n" in text else "\r"
-    expected = text.removeprefix("\ufeff").split(end)
+    line_end = "\n" if "\n" in text else "\r"
+    expected = text.removeprefix("\ufeff").split(line_end)
     if expected[-1] == "":
         expected.pop()  # what follows the last line end is no line
     expected = [line.removesuffix("\r") for line in expected]

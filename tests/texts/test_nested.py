@@ -26,14 +26,14 @@ def theirs(tmp_path):
     """Rows of a file through the datasets library, flattened."""
 
     def load(path, **options):
-        found = datasets.load_dataset(
+        examples = datasets.load_dataset(
             "json",
             data_files=str(path),
             split="train",
             cache_dir=str(tmp_path / "cache"),
             **options,
         )
-        return found.flatten()
+        return examples.flatten()
 
     return load
 
@@ -48,25 +48,25 @@ def test_rows_under_a_key_are_those_of_the_datasets_library(tmp_path, theirs, in
         assert (
             texts_of(path, field=field) == theirs(path, field=field)["text"][:] == ["One.", "Two."]
         )
-    wanted = [(0, "Ein Hund."), (1, "Eine Katze.")]
-    found = read(path, field="data", column="translation.de")
-    assert [(example.id, example.text) for example in found] == wanted
+    expected = [(0, "Ein Hund."), (1, "Eine Katze.")]
+    examples = read(path, field="data", column="translation.de")
+    assert [(example.id, example.text) for example in examples] == expected
     path.write_text(json.dumps({"result": {"rows": ROWS}}, indent=indent))
     assert texts_of(path, field="result.rows") == ["One.", "Two."]
 
 
 @pytest.mark.parametrize(
-    ("field", "said"),
+    ("field", "message"),
     [
         ("rows", "unknown key of .* 'rows'; known: data, uneven, "),
-        ("version", "a list of rows"),
+        ("version", "holds neither a list of rows"),
         ("uneven", "or lists of one length"),
     ],
 )
-def test_a_key_without_rows_is_named(tmp_path, field, said):
+def test_a_key_without_rows_is_named(tmp_path, field, message):
     path = tmp_path / "a.json"
     path.write_text('{"version": "1", "data": [{"text": "a"}], "uneven": {"a": [1], "b": []}}')
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         texts_of(path, field=field)
 
 
@@ -87,7 +87,7 @@ def test_dotted_columns_are_those_of_flatten(tmp_path, theirs, kind):
         assert texts_of(path, column=column) == flat[column][:]
     with pytest.raises(DataError, match=r"no column 'translation.fr'; it has .*'translation.en'"):
         texts_of(path, column="translation.fr")
-    with pytest.raises(DataError, match="holds dict, text was wanted"):
+    with pytest.raises(DataError, match="holds dict instead of text"):
         texts_of(path, column="translation")
 
 
@@ -115,8 +115,8 @@ def test_nested_columns_and_tokens_of_a_data_set(tmp_path, streaming):
     data = datasets.Dataset.from_dict(rows, features=features)
     data.to_parquet(folder / "test.parquet")
     for column in ("translation.en", "translation.de"):
-        found = texts_of(folder, column=column, streaming=streaming)
-        assert found == data.flatten()[column][:]
+        texts = texts_of(folder, column=column, streaming=streaming)
+        assert texts == data.flatten()[column][:]
     assert texts_of(folder, column="tokens", streaming=streaming) == ["A dog ran .", ""]
 
 

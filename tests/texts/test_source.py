@@ -34,7 +34,7 @@ def test_a_reference_says_where_texts_come_from(reference, kind, layout, compres
 
 
 @pytest.mark.parametrize(
-    ("choices", "said"),
+    ("choices", "message"),
     [
         ({"samples": 0}, "at least 1; it was 0"),
         ({"seed": -1}, "0 or larger and below 2.63; it was -1"),
@@ -45,8 +45,8 @@ def test_a_reference_says_where_texts_come_from(reference, kind, layout, compres
         ({"format": "csv", "by": "paragraph"}, "only plain text is read by paragraph"),
     ],
 )
-def test_options_out_of_range_say_what_was_wanted(choices, said):
-    with pytest.raises(OptionError, match=said):
+def test_options_out_of_range_say_what_was_wanted(choices, message):
+    with pytest.raises(OptionError, match=message):
         TextChoice("notes.txt", **choices).source()
 
 
@@ -99,5 +99,5 @@ def test_the_readme_counts_them_rightly():
 
 
 def test_the_embedded_source_gives_them_all():
-    given = {example.id: example.text for example in open_texts(TextSource())}
-    assert given == {index: record["text"] for index, record in enumerate(records())}
+    texts = {example.id: example.text for example in open_texts(TextSource())}
+    assert texts == {index: record["text"] for index, record in enumerate(records())}

@@ -80,8 +80,8 @@ def test_a_separator_can_be_said(tmp_path, typed, mark):
 def test_quotation_marks_of_a_tsv_enclose_only_if_each_closes(tmp_path, content, quoting, source):
     theirs = pd.read_csv(io.StringIO(content), sep="\t", quoting=quoting)["text"].tolist()
     path = write(tmp_path, "a.tsv", content)
-    said = "none" if quoting == csv.QUOTE_NONE else "csv"
-    assert texts_of(path, quoting=said) == theirs
+    quoting_name = "none" if quoting == csv.QUOTE_NONE else "csv"
+    assert texts_of(path, quoting=quoting_name) == theirs
     if source == "file":
         assert texts_of(path) == theirs
         return
@@ -164,7 +164,7 @@ def test_carriage_returns_end_lines_where_there_are_no_line_feeds(tmp_path, name
 
 
 @pytest.mark.parametrize(
-    ("name", "choices", "said"),
+    ("name", "choices", "message"),
     [
         ("a.txt", {"delimiter": "tab"}, "leave them out for txt"),
         ("a.jsonl", {"quoting": "none"}, "leave them out for jsonl"),
@@ -175,13 +175,13 @@ def test_carriage_returns_end_lines_where_there_are_no_line_feeds(tmp_path, name
         ("org/name", {"field": "data"}, "leave it out for a data set"),
     ],
 )
-def test_options_of_other_layouts_are_refused(name, choices, said):
-    with pytest.raises(OptionError, match=said):
+def test_options_of_other_layouts_are_refused(name, choices, message):
+    with pytest.raises(OptionError, match=message):
         TextChoice(name, **choices).source()
 
 
 def test_run_json_holds_how_a_table_was_read_only_where_it_was_said():
-    said = TextChoice("a.csv", delimiter="\t", quoting="none").source()
-    assert from_trusted_values(TextSource, asdict(said)) == said
-    assert "delimiter:tab|quoting:none" in str(said)
+    source = TextChoice("a.csv", delimiter="\t", quoting="none").source()
+    assert from_trusted_values(TextSource, asdict(source)) == source
+    assert "delimiter:tab|quoting:none" in str(source)
     assert TextChoice("a.json", field="data").source().field == "data"

@@ -45,7 +45,7 @@ from fillmask_ui.masking import KINDS
 from fillmask_ui.models.load import load_choice, local_files
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.onnx_tools.constant_folding import Constants
-from fillmask_ui.onnx_tools.float32_graph import dequantized
+from fillmask_ui.onnx_tools.float32_graph import dequantize
 from fillmask_ui.onnx_tools.graph_edits import PartPair, stored_bytes, with_outputs
 from fillmask_ui.onnx_tools.graph_parts import Part
 from fillmask_ui.records import Example, Progress
@@ -163,7 +163,7 @@ def _weights(pair: GraphPair) -> Diagnosis:
     parts: list[PartNoise] = []
     for matched in pair.matching.pairs:
         first, second = matched.first, matched.second
-        noise.append(signal_and_noise(dequantized(baseline, second), dequantized(quantized, first)))
+        noise.append(signal_and_noise(dequantize(baseline, second), dequantize(quantized, first)))
         parts.append(
             PartNoise(
                 second.name,

@@ -45,7 +45,7 @@ from fillmask_ui.models import load_model
 from fillmask_ui.models.runtimes import WEIGHTS
 from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.models.weights import read_header, refuse_missing
-from fillmask_ui.onnx_tools.constant_folding import copied
+from fillmask_ui.onnx_tools.constant_folding import copy_model
 from fillmask_ui.onnx_tools.external_weights import share_weights
 from fillmask_ui.onnx_tools.onnx_export import export_onnx
 from fillmask_ui.onnx_tools.schemes import write_variant
@@ -203,7 +203,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         model.config.update({"transformers.js_config": {"dtype": "int8"}})
         write_weights(model, folder)
         graph = export_onnx(model)
-        shared = copied(graph)
+        shared = copy_model(graph)
         share_weights(shared, folder / WEIGHTS, read_header(folder / WEIGHTS))
         (folder / SHARED).write_bytes(shared.SerializeToString(deterministic=True))
         write_variant("int8", graph, folder / INT8)

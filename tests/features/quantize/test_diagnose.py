@@ -23,8 +23,8 @@ from fillmask_ui.features.quantize.diagnosis import (
 from fillmask_ui.features.quantize.graphs import open_pair
 from fillmask_ui.features.quantize.leave_one_out import diagnose
 from fillmask_ui.models import ModelChoice, load_choice
-from fillmask_ui.onnx_tools.constant_folding import copied
-from fillmask_ui.onnx_tools.float32_graph import dequantized
+from fillmask_ui.onnx_tools.constant_folding import copy_model
+from fillmask_ui.onnx_tools.float32_graph import dequantize
 from fillmask_ui.onnx_tools.graph_edits import with_outputs
 from fillmask_ui.onnx_tools.graph_parts import find_parts
 
@@ -68,7 +68,7 @@ def last(model, baseline, **options):
 
 @pytest.mark.parametrize(("fault", "layer"), zip(FAULTS, (0, 1, 1), strict=True))
 def test_a_planted_fault_is_named_first(home, fault, layer):
-    broken = copied(home.graph)
+    broken = copy_model(home.graph)
     output = plant(broken, fault, layer, seed=layer + 1)
     expected = part_at(find_parts(onnx.load(home.folder / "onnx" / "model.onnx")), output, fault)
     diagnosis = last(home.write(broken, "broken"), home.baseline, most=2)
@@ -89,8 +89,8 @@ def test_ratios_are_those_of_the_stored_numbers(home, forms, steps):
     by_name = {second.name.removeprefix("model."): (first, second) for first, second in pairs}
     for part in diagnosis.parts:
         first, second = by_name[part.name.removeprefix("model.")]
-        exact = dequantized(forms.baseline, second).astype(np.float64)
-        noise = ((exact - dequantized(home.graph, first)) ** 2).sum()
+        exact = dequantize(forms.baseline, second).astype(np.float64)
+        noise = ((exact - dequantize(home.graph, first)) ** 2).sum()
         snr = 10 * math.log10((exact**2).sum() / noise) if noise else math.inf
         assert part.weight_snr_db == pytest.approx(snr)
         if part.kind == "product":
@@ -161,7 +161,7 @@ def test_losses_are_those_that_eval_measures_of_the_written_files(home, steps):
 
 def test_the_greedy_list_ends_under_the_budget_or_says_that_it_cannot(home):
     for seed in range(2, 30):  # until the loss of so small a model, which is random, rises
-        broken = copied(home.graph)
+        broken = copy_model(home.graph)
         for layer in (0, 1):
             plant(broken, "scale", layer, seed=layer + seed)
         choice = home.write(broken, "two")

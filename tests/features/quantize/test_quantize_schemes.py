@@ -11,7 +11,7 @@ from tiny_models import EVERY_FAMILY, THREE, batch_of, texts_for
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools import schemes
-from fillmask_ui.onnx_tools.float32_graph import dequantized, split_ties
+from fillmask_ui.onnx_tools.float32_graph import dequantize, split_ties
 from fillmask_ui.onnx_tools.graph_parts import choose_parts, find_parts
 from fillmask_ui.onnx_tools.schemes import SCHEMES, write_variant
 
@@ -46,7 +46,7 @@ def made(bert, tmp_path_factory):
 def matrices(model, *kinds):
     """Name -> what the graph computes with."""
     parts = [part for part in find_parts(model) if part.kind in (kinds or ("product",))]
-    return {part.name: dequantized(model, part) for part in parts}
+    return {part.name: dequantize(model, part) for part in parts}
 
 
 def constants(model):
