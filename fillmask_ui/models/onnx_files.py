@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,7 @@ from fillmask_ui.files import finished_file, user_folder
 from fillmask_ui.models.model_files import is_inside, refuse_pointer
 from fillmask_ui.models.weights import weights_sha256
 
-_CUT_VERSION = "6"  # raised when graphs are cut or kept in another way
-_CACHED_FIELDS = (
-    *("precision", "parameters", "scales_by_call", "size_bytes"),
-    *("logits", "width", "sharing"),
-)
+_CUT_VERSION = "7"  # raised when graphs are cut or stored in another way
 
 
 @dataclass(frozen=True)
@@ -90,18 +86,20 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
     if hashlib.sha256(entry).digest() != digest:  # half written when the power failed
         return None
     header, _, content = entry.partition(b"\n")
-    fields = json.loads(header)
-    state = fields.pop("state")
+    values = json.loads(header)
+    state = values.pop("state")
     files = find_graph_files(path, root, filter(None, state), name)
     if files.state() != state:
         return None
-    return GraphSource(files, content, **fields)
+    return GraphSource(files, content, **values)
 
 
 def store_cut(source: GraphSource, key: tuple[str, ...]) -> None:
     """Put a cut graph into the user's cache, if that can be written."""
-    fields = {name: getattr(source, name) for name in _CACHED_FIELDS}
-    header = fields | {"state": source.files.state()}
+    header: dict[str, Any] = {"state": source.files.state()}
+    for field in fields(source):
+        if field.name not in ("files", "content"):
+            header[field.name] = getattr(source, field.name)
     entry = json.dumps(header).encode() + b"\n" + source.content
     with suppress(OSError, DataError):
         path = _cut_path(source.files.path, key)
