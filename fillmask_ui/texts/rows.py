@@ -92,7 +92,7 @@ def _json_values(source: TextSource, data: ByteSource, notes: Notes) -> Iterator
     columns: Cells = ()
     for location, record in _records(data.lines(source.encoding), data.name, source.field):
         if not isinstance(record, dict):
-            raise DataError(f'{location}: this is not an object; write one such as {{"text": "..."}}')
+            raise DataError(f'{location}: this is not an object such as {{"text": "..."}}')
         columns = columns or choose_columns(nested_names(record), source, location)
         yield cells_of(record, columns, location, notes)
 
