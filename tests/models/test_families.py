@@ -36,8 +36,8 @@ def test_equals_the_fill_mask_pipeline(family, runtime, loaded, tiny_models):
         assert len(per_mask) == len(log_probs)
         for row, candidates in enumerate(per_mask):
             nll = {c["token"]: -np.log(c["score"]) for c in candidates}
-            expected = np.array([nll[token_id] for token_id in range(size)])
-            np.testing.assert_allclose(-log_probs[row], expected, atol=1e-4)
+            expected_nll = np.array([nll[token_id] for token_id in range(size)])
+            np.testing.assert_allclose(-log_probs[row], expected_nll, atol=1e-4)
             assert [c["token"] for c in candidates[:5]] == list(best.token_ids[row])
 
 
@@ -169,7 +169,6 @@ def test_texts_filled_together_are_each_as_alone(family, runtime, loaded):
         assert filling.encoding == alone.encoding and len(filling.joint) == len(alone.joint)
         for mask, alone_mask in zip(filling.masks, alone.masks, strict=True):
             nlls = [
-                {c.token_id: c.nll_nats for c in filling.candidates}
-                for filling in (mask, alone_mask)
+                {c.token_id: c.nll_nats for c in filled.candidates} for filled in (mask, alone_mask)
             ]
             assert nlls[0] == pytest.approx(nlls[1], abs=1e-4)

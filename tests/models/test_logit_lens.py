@@ -59,9 +59,9 @@ def check(model, folder, family):
     assert isinstance(model, LayerStates)
     states = model.layer_states(np.array(ids))
     for state, logits in zip(states, expected_logits, strict=True):
-        logits = model.layer_logits(state, cols)
-        assert logits.dtype == np.float32
-        np.testing.assert_allclose(logits, logits[cols], atol=1e-4)
+        actual = model.layer_logits(state, cols)
+        assert actual.dtype == np.float32
+        np.testing.assert_allclose(actual, logits[cols], atol=1e-4)
     # Layers differ, else little would be compared.
     assert all(np.abs(a - b).max() > 0.1 for a, b in pairwise(expected_logits))
     lens, filling = layers(model, text, top_k=3), fill(model, text, top_k=3)

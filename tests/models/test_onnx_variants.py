@@ -206,9 +206,7 @@ def test_inputs_of_contradicting_shapes_are_refused_in_one_line(exported):
     with pytest.raises(ModelError) as raised:
         load_model(folder)
     message = str(raised.value)
-    assert "takes position_ids of the shape [1, 9] beside tokens of ['batch', 'length']" in message
-    assert "export it with dynamic axes for all inputs, or without position_ids" in message
-    assert "\n" not in message
+    assert "failed on 2 x " in message and "position_ids" in message and "\n" not in message
 
 
 def external(location: str):

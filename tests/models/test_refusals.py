@@ -187,7 +187,7 @@ def test_weights_that_lie_elsewhere_than_the_graph_says(tmp_path, monkeypatch, m
     graph, weights = folder / "model.onnx", folder / "model.safetensors"
     if moved == "offset":
         model = onnx.load(graph, load_external_data=False)
-        tensor = next(entry for entry in model.graph.initializer if "word_embeddings" in entry.name)
+        tensor = next(t for t in model.graph.initializer if "word_embeddings" in t.name)
         entry = next(entry for entry in tensor.external_data if entry.key == "offset")
         entry.value = str(int(entry.value) - 8)
         onnx.save(model, graph)
