@@ -19,7 +19,7 @@ from fillmask_ui.errors import ModelError
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import ModelConfig, ModelFiles
 from fillmask_ui.models.runtime_model import ALONE
-from fillmask_ui.models.runtimes import kinds_of
+from fillmask_ui.models.runtimes import class_names
 from fillmask_ui.models.torch_model import TorchMaskedLM
 
 
@@ -30,7 +30,7 @@ class LiveMaskedLM(TorchMaskedLM):
 
     def __init__(self, module: Any, read_vocabulary: Callable[[], Any], choice: ModelChoice):
         name = type(module).__name__
-        config = ModelConfig({**module.config.to_dict(), "architectures": kinds_of(module)})
+        config = ModelConfig({**module.config.to_dict(), "architectures": class_names(module)})
         config.refuse_other_tasks(name)
         self._model, self._lock, self._request = module, threading.Lock(), threading.local()
         files = ModelFiles(name, Path(), "torch", (), None)

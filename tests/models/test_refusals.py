@@ -121,7 +121,7 @@ def test_a_vocabulary_rounded_up_beside_a_config_that_is_not(tiny_models, tmp_pa
         )
     # From 150 the next multiples are 152, 160, 192 and 256.
     edit_json(wide / "config.json", vocab_size=150)
-    for runtime, message in (("onnx", "no output of floats"), ("torch", "have other shapes")):
+    for runtime, message in (("onnx", "no output of floats"), ("torch", "do not have the shapes")):
         with pytest.raises(ModelError, match=message):
             load_model(wide, runtime=runtime)
 
