@@ -274,15 +274,16 @@ def load_embedded_vocabulary(source: Path) -> TokenizerVocabulary:
     backend = Tokenizer.from_file(str(source / "tokenizer.json"))
     config = json.loads((source / "tokenizer_config.json").read_bytes())
     kinds = ("cls", "mask", "pad", "sep", "unk")
-    ids = {kind: backend.token_to_id(config[f"{kind}_token"]) for kind in kinds}
+    ids = backend.get_vocab()
+    special_ids = {kind: ids[config[f"{kind}_token"]] for kind in kinds}
     return TokenizerVocabulary(
         split=_rust_splitter(backend, "embedded"),
-        ids=backend.get_vocab(),
+        ids=ids,
         mask_token=config["mask_token"],
-        mask_id=ids["mask"],
-        pad_id=ids["pad"],
-        unk_id=ids["unk"],
-        special_ids=frozenset(ids.values()),
+        mask_id=special_ids["mask"],
+        pad_id=special_ids["pad"],
+        unk_id=special_ids["unk"],
+        special_ids=frozenset(special_ids.values()),
         limit=config["model_max_length"],
         packages=("tokenizers",),
     )
