@@ -68,9 +68,9 @@ def test_both_libraries_find_our_numbers(tmp_path):
     rows = {row.id: row for row in evaluate(model, TEXTS, config)}
     figures = summarize(rows.values(), config=config).model
     assert metric["pseudo_perplexity"] == pytest.approx(figures.metric, rel=1e-9)
-    for place, text in enumerate(TEXTS):
-        own = np.exp(rows[place].scores.nll_nats.mean()) if text else None
-        assert metric["perplexities"][place] == (own and pytest.approx(own, rel=1e-9))
+    for index, text in enumerate(TEXTS):
+        own = np.exp(rows[index].scores.nll_nats.mean()) if text else None
+        assert metric["perplexities"][index] == (own and pytest.approx(own, rel=1e-9))
     assert (accuracy, metric["tokens"]) == (1.0, figures.tokens)
     alone = pseudo_log_likelihoods(model, CHOICES[1]["choices"], within_word=True)
     np.testing.assert_allclose(scores[1], alone, rtol=1e-9)
@@ -87,8 +87,8 @@ def test_a_continuation_is_scored_token_by_token_given_its_context(lm):
             seen[0, col] = vocabulary.mask_id
             logits = lm.model.logits_at(seen, np.ones_like(seen), np.array([0]), np.array([col]))
             total -= nll_nats(logits, ids[[col]])[0]
-    ((found, best), (nothing, _)) = ask(lm, (context, continuation), (context, " "))
-    assert found == pytest.approx(total, abs=1e-4)
+    ((result, best), (nothing, _)) = ask(lm, (context, continuation), (context, " "))
+    assert result == pytest.approx(total, abs=1e-4)
     assert (best, nothing) == (False, -np.inf)
 
 

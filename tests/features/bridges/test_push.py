@@ -51,9 +51,9 @@ print(json.dumps([run.info.run_name, run.data.params, run.data.metrics, rows]))
 
 
 def _run(folder, root, variables, *arguments):
-    own = {name: value.format(folder / "tracked") for name, value in variables.items()}
+    environment = {name: value.format(folder / "tracked") for name, value in variables.items()}
     home = {"FILLMASK_UI_RUNS": str(root), "HOME": str(folder), "DO_NOT_TRACK": "1"}
-    done = ran(sys.executable, *arguments, cwd=folder, **home | own)
+    done = ran(sys.executable, *arguments, cwd=folder, **home | environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -63,24 +63,26 @@ def test_a_tracker_holds_figures_intervals_signature_and_rows(tracker, recorded,
     pytest.importorskip(tracker)
     variables, reading = TRACKED[tracker]
     command = ("-m", "fillmask_ui", "runs", "push", RUN[:8], "--to", tracker, "--project", "words")
-    said = _run(tmp_path, recorded.root, variables, *command)
+    output = _run(tmp_path, recorded.root, variables, *command)
     name, settings, figures, rows = json.loads(
         _run(tmp_path, recorded.root, variables, "-c", reading)
     )
     run = recorded.open(RUN)
-    summary, wanted = run.summary(), push.contents(run)
-    assert said.endswith(f"project words: {len(wanted.figures)} figures, {summary.texts} rows\n")
+    summary, expected = run.summary(), push.contents(run)
+    assert output.endswith(
+        f"project words: {len(expected.figures)} figures, {summary.texts} rows\n"
+    )
     assert name == RUN
     assert settings["signature"] == run.info.signature
     assert (
         settings["model"].startswith("table-1-0@numpy")
         and settings["verdict"] == summary.comparison.verdict.label
     )
-    assert {key: figures[key] for key in wanted.figures} == wanted.figures
+    assert {key: figures[key] for key in expected.figures} == expected.figures
     assert figures["mean_nll_nats"] == summary.model.mean_nll_nats
     low, high = (figures[f"relative_change_interval_95/{side}"] for side in ("low", "high"))
     assert [low, high] == summary.to_dict()["relative_change_interval_95"]
-    row = next(own for own in run.rows() if own.id == rows[0]["text_id"])
+    row = next(stored for stored in run.rows() if stored.id == rows[0]["text_id"])
     assert (len(rows), rows[0]["text"]) == (summary.texts, row.text)
     # mlflow keeps ten decimals of a table.
     assert rows[0]["mean_nll_nats"] == pytest.approx(row.scores.nll_nats.mean(), abs=1e-9)
@@ -106,8 +108,8 @@ def test_wandb_keeps_a_run_offline(recorded, tmp_path):
     )
     (folder,) = (tmp_path / "tracked" / "wandb").glob("offline-run-*")
     (table,) = folder.rglob("rows*.table.json")
-    wanted = push.contents(recorded.open(RUN))
-    assert json.loads(table.read_text()) == {"columns": wanted.columns, "data": wanted.rows}
+    expected = push.contents(recorded.open(RUN))
+    assert json.loads(table.read_text()) == {"columns": expected.columns, "data": expected.rows}
     assert b"mean_nll_interval_95/low" in next(folder.glob("*.wandb")).read_bytes()
 
 
@@ -120,7 +122,7 @@ def test_slips_are_one_line_and_the_run_stays(fillmask, tmp_path, monkeypatch):
         raise ConnectionError("no route to host\nand more")
 
     monkeypatch.setitem(push.TRACKERS, "json", push.Tracker(refused, "set ADDRESS", {}))
-    for arguments, code, told in (
+    for arguments, code, message in (
         ((RUN, "--to", "neptune"), 2, "unknown tracker 'neptune'; known: json, mlflow, trackio,"),
         ((RUN, "--to", "json", "--project", " "), 2, "the project has no name"),
         (("none", "--to", "json"), 1, "unknown run 'none'"),
@@ -129,7 +131,7 @@ def test_slips_are_one_line_and_the_run_stays(fillmask, tmp_path, monkeypatch):
     ):
         done = fillmask("runs", "push", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
-        assert told in done.stderr
+        assert message in done.stderr
     monkeypatch.setattr(push, "find_spec", lambda _: None)
     done = fillmask("runs", "push", RUN, "--to", "trackio")
     assert done.stderr == "error: trackio is not installed: pip install 'fillmask-ui[trackio]'\n"

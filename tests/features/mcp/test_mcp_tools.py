@@ -58,31 +58,33 @@ def test_the_tools_are_described_and_answer_as_the_commands_print(page):
         arguments = tool.inputSchema["properties"]
         assert all(own["description"] and own["type"] for own in arguments.values())
         assert "session" not in arguments
-    wanted = fill(TABLE, MASKED, top_k=3, candidates=["cat", "dog"]).to_json()
+    expected = fill(TABLE, MASKED, top_k=3, candidates=["cat", "dog"]).to_json()
     for address in (url, f"{url}sse"):
-        found = called(address, "predict", text=MASKED, top_k=3, candidates="cat, dog")
-        assert found == json.loads(wanted)
-    wanted = json.loads(json.dumps(surprisal(TABLE, PLAIN).to_dict()))
-    assert called(url, "surprise", text=PLAIN, top_k=5) == wanted
+        result = called(address, "predict", text=MASKED, top_k=3, candidates="cat, dog")
+        assert result == json.loads(expected)
+    expected = json.loads(json.dumps(surprisal(TABLE, PLAIN).to_dict()))
+    assert called(url, "surprise", text=PLAIN, top_k=5) == expected
     assert len(called(url, "surprise", text=PLAIN)["words"][0]["wanted"]) == 1
     assert "embedded:int8" in [own["reference"] for own in called(url, "models")]
-    wanted = [step.to_dict() for step in unmask(TABLE, MASKED)]
-    assert called(url, "unmask", text=MASKED)["steps"] == wanted
-    found = called(url, "compare", text=MASKED, baseline="noisy", top_k=2)
+    expected = [step.to_dict() for step in unmask(TABLE, MASKED)]
+    assert called(url, "unmask", text=MASKED)["steps"] == expected
+    result = called(url, "compare", text=MASKED, baseline="noisy", top_k=2)
     if public:
-        assert "'noisy' is not offered on this public page; offered: table, embedded" in found
+        assert "'noisy' is not offered on this public page; offered: table, embedded" in result
     else:
-        assert found == json.loads(compare(NOISY, TABLE, MASKED, top_k=2).to_json())
-        told, size = [], TABLE.signature.vocabulary_size
+        assert result == json.loads(compare(NOISY, TABLE, MASKED, top_k=2).to_json())
+        steps, size = [], TABLE.signature.vocabulary_size
         texts, config = [PLAIN, "Snow!"], EvaluationConfig("uniform", max_tokens=TABLE.max_tokens)
         asked = {"texts": texts, "metric": "uniform", "baseline": "noisy"}
-        found = called(url, "evaluate", lambda *step: asyncio.sleep(0, told.append(step)), **asked)
+        result = called(
+            url, "evaluate", lambda *step: asyncio.sleep(0, steps.append(step)), **asked
+        )
         rows = evaluate(TABLE, texts, config, baseline=NOISY)
-        wanted = summarize(rows, config=config, vocabulary_size=size).to_dict()
+        expected = summarize(rows, config=config, vocabulary_size=size).to_dict()
         for split in SPLITS:
-            del wanted[split], wanted["baseline"][split]
-        wanted["signature"] = found["signature"]
-        assert (found, bool(told)) == (wanted, True)
+            del expected[split], expected["baseline"][split]
+        expected["signature"] = result["signature"]
+        assert (result, bool(steps)) == (expected, True)
     assert called(url, "evaluate", samples=9)["texts"] <= 9
 
 
@@ -99,9 +101,9 @@ SLIPS = [
 
 
 def test_a_slip_gets_one_line_and_the_server_goes_on(page, capfd):
-    for name, arguments, said in SLIPS:
+    for name, arguments, words in SLIPS:
         line = called(page[1], name, **arguments)
-        assert (said in line, "\n" in line) == (True, False), line
+        assert (words in line, "\n" in line) == (True, False), line
     assert called(page[1], "predict", text=MASKED)["masks"]
     assert "Traceback" not in "".join(capfd.readouterr())
 

@@ -25,12 +25,12 @@ def engine(monkeypatch):
 def test_lines_in_a_pipe_say_how_fast_and_how_long(fillmask, engine, monkeypatch):
     monkeypatch.setattr(terminal, "_QUIET_SECONDS", 0.0)
     options = ("--threads-per-worker", "3", "--address", "10.0.0.1:6379")
-    said = fillmask("eval", *FAST, *TWO, *options).stderr
+    output = fillmask("eval", *FAST, *TWO, *options).stderr
     assert engine.opened == [EngineChoice("ray", "10.0.0.1:6379", 2, 3)]
-    assert said.startswith("starting Ray...\nrun ")
+    assert output.startswith("starting Ray...\nrun ")
     assert re.search(
         r"\d of 20 texts, [\d,.]+ tokens/s, 2 workers, mean NLL \d\.\d{4} nats, about \d+ s left\n",
-        said,
+        output,
     )
     alone = fillmask("eval", *FAST).stderr
     assert re.search(r"tokens/s, mean NLL", alone)

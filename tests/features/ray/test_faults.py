@@ -153,11 +153,11 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(store, plan):
     children = ray_processes(process.pid)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     process.send_signal(signal.SIGCONT)
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     name = store.names()[-1]
-    assert f"--resume {name}" in said
+    assert f"--resume {name}" in output
     assert store.open(name).state == "stopped"
     assert store.open(name).row_count > 0
     wait_for(lambda: not set(children) & set(processes("")), 20)
@@ -171,9 +171,9 @@ def test_a_run_that_is_stopped_from_another_thread(engine, store, plan):
             break
     stop()
     begun = time.monotonic()
-    rest = list(steps)
+    remaining = list(steps)
     assert time.monotonic() - begun < 30
-    assert not any(list(step.rows) for step in rest)
+    assert not any(list(step.rows) for step in remaining)
     run = store.open(step.info.name)
     assert run.state == "stopped"
     assert 0 < run.row_count < TEXTS

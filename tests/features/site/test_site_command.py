@@ -32,5 +32,5 @@ def test_without_npm_a_clone_says_what_is_missing(site, monkeypatch, tmp_path):
 
 
 def test_a_model_of_pytorch_has_to_be_exported_first(site, tiny_models):
-    found = site("out", "-m", str(tiny_models.without_onnx("bert")))
-    assert "a browser runs ONNX: write it as that first" in str(found.exception)
+    result = site("out", "-m", str(tiny_models.without_onnx("bert")))
+    assert "a browser runs ONNX: write it as that first" in str(result.exception)

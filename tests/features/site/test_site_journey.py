@@ -69,22 +69,22 @@ def open_site(visit, site):
 
 def hundred(model):
     """A sentence of each of a hundred embedded texts, the word in its middle hidden."""
-    found = []
+    masked = []
     for line in (asset("texts") / "embedded.jsonl").read_text("utf-8").splitlines():
         sentence = re.match(r"[^.!?]*[.!?]", json.loads(line)["text"])
         words = re.findall(r"\w+", sentence[0]) if sentence else []
         if len(words) > 3:
             middle = words[len(words) // 2]
             mask = model.vocabulary.mask_token
-            found.append(re.sub(rf"\b{middle}\b", mask, sentence[0], count=1))
-    assert len(found) >= 100
-    return found[:100]
+            masked.append(re.sub(rf"\b{middle}\b", mask, sentence[0], count=1))
+    assert len(masked) >= 100
+    return masked[:100]
 
 
 def apart(page, model, texts):
     """Differences of the ten best probabilities in Python, [N, 10], and the equal first guesses."""
-    found, differences, same = page.evaluate(PREDICT, texts), [], 0
-    for text, there in zip(texts, found, strict=True):
+    by_browser, differences, same = page.evaluate(PREDICT, texts), [], 0
+    for text, there in zip(texts, by_browser, strict=True):
         (here, *_) = fill(model, text, top_k=10).masks
         (mask, *_) = there["masks"]
         assert (there["text"], mask["position"]) == (text, here.position)
@@ -251,13 +251,16 @@ def test_a_missing_and_a_wrong_model_are_said(visit, folder, tmp_path):
     for name in folder.iterdir():
         (tmp_path / name.name).symlink_to(name)
     model = tmp_path / "model.onnx.gz"
-    for wrong, said in ((b"no model", "cannot be read as ONNX"), (None, "cannot be loaded (404)")):
+    for wrong, notice in (
+        (b"no model", "cannot be read as ONNX"),
+        (None, "cannot be loaded (404)"),
+    ):
         model.unlink()
         if wrong:
             model.write_bytes(wrong)
         with hosting(tmp_path) as url:
             page = visit(url=url, ready="#notice [role=alert]", script="delete window.caches")
-            expect(page.locator("#notice")).to_contain_text(said)
+            expect(page.locator("#notice")).to_contain_text(notice)
             page.context.close()
 
 

@@ -193,10 +193,10 @@ def test_mean_and_spread_over_seeds(bench):
         if (cell["model"], cell["data"], cell["metric"]) == ("noisy", "second", "uniform")
     ]
     values = np.array([[cell["value"], cell["relative_change"]] for cell in cells])
-    found = [spread["mean"], spread["change_mean"]]
-    assert found == pytest.approx(values.mean(axis=0))
-    found = [spread["deviation"], spread["change_deviation"]]
-    assert found == pytest.approx(values.std(axis=0, ddof=1))
+    result = [spread["mean"], spread["change_mean"]]
+    assert result == pytest.approx(values.mean(axis=0))
+    result = [spread["deviation"], spread["change_deviation"]]
+    assert result == pytest.approx(values.std(axis=0, ddof=1))
     assert table["over_seeds"][0]["change_mean"] is None  # of the baseline
 
 

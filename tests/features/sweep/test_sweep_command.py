@@ -42,9 +42,9 @@ def test_ctrl_c_keeps_what_is_done(fillmask, file, monkeypatch, tmp_path):
     with monkeypatch.context() as patch:
         patch.setattr(sweeps, "measure_cell", interrupted)
         assert fillmask("sweep", file).returncode == 130
-    shown = fillmask("sweep", file, "--table-only", "--json")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert [cell["state"] for cell in shown.json["cells"]] == ["stopped", "missing"]
+    listed = fillmask("sweep", file, "--table-only", "--json")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert [cell["state"] for cell in listed.json["cells"]] == ["stopped", "missing"]
     done = fillmask("sweep", file, "--csv", tmp_path / "cells.csv", "--html", tmp_path / "p.html")
     assert done.returncode == 0
     assert done.stderr.count(": run ") == 2

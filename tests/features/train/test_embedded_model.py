@@ -86,10 +86,10 @@ def test_the_card_names_the_order_of_its_texts_and_docs_that_of_theirs():
     model, config = load_model("embedded"), EvaluationConfig()
     card = " ".join((asset("model") / "README.md").read_text(encoding="utf-8").split())
     quantize = ROOT / "docs" / "quantize.md"
-    told = " ".join(quantize.read_text(encoding="utf-8").split())
+    page = " ".join(quantize.read_text(encoding="utf-8").split())
     for shuffle, text, stated in (
         (False, card, r"first 200 embedded texts in file order full precision has ([\d.]+) nats"),
-        (True, told, r"texts, shuffled with seed 42, .*?the model \| 39\.3 \| ([\d.]+)"),
+        (True, page, r"texts, shuffled with seed 42, .*?the model \| 39\.3 \| ([\d.]+)"),
     ):
         texts = open_texts(TextSource(samples=200, shuffle=shuffle))
         mean = summarize(evaluate(model, texts, config)).model.mean_nll_nats

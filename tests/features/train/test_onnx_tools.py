@@ -88,10 +88,10 @@ def test_shared_weights_change_nothing_but_the_size(tmp_path, tokenizer, config_
     copy.deepcopy(model).half().save_pretrained(tmp_path)
     path = tmp_path / "model.safetensors"
     raw, tensors = path.read_bytes(), load_file(path)
-    found = {stored.name: stored for stored in read_header(path)}
-    assert found.keys() == tensors.keys()
+    headers = {stored.name: stored for stored in read_header(path)}
+    assert headers.keys() == tensors.keys()
     for name, tensor in tensors.items():
-        assert raw[found[name].start : found[name].end] == tensor.numpy().tobytes()
+        assert raw[headers[name].start : headers[name].end] == tensor.numpy().tobytes()
     arrays = probe_arrays(model)
     before, size = run(graph, arrays), graph.ByteSize()
     shared = share_weights(graph, path, read_header(path))

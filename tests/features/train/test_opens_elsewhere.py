@@ -50,9 +50,9 @@ def written(once, packaged, tiny_models):
 
     once.do("everything", make)
     homes = (asset("model"), packaged, *folder.iterdir())
-    found = [path for home in homes for path in sorted(home.rglob("*.onnx"))]
-    assert len(found) == 2 + 2 + len(SCHEMES) + 1 + 1
-    return found
+    paths = [path for home in homes for path in sorted(home.rglob("*.onnx"))]
+    assert len(paths) == 2 + 2 + len(SCHEMES) + 1 + 1
+    return paths
 
 
 def answers(*command, **environment):
@@ -76,8 +76,12 @@ def by_onnxruntime(written, tmp_path):
             package = distribution(name)
             for top in {file.parts[0] for file in package.files} - {"..", "__pycache__"}:
                 (tmp_path / top).symlink_to(package.locate_file(top))
-            needed = [own for own in package.requires or () if "extra ==" not in own]
-            missing += [re.match(r"[\w.-]+", own)[0] for own in needed]
+            needed = [
+                requirement
+                for requirement in package.requires or ()
+                if "extra ==" not in requirement
+            ]
+            missing += [re.match(r"[\w.-]+", requirement)[0] for requirement in needed]
     return answers(sys.executable, "-S", "-c", OPEN, *written, PYTHONPATH=str(tmp_path))
 
 
@@ -87,8 +91,8 @@ def test_plain_onnxruntime_and_onnx_open_every_file(written, by_onnxruntime):
 
 
 def test_onnxruntime_web_opens_every_file(written, by_onnxruntime):
-    found = answers("node", OPEN_CJS, *written, NODE_PATH=NODE_PATH)
-    for path, here, there in zip(written, by_onnxruntime, found, strict=True):
+    by_node = answers("node", OPEN_CJS, *written, NODE_PATH=NODE_PATH)
+    for path, here, there in zip(written, by_onnxruntime, by_node, strict=True):
         apart = np.abs(here - there).max() / np.abs(here).max()
         # Products with 4 bits round their activations as it suits the processor.
         assert apart < (0.1 if path.name == "model_q4.onnx" else 1e-4), path

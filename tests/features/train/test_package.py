@@ -53,17 +53,17 @@ def test_the_folder_holds_what_is_needed_and_its_runtimes_agree(packaged):
 
 
 def test_the_card_says_what_was_measured(packaged, trained, cloze_file, text_file):
-    told = (packaged / "README.md").read_text(encoding="utf-8")
-    assert told.startswith("---\nlicense: mit\n---\n\n# A tiny model\n")
+    readme = (packaged / "README.md").read_text(encoding="utf-8")
+    assert readme.startswith("---\nlicense: mit\n---\n\n# A tiny model\n")
     # The first scheme of `quantize` whose loss is within 1%, or the best.
-    ((exact, taken),) = re.findall(r"full precision (\S+) nats; taken: (\S+)\.", told)
-    trials = re.findall(r"^\| (int8\S*) \| (\S+) \|", told, re.MULTILINE)
+    ((exact, taken),) = re.findall(r"full precision (\S+) nats; taken: (\S+)\.", readme)
+    trials = re.findall(r"^\| (int8\S*) \| (\S+) \|", readme, re.MULTILINE)
     losses = {name: float(nats) for name, nats in trials}
     assert list(losses) == ["int8-tensor", "int8-channel", "int8"]
     near = [name for name, nats in losses.items() if nats <= 1.01 * float(exact)]
     assert taken == (near[0] if near else min(losses, key=losses.get))
-    assert "|  | start | full precision | int8 |" in told
-    shown = re.findall(r"^\| top-1, (.+?) \|( \S+% \|){3}$", told, re.MULTILINE)
+    assert "|  | start | full precision | int8 |" in readme
+    shown = re.findall(r"^\| top-1, (.+?) \|( \S+% \|){3}$", readme, re.MULTILINE)
     kinds = ["shown as [MASK]", "shown as a random token", "shown unchanged", "all"]
     assert [name for name, _ in shown] == kinds
     assert (
@@ -71,19 +71,21 @@ def test_the_card_says_what_was_measured(packaged, trained, cloze_file, text_fil
         "--block-tokens 32 --batch-blocks 4 --learning-rate 0.005 -o run\n"
         "fillmask-ui package run -o model --vocabulary-size 120 --text text.txt "
         "--calibration text.txt:0.05 --evaluate text.txt:0.1 --cloze cloze.jsonl "
-        "--notes notes.md --baseline trained-run\n" in told
+        "--notes notes.md --baseline trained-run\n" in readme
     )
-    assert str(trained.parent) not in told
+    assert str(trained.parent) not in readme
     before = read_request(trained).parameters
     left = sum(p.numel() for p in load_weights(packaged).model.parameters())
-    assert f"{before:,} in training, {left:,} with the trimmed vocabulary" in told
+    assert f"{before:,} in training, {left:,} with the trimmed vocabulary" in readme
     # The figures are those of the measuring functions on the folder as it stands.
     model = load_model(packaged)
     right = measure_cloze(model, read_cloze(cloze_file)).top5
-    assert re.search(rf"\| cloze top-5 \| \S+ \| {right:.1%} \|", told)
+    assert re.search(rf"\| cloze top-5 \| \S+ \| {right:.1%} \|", readme)
     lines = text_file.read_text().splitlines()[9::10]
-    own = measure_text(model, lines).model
-    assert re.search(rf"\| nats per character \| \S+ \| {own.nll_per_character_nats:.4f} \|", told)
+    scores = measure_text(model, lines).model
+    assert re.search(
+        rf"\| nats per character \| \S+ \| {scores.nll_per_character_nats:.4f} \|", readme
+    )
 
 
 def test_a_head_of_random_numbers_is_told_in_training_and_not_packaged(
@@ -101,10 +103,10 @@ def test_a_head_of_random_numbers_is_told_in_training_and_not_packaged(
     assert not (tmp_path / "out").exists()
     request = RunRequest([str(text_file)], tmp_path / "run", init=str(headless))
     prepared = prepare(request, small(steps=1))
-    told = "tensors that the start lacks, such as cls.predictions."
-    assert told in describe(prepared)
+    readme = "tensors that the start lacks, such as cls.predictions."
+    assert readme in describe(prepared)
     list(prepared.rows())
-    assert told in card(tmp_path / "run")
+    assert readme in card(tmp_path / "run")
 
 
 def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):

@@ -106,13 +106,13 @@ def test_a_trimmed_run_keeps_its_tokens_when_the_text_changes(tmp_path, trained,
 
 def test_a_run_that_would_be_another_is_refused(copied, request_of, config_file):
     request = request_of(copied)
-    for changes, recipe, message in (
+    for changes, recipe, readme in (
         ({"config": config_file("roberta")}, {}, r"was started --config .*bert\.json"),
         ({"config": None, "init": "embedded"}, {}, "started without --init"),
         ({"vocabulary_size": 120}, {}, "leave --vocabulary-size out"),
         ({}, {"batch_blocks": 5}, "batch_blocks was 4"),
     ):
-        with pytest.raises(FillmaskError, match=message):
+        with pytest.raises(FillmaskError, match=readme):
             prepare(replace(request, **changes), going_on(**recipe))
     size = load_weights(copied).model.config.vocab_size
     assert prepare(replace(request, vocabulary_size=size), going_on()).resumed
@@ -190,9 +190,9 @@ def test_the_end_is_the_best_average_with_the_start(tmp_path, trained, request_o
     for name, tensor in saved.items():
         expected = (1 - best["share"]) * start[name] + best["share"] * stored[name]
         torch.testing.assert_close(tensor, expected)
-    told = card(tmp_path / "b")
-    assert f"{best['share']:.0%} of the trained ones was best" in told
-    assert f"| 100% | {whole['nll_nats']:.3f} | {whole['top1']:.1%} |" in told
+    readme = card(tmp_path / "b")
+    assert f"{best['share']:.0%} of the trained ones was best" in readme
+    assert f"| 100% | {whole['nll_nats']:.3f} | {whole['top1']:.1%} |" in readme
     with pytest.raises(OptionError, match="--init"):
         prepare(request_of(tmp_path / "c"), small(blend=True))
 

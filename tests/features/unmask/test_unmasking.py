@@ -192,12 +192,12 @@ def test_draws_follow_the_distribution_of_the_most_probable_tokens(model, narrow
     if "top_p" in narrow:
         sums = np.cumsum(p[order]) / p[order].sum()
         few = order[: int(np.searchsorted(sums, 0.2)) + 1]
-    wanted = np.zeros(len(p))
-    wanted[few] = p[few] / p[few].sum()
+    expected = np.zeros(len(p))
+    expected[few] = p[few] / p[few].sum()
     shares = np.bincount(drawn, minlength=len(p)) / len(drawn)
     assert set(drawn) <= set(few)
     # Five standard errors of each share, and one token more.
-    assert (abs(shares - wanted) < 5 * np.sqrt(wanted / len(drawn)) + 1 / len(drawn)).all()
+    assert (abs(shares - expected) < 5 * np.sqrt(expected / len(drawn)) + 1 / len(drawn)).all()
 
 
 def test_fitting_pieces_go_on_with_a_word(model):

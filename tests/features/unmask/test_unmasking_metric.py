@@ -109,8 +109,8 @@ def test_neither_batches_nor_threads_nor_what_is_done_change_a_row(decoding):
     rows = plain(evaluate(MODEL, TEXTS, config))
     for tokens in (1, 40, 3000):
         assert plain(evaluate(threaded, TEXTS, replace(config, batch_tokens=tokens))) == rows
-    rest = plain(evaluate(MODEL, TEXTS, config, done=range(0, 60, 2)))
-    assert rest == {index: row for index, row in rows.items() if index % 2}
+    remaining = plain(evaluate(MODEL, TEXTS, config, done=range(0, 60, 2)))
+    assert remaining == {index: row for index, row in rows.items() if index % 2}
     assert plain(evaluate(MODEL, [TEXTS[0]], config)) == {0: rows[0]}
 
 
@@ -133,8 +133,8 @@ def test_two_models_fill_the_same_gaps_each_in_its_own_way():
     total, base = (
         sum(row.scores.nll_nats.sum() for row in rows.values()) for rows in (first, second)
     )
-    wanted = total / base - 1
-    assert summary.comparison.relative_change == pytest.approx(wanted, rel=1e-12)
+    expected = total / base - 1
+    assert summary.comparison.relative_change == pytest.approx(expected, rel=1e-12)
     assert summary.baseline.extra == summarize(second.values(), config=config).model.extra
 
 
@@ -168,9 +168,9 @@ def test_figures_by_hand():
     # cat sat | mat, the cat, cat: 4 different tokens, 2 different pairs of neighbours, 6 written.
     assert figures.distinct_1 == 4 / 6
     assert figures.distinct_2 == 2 / 6
-    wanted = stats.binomtest(1, 3).proportion_ci(method="wilson")
+    expected = stats.binomtest(1, 3).proportion_ci(method="wilson")
     interval = figures.exact_match_interval
-    assert (interval.low, interval.high) == pytest.approx((wanted.low, wanted.high), rel=1e-6)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), rel=1e-6)
 
 
 def test_the_pseudo_perplexity_is_that_of_the_metric_of_that_name():
@@ -184,8 +184,8 @@ def test_the_pseudo_perplexity_is_that_of_the_metric_of_that_name():
         text = " ".join(map(vocabulary.token, inner)).replace(" ##", "")
         if vocabulary.encode(text).ids != tuple(ids.tolist()):
             continue
-        wanted = summarize(evaluate(MODEL, [text], config), config=config).model.metric
-        assert row.scores.pseudo_perplexity == pytest.approx(wanted, rel=1e-9)
+        expected = summarize(evaluate(MODEL, [text], config), config=config).model.metric
+        assert row.scores.pseudo_perplexity == pytest.approx(expected, rel=1e-9)
         compared += 1
     assert compared > 10
 
