@@ -70,7 +70,7 @@ def parse_sentence(line: str) -> Sentence:
         return Sentence(text, "", question)
     if len(marked) > 1:
         raise TextError(
-            f"{len(marked)} words stand in brackets in {text[:60]!r}, and a round hides one"
+            f"{len(marked)} words are in brackets in {text[:60]!r}: mark one hidden word"
         )
     start, end = marked[0].span()
     return Sentence(f"{text[:start]}[MASK]{text[end:]}", checked_word(marked[0][1]), question)
@@ -89,7 +89,7 @@ def read_sentences(path: Path) -> tuple[Sentence, ...]:
         except (TextError, OptionError) as error:
             raise TextError(f"{path}, line {number}: {error}") from error
     if not 0 < len(found) <= MOST_SENTENCES:
-        raise TextError(f"{path} has {len(found):,} sentences; wanted are 1 to {MOST_SENTENCES}")
+        raise TextError(f"{path} has {len(found):,} sentences; give 1 to {MOST_SENTENCES}")
     return tuple(found)
 
 
@@ -107,7 +107,7 @@ def checked_word(word: str) -> str:
     word = " ".join("".join(shown).split()).strip(f"{_JOINERS} ")
     if not 0 < len(word) <= MOST_CHARACTERS:
         raise OptionError(
-            f"a word has 1 to {MOST_CHARACTERS} characters; it was {word[:60]!r} with {len(word)}"
+            f"a word has 1 to {MOST_CHARACTERS} characters; {word[:60]!r} has {len(word)}"
         )
     return word
 
@@ -124,7 +124,7 @@ def split_of(guesses: Sequence[Guess]) -> Guesses:
     if len(guesses) > MOST_WORDS:
         raise OptionError(f"there were {len(guesses)} words; give at most {MOST_WORDS}")
     if not all(own >= 0 for own in percents) or sum(percents) > 100 + 1e-6:
-        raise OptionError(f"percents are 0 or more, and 100 in all at most; were {percents}")
+        raise OptionError(f"percentages must be 0 to 100 and add up to at most 100; got {percents}")
     said: dict[str, Guess] = {}
     for own in guesses:
         if own.amount > 0:

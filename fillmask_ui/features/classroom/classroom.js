@@ -82,7 +82,7 @@
 
   // ---- What is shown
 
-  const STEPS = { waiting: "First sentence", open: "Close", closed: "Show the model", revealed: "Next sentence", ended: "Go on" };
+  const STEPS = { waiting: "First sentence", open: "Close", closed: "Show the model", revealed: "Next sentence", ended: "Continue" };
 
   function show(told) {
     if (told.version < now.version && told.phase === now.phase) return; // overtaken
@@ -114,7 +114,7 @@
       .filter(([, nats]) => nats !== null)
       .map(([name, nats]) => ({ word: names[name], nll_nats: nats, probability: Math.exp(-nats) }));
     card.replaceChildren(page.loss_card(points, points, "nats"));
-    card.querySelector("h2").textContent = "What the hidden word cost, in nats";
+    card.querySelector("h2").textContent = "Loss on the hidden word, in nats";
   }
 
   function ask(to) {

@@ -29,9 +29,9 @@ async def reveal(session: Session, room: Room) -> None:
     room.close()
     now, splits = room.round, room.splits()
     if now is None or now.phase != "closed":
-        raise OptionError("no round is on: ask a sentence first")
+        raise OptionError("no round is open: show a sentence first")
     if not splits:
-        raise OptionError("nobody has answered: open the sentence again, or go on to another")
+        raise OptionError("nobody has answered: open the sentence again, or ask another one")
     sentence, pooled = now.sentence, pool(splits)
     said = replace(pooled, guesses=pooled.guesses[:PUT_TO_MODEL])
     model = await run_in_threadpool(session.model, room.model)
@@ -97,7 +97,7 @@ def _rows(now: Round, splits: Sequence[Guesses]) -> list[BarRow]:
     *marks, mark_of_others = (
         axis.pair((own.people, own.model), ("candidate", "reference")) for own in (*shown, rest)
     )
-    title = "the key x takes it from the wall"
+    title = "Press x to remove it from the wall"
     rows = [
         BarRow(
             own.word, mark, key=own.word, title=title, truth=bool(found.truth) and own is shown[0]
@@ -113,14 +113,15 @@ def verdict(found: Standing) -> str:
     count, gap = len(found.losses), found.people_nats - found.model_nats
     of = f"over {count} sentences" if count > 1 else "on the first sentence"
     if is_zero(gap, 2):
-        return f"Class and model are level {of}."
-    by = f"the {'class' if gap < 0 else 'model'} by {abs(gap):.2f} nats a sentence {of}"
+        return f"The class and the model are level {of}."
+    by = f"by {abs(gap):.2f} nats per sentence {of}"
+    leader = "class" if gap < 0 else "model"
     if found.interval is None:
-        return f"Ahead: {by}."
+        return f"The {leader} is ahead {by}."
     low, high = found.interval.low, found.interval.high
     if gap < 0:
         low, high = -high, -low
     between = f"95% interval {signed(low, 2)} to {signed(high, 2)}"
     if low > 0:
-        return f"Better: {by} ({between})."
-    return f"Ahead: {by}, which is not settled ({between} holds zero)."
+        return f"The {leader} wins {by} ({between})."
+    return f"The {leader} is ahead {by}, which could be chance ({between})."

@@ -67,7 +67,7 @@ class Room:
         if student in self.students:
             return
         if len(self.students) >= MOST_STUDENTS:
-            raise DataError(f"the room is full: it holds {MOST_STUDENTS:,}")
+            raise DataError(f"the class is full: it has {MOST_STUDENTS:,} students")
         self.students[student] = Student()
         self.version += 1
 
@@ -112,7 +112,7 @@ class Room:
         if self.round is None or self.round.sentence.text != sentence.text:
             done = next((own for own in self.run.rounds if own.text == sentence.text), None)
             if done is None and len(self.run.rounds) >= MOST_ROUNDS:
-                raise OptionError(f"a class has at most {MOST_ROUNDS} rounds: begin another")
+                raise OptionError(f"a class has at most {MOST_ROUNDS} rounds: open another class")
             for student in self.students.values():
                 student.split = None
             self._asked += 1
@@ -198,7 +198,7 @@ class Rooms:
         if len(self._rooms) >= MOST_ROOMS:
             oldest = min(self._rooms.values(), key=lambda own: own.seen)
             if room.seen - oldest.seen < STALE_SECONDS:
-                raise DataError(f"all {MOST_ROOMS} classes of this page are on: try again later")
+                raise DataError(f"all {MOST_ROOMS} classes of this page are taken: try again later")
             del self._rooms[oldest.run.code]
         while not room.run.code or room.run.code in self._rooms:
             code = "".join(secrets.choice(LETTERS) for _ in range(CODE_LETTERS))

@@ -141,7 +141,7 @@ class Classroom:
     def _room(self, request: Request) -> Room:
         room = self.rooms.get(request.path_params["code"])
         if room is None:
-            raise HTTPException(404, "there is no such class: look at the address on the wall")
+            raise HTTPException(404, "there is no such class: check the address on the wall")
         return room
 
     def _student(self, request: Request) -> tuple[Room, str]:
@@ -149,15 +149,15 @@ class Classroom:
         room = self._room(request)
         student = request.headers.get("x-student", "")
         if not _STUDENT.fullmatch(student):
-            raise HTTPException(400, "a phone names itself by 32 hexadecimal digits")
+            raise HTTPException(400, "the x-student header must be 32 hexadecimal digits")
         self._limit(self._phones, f"{room.run.code} {student}", "too many requests")
         return room, student
 
     def _lecturer(self, request: Request) -> Room:
         room = self._room(request)
         if not room.is_lecturer(request.headers.get("x-class-secret", "")):
-            raise HTTPException(403, "only the browser that opened this class leads it")
-        self._limit(self._walls, room.run.code, "too many requests of this wall")
+            raise HTTPException(403, "only the browser that opened this class can lead it")
+        self._limit(self._walls, room.run.code, "too many requests from this wall")
         return room
 
     # ---- Phones
@@ -197,13 +197,15 @@ class Classroom:
         if room is not None and not room.is_lecturer(secret):
             room = None
         if room is not None:
-            self._limit(self._walls, room.run.code, "too many requests of this wall")
+            self._limit(self._walls, room.run.code, "too many requests from this wall")
         else:
-            self._limit(self._openings, _host(request), "many classes were opened just now")
+            self._limit(self._openings, _host(request), "too many classes were opened just now")
         base = _base(sent.base)
         has_key = secrets.compare_digest(sent.key.encode(), self._key.encode())
         if self.sentences and sent.key and not has_key:
-            raise HTTPException(403, "This link is of an earlier start: open the one printed now.")
+            raise HTTPException(
+                403, "This link is from an earlier start: open the last one printed."
+            )
         if room is None:
             model = await run_in_threadpool(self.session.model, sent.model)
             run = await run_in_threadpool(self._stored, sent)

@@ -59,7 +59,7 @@ def _show_sides(asked: Asked) -> Any:
 
 @figure(
     "cut_or_hidden",
-    "A side that is cut off, and one that is hidden",
+    "One side cut off, or hidden by masks",
     *_gap(EXAMPLES[1]),
     control("choice", "kept", "Keep the", {"left": "left side", "right": "right side"}, "left"),
     template="sides",
@@ -80,7 +80,7 @@ def _show_cut(asked: Asked) -> Any:
 
 def _sides(asked: Asked, text: str, word: str) -> Sides:
     if not word.strip():
-        raise OptionError("the true word is missing: write the word that belongs into the gap")
+        raise OptionError("the true word is missing: type the word that belongs in the gap")
     return Sides.of(asked.model, text)
 
 
@@ -129,11 +129,11 @@ _SENTENCES = (
     control("text", "first", "First sentence", FIRST, carried=True),
     control("text", "second", "Second sentence", SECOND, carried=True),
 )
-_TRUTHS = {str(pretraining.FOLLOWS): "follows", str(pretraining.RANDOM): "is from anywhere"}
+_TRUTHS = {str(pretraining.FOLLOWS): "follows", str(pretraining.RANDOM): "is from elsewhere"}
 _SLIDER = control("slider", "probability", "Your P(it follows)", 0.01, 0.99, 0.01, 0.7)
 # What only a model without the head needs stands in a box that another one hides.
 _ORDER = (
-    control("choice", "truth", "In truth the second", _TRUTHS, str(pretraining.FOLLOWS)),
+    control("choice", "truth", "In truth, the second sentence", _TRUTHS, str(pretraining.FOLLOWS)),
     around("box", "fm-by-hand", _SLIDER),
 )
 

@@ -20,7 +20,7 @@ WORDS = 4
 READY, ROUNDS = (own.examples for own in read_sets(Path(__file__).with_name("guesses.yaml")))
 _OWN = "own"
 _SENTENCES = {example.name: example.name for example in READY} | {_OWN: "our own"}
-_TRUTH = control("text", "truth", "Hidden word", "mat", hint="shown while you type it")
+_TRUTH = control("text", "truth", "Hidden word", "mat", hint="visible only while you type it")
 _TYPED = control(
     "text", "sentence", "Our sentence", "The cat sat on the [MASK].", hint="with [MASK] for the gap"
 )
@@ -49,7 +49,7 @@ def _show_guess(asked: Asked) -> Any:
         bars.append(Bar("no guess", said.no_guess, "rest"))
         return {"masked": masked, "truth": "", "bars": bars}, {"revealed": ""}
     if not said.guesses:
-        raise OptionError("nobody has guessed yet: write a word and its percent first")
+        raise OptionError("nobody has guessed yet: type a word and its percentage first")
     own = max(2, WORDS - len(said.guesses))
     found = compare(asked.session, asked.model, text, said, truth, model_words=own)
     html = comparison_html(found, "nats")

@@ -115,7 +115,9 @@ def _show_units(asked: Asked) -> Any:
     mask = _asked_mask(asked)
     made = mask.softmax()
     equal = math.exp(made.nll_nats)
-    surprise = f"as surprising as one of {equal:,.0f} equal words" if equal >= 1.5 else "expected"
+    surprise = (
+        f"as surprising as one of {equal:,.0f} equally likely words" if equal >= 1.5 else "expected"
+    )
     unsure = as_unsure(math.exp(made.entropy_nats))
     rows = (
         (f"loss of “{mask.word}”", surprise, made.nll_nats),

@@ -86,7 +86,7 @@ def _show_shares(asked: Asked) -> Any:
 @figure(
     "mask_kinds",
     "One word, masked in three ways",
-    control("text", "text", "A short text", LUNCH, hint="its last word is chosen"),
+    control("text", "text", "A short text", LUNCH, hint="the last word is chosen"),
     control("dial", "seed", "First seed to try", 0),
 )
 def _show_kinds(asked: Asked) -> Any:
@@ -119,7 +119,7 @@ def _show_kinds(asked: Asked) -> Any:
         "Lines",
         control("button", "more", "Next line", main=True),
         control("button", "all", "All lines"),
-        control("button", "first", "From the top"),
+        control("button", "first", "Start again"),
         control("button", "evaluate", "Run the evaluator"),
     ),
     control("hidden", "lines", value="1"),
@@ -179,17 +179,15 @@ def _kinds_and_all(figures: ModelFigures) -> dict[str, GroupFigures | ModelFigur
     "ledger_mix",
     "The mean with other shares of kinds",
     _SEEDED[0],
-    control(
-        "slider", "unchanged", "Left unchanged, of the chosen tokens", *(0, 90, 5, _UNCHANGED, "%")
-    ),
+    control("slider", "unchanged", "Chosen tokens left unchanged", *(0, 90, 5, _UNCHANGED, "%")),
 )
 def _show_mix(asked: Asked) -> Any:
     seeds, pooled = _pooled(asked, encoded(asked.model, asked["text"]))
     losses = {group.name: group.mean_nll_nats for group in pooled.by_kind}
     if len(losses) < len(KINDS):
         raise TextError(
-            f"{seeds} seeds give this short text no token of the kind "
-            f"{' or '.join(kind for kind in KINDS if kind not in losses)}: write a longer one"
+            f"in {seeds} seeds, no token of this short text is of the kind "
+            f"{' or '.join(kind for kind in KINDS if kind not in losses)}: write a longer text"
         )
     unchanged = asked["unchanged"]
     return {

@@ -22,7 +22,7 @@ _WIDTH, _HEIGHT, _MARGIN = 460, 300, 26
 def _background(asked: Asked) -> space.Background:
     def work(report: Report) -> space.Background:
         with open_texts(TextSource(samples=_BACKGROUND_TEXTS)) as texts:
-            said = "Reading some texts to compare with…"
+            said = "Reading texts for comparison…"
             return space.background(
                 asked.model, (own.text for own in texts), lambda part: report(Waiting(said, part))
             )
@@ -36,7 +36,7 @@ _FRESH = space.TWO_SENSES[0].fresh[1]
 def _controls(*beside: Control, fresh: bool = False) -> Sequence[Control]:
     """A word of two senses and its sentences; what is given stands beside them."""
     words = (control("button", f"take_{one.word}", one.word) for one in space.TWO_SENSES)
-    first, hint = space.TWO_SENSES[0], "one a line; a blank line between the senses"
+    first, hint = space.TWO_SENSES[0], "one per line; a blank line between the senses"
     own = (
         control("text", "word", "Word", first.word, carried=True, short=True),
         control("text", "sentences", "Sentences", first.lines, 7, hint, carried=True),
@@ -159,7 +159,7 @@ def _show_nearest(asked: Asked) -> Any:
 
 @figure(
     "layer_lens",
-    "What each layer would say",
+    "What each layer would predict",
     control("text", "masked", "A sentence with a mask", "He went to the [MASK] to borrow money."),
     control("text", "hidden", "Hidden word", "bank", short=True),
 )

@@ -51,8 +51,8 @@ def _second_model(asked: Asked, reference: str) -> MaskedLM:
     second = asked.session.model_soon(reference)
     if not same_tokenizer(asked.model.vocabulary, second.vocabulary):
         raise ModelError(
-            f"{second.signature.name} cuts texts into other tokens than "
-            f"{asked.model.signature.name}, so that their losses per token do not compare: choose "
+            f"{second.signature.name} has another tokenizer than "
+            f"{asked.model.signature.name}, so their losses per token cannot be compared: choose "
             "a second model with the same tokenizer"
         )
     return second
@@ -76,7 +76,7 @@ def _measured(
 
 @figure(
     "near_misses",
-    "Two wrong guesses",
+    "Two wrong predictions",
     control("slider", "a", "A gives “mat”", 1, 99, 1, 40, "%"),
     control("slider", "b", "B gives “mat”", 1, 99, 1, 5, "%"),
     needs_model=False,
@@ -157,8 +157,8 @@ def _show_more_texts(asked: Asked) -> Any:
     "Published losses and their changes",
     control("text", "loss", "Your loss", "2.1625", short=True),
     control("text", "baseline", "Baseline", "2.1032", short=True),
-    control("text", "pass_below", "PASS below %", "5", short=True),
-    control("text", "risk_below", "AT_RISK below %", "10", short=True),
+    control("text", "pass_below", "PASS below (%)", "5", short=True),
+    control("text", "risk_below", "AT_RISK below (%)", "10", short=True),
     control(
         "choice", "order", "Lines", {"printed": "as printed", "change": "by change"}, "printed"
     ),
@@ -185,7 +185,7 @@ def _typed(asked: Asked, name: str, what: str) -> float:
         value = math.nan
     if not 0 < value < 1000:
         raise OptionError(
-            f"{what} was {written[:40]!r}; a number above 0 and below 1000 is wanted, such as "
+            f"{what} was {written[:40]!r}; type a number above 0 and below 1000, such as "
             f"{asked.controls[name].given['value']}"
         )
     return value

@@ -30,7 +30,7 @@ class Phone:
         self.page.goto(url)
         self.said = self.page.locator("#said")
         self.word = self.page.get_by_label("Word", exact=True).first
-        self.sure = self.page.get_by_label("How sure").first
+        self.sure = self.page.get_by_label("How certain").first
 
     def sees(self, text):
         expect(self.page.locator("#sentence")).to_contain_text(text)
@@ -80,11 +80,11 @@ def test_three_rounds_with_a_phone_that_loses_its_network(visit, phones, served,
     expect(wall.page.get_by_role("img", name="QR code")).to_be_hidden()  # nobody could come by it
     address = page.locator(".fm-class-address")
     expect(address).to_contain_text("/class/")
-    expect(page.locator("#fm-class-join")).to_contain_text("listens on this machine alone")
+    expect(page.locator("#fm-class-join")).to_contain_text("listens on this machine only")
     accessible(page, within="#fm-present-class")
     three = [phones(f"http://{address.inner_text()}") for _ in range(3)]
     for own in three:
-        expect(own.said).to_contain_text("You are in")
+        expect(own.said).to_contain_text("You have joined")
         assert 1_000 < own.page.evaluate(LOADED) < 30_000
     expect(wall.said).to_contain_text("3 joined")
 
@@ -105,7 +105,7 @@ def test_three_rounds_with_a_phone_that_loses_its_network(visit, phones, served,
     wall.press("x")
     expect(wall.main).not_to_contain_text("warm")
     wall.press("Space", "closed with 3 answers")
-    expect(three[1].said).to_contain_text("Closed")
+    expect(three[1].said).to_contain_text("closed")
     wall.press("Space")
     expect(wall.side).to_contain_text("The class together")
     expect(wall.sentence).to_contain_text("cold")
@@ -114,9 +114,9 @@ def test_three_rounds_with_a_phone_that_loses_its_network(visit, phones, served,
     unplaced = (0.2 + 0.5 + 0.4) / 3
     people = -math.log(0.99 * (1.4 / 3 + unplaced / vocabulary) + 0.01 / vocabulary)
     expect(wall.side).to_contain_text(f"{people:.3f} nats")
-    expect(three[0].said).to_contain_text(f"the class {people:.2f}")
+    expect(three[0].said).to_contain_text(f"Class: {people:.2f}")
     own = -math.log(0.99 * (0.8 + 0.2 / vocabulary) + 0.01 / vocabulary)
-    expect(three[0].said).to_contain_text(f"You lost {own:.2f} nats")
+    expect(three[0].said).to_contain_text(f"Your loss was {own:.2f} nats")
     accessible(page, within="#fm-present-class")
     accessible(three[0].page)
     wall.press("l")

@@ -366,7 +366,7 @@ def test_the_page_of_a_phone(hall):
     assert len(page.content) < 30_000
     assert "http://" not in page.text.replace("http://www.w3.org", "")
     assert hall.http.get("/ZZZZ").status_code == 404
-    assert "Letters of the class" in hall.http.get("/").text
+    assert "Class code" in hall.http.get("/").text
 
 
 def test_a_room_takes_so_many_rounds(hall, monkeypatch):

@@ -118,7 +118,7 @@ def test_without_the_head_segments_are_zeros_in_transformers_too(runtime, loaded
     assert loss.masked_nats == pytest.approx(zeros, abs=1e-4)
     assert loss.masked_nats != pytest.approx(told, abs=1e-3)
     for name in ("sentence_pair", "pretraining_loss"):
-        assert "every token as of segment A" in shown(model, name)
+        assert "every token as part of segment A" in shown(model, name)
 
 
 def shown(model, name):
