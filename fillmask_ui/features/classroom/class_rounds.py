@@ -35,7 +35,7 @@ _MARKED = re.compile(r"\[([^\[\]]+)\]")
 
 
 @dataclass(frozen=True)
-class Sentence:
+class ClassSentence:
     """A sentence with a gap."""
 
     text: str  # with one mask
@@ -43,14 +43,14 @@ class Sentence:
     question: str = ""  # to the class
 
 
-def parse_sentence(line: str) -> Sentence:
+def parse_sentence(line: str) -> ClassSentence:
     """A sentence whose hidden word stands in square brackets, or `[MASK]` if it is unknown.
 
     A question to the class may follow after a tab. A `TextError` if no word or several are hidden,
     or the word or the sentence is too long.
 
     >>> parse_sentence("The opposite of hot is [cold].")
-    Sentence(text='The opposite of hot is [MASK].', truth='cold', question='')
+    ClassSentence(text='The opposite of hot is [MASK].', truth='cold', question='')
     >>> parse_sentence("Bees make [MASK].").truth
     ''
     """
@@ -60,37 +60,37 @@ def parse_sentence(line: str) -> Sentence:
             f"the sentence has {len(line):,} characters and a wall shows at most "
             f"{MOST_SENTENCE_CHARACTERS:,}: shorten it"
         )
-    marked = [own for own in _MARKED.finditer(text) if own[1].strip().lower() != "mask"]
+    marked = [match for match in _MARKED.finditer(text) if match[1].strip().lower() != "mask"]
     if not marked and normalise_masks(text, "") == text:
         raise TextError(
             "no word is hidden; write the hidden word in square brackets, as in: The opposite of "
             "hot is [cold]."
         )
     if not marked:
-        return Sentence(text, "", question)
+        return ClassSentence(text, "", question)
     if len(marked) > 1:
         raise TextError(
             f"{len(marked)} words are in brackets in {text[:60]!r}: mark one hidden word"
         )
     start, end = marked[0].span()
-    return Sentence(f"{text[:start]}[MASK]{text[end:]}", checked_word(marked[0][1]), question)
+    return ClassSentence(f"{text[:start]}[MASK]{text[end:]}", checked_word(marked[0][1]), question)
 
 
-def read_sentences(path: Path) -> tuple[Sentence, ...]:
+def read_sentences(path: Path) -> tuple[ClassSentence, ...]:
     """The sentences of a UTF-8 file, one a line; a `TextError` names the line that is none."""
     with opening("sentences", path):
         lines = path.read_text("utf-8-sig").splitlines()
-    found = []
+    sentences = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            found.append(parse_sentence(line))
+            sentences.append(parse_sentence(line))
         except (TextError, OptionError) as error:
             raise TextError(f"{path}, line {number}: {error}") from error
-    if not 0 < len(found) <= MOST_SENTENCES:
-        raise TextError(f"{path} has {len(found):,} sentences; give 1 to {MOST_SENTENCES}")
-    return tuple(found)
+    if not 0 < len(sentences) <= MOST_SENTENCES:
+        raise TextError(f"{path} has {len(sentences):,} sentences; give 1 to {MOST_SENTENCES}")
+    return tuple(sentences)
 
 
 def checked_word(word: str) -> str:
@@ -102,9 +102,14 @@ def checked_word(word: str) -> str:
     'ice cream'
     """
     characters = _BLANK.sub("", unicodedata.normalize("NFC", word))
-    hidden = {own for own in characters if unicodedata.category(own) in ("Cc", "Cf")}
-    shown = (own for own in characters if own.isspace() or own in _JOINERS or own not in hidden)
-    word = " ".join("".join(shown).split()).strip(f"{_JOINERS} ")
+    visible = "".join(
+        character
+        for character in characters
+        if character.isspace()
+        or character in _JOINERS
+        or unicodedata.category(character) not in ("Cc", "Cf")
+    )
+    word = " ".join(visible.split()).strip(f"{_JOINERS} ")
     if not 0 < len(word) <= MOST_CHARACTERS:
         raise OptionError(
             f"a word has 1 to {MOST_CHARACTERS} characters; {word[:60]!r} has {len(word)}"
@@ -120,18 +125,18 @@ def split_of(guesses: Sequence[Guess]) -> Guesses:
     >>> split_of([Guess("Tea", 50), Guess(" tea", 20), Guess("milk", 0)]).guesses
     (Guess(word='Tea', amount=70),)
     """
-    percents = [own.amount for own in guesses]
+    percents = [guess.amount for guess in guesses]
     if len(guesses) > MOST_WORDS:
         raise OptionError(f"there were {len(guesses)} words; give at most {MOST_WORDS}")
-    if not all(own >= 0 for own in percents) or sum(percents) > 100 + 1e-6:
+    if not all(percent >= 0 for percent in percents) or sum(percents) > 100 + 1e-6:
         raise OptionError(f"percentages must be 0 to 100 and add up to at most 100; got {percents}")
-    said: dict[str, Guess] = {}
-    for own in guesses:
-        if own.amount > 0:
-            word = checked_word(own.word)
-            before = said.get(key(word), Guess(word, 0))
-            said[key(word)] = Guess(before.word, before.amount + own.amount)
-    return Guesses(tuple(said.values()), percent=True)
+    guess_by_key: dict[str, Guess] = {}
+    for guess in guesses:
+        if guess.amount > 0:
+            word = checked_word(guess.word)
+            before = guess_by_key.get(key(word), Guess(word, 0))
+            guess_by_key[key(word)] = Guess(before.word, before.amount + guess.amount)
+    return Guesses(tuple(guess_by_key.values()), percent=True)
 
 
 def smoothed_nll(split: Guesses, truth: str, vocabulary_size: int) -> float:
@@ -176,10 +181,16 @@ class Standing:
 
 def standing(rounds: Iterable[ClassRound]) -> Standing | None:
     """Who is better so far; None before a sentence with both losses."""
-    losses = [own.losses for own in rounds if own.losses and own.losses.model is not None]
+    losses = [
+        finished.losses
+        for finished in rounds
+        if finished.losses and finished.losses.model is not None
+    ]
     if not losses:
         return None
-    table = np.array([(own.people, own.student, own.model) for own in losses], np.float64)  # [N, 3]
+    table = np.array(
+        [(each.people, each.student, each.model) for each in losses], np.float64
+    )  # [N, 3]
     people, student, model = (math.fsum(column) / len(losses) for column in table.T.tolist())
     interval = ratio_interval(table[:, 0] - table[:, 2], np.ones(len(losses)))
     return Standing(tuple(losses), people, student, model, interval)

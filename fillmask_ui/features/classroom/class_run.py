@@ -57,23 +57,23 @@ class ClassRound:
     def without(self, struck: set[str]) -> "ClassRound":
         """With these words, by their keys, among the others; the hidden word stays."""
         gone = struck - {key(self.truth)}
-        kept = [own for own in self.words if key(own.word) not in gone]
-        return replace(self, words=tuple(kept), rest=self._others(kept))
+        remaining = [share for share in self.words if key(share.word) not in gone]
+        return replace(self, words=tuple(remaining), rest=self._others(remaining))
 
     def longest(self, most: int) -> tuple[list[WordShare], WordShare]:
         """At most so many words, the hidden one and the longest bars, and all others as one."""
         first = 1 if self.truth else 0
-        order = sorted(self.words[first:], key=lambda own: -max(own.people, own.model or 0.0))
+        order = sorted(self.words[first:], key=lambda share: -max(share.people, share.model or 0.0))
         chosen = {*self.words[:first], *order[: most - first]}
-        kept = [own for own in self.words if own in chosen]
-        return kept, self._others(kept)
+        longest = [share for share in self.words if share in chosen]
+        return longest, self._others(longest)
 
-    def _others(self, kept: Sequence[WordShare]) -> WordShare:
-        staying = set(kept)
-        gone, model = [own for own in self.words if own not in staying], self.rest.model
+    def _others(self, listed: Sequence[WordShare]) -> WordShare:
+        listed_shares = set(listed)
+        gone, model = [share for share in self.words if share not in listed_shares], self.rest.model
         if model is not None:
-            model = min(1.0, model + math.fsum(own.model or 0.0 for own in gone))
-        return WordShare("", self.rest.people + math.fsum(own.people for own in gone), model)
+            model = min(1.0, model + math.fsum(share.model or 0.0 for share in gone))
+        return WordShare("", self.rest.people + math.fsum(share.people for share in gone), model)
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ class ClassStore(RunStore):
     def save(self, run: ClassRun) -> ClassRun:
         """Write a class, whole or not at all; the first time it gets its name."""
         if not run.name:
-            now = self._clock()
-            name = f"{now:%Y%m%d-%H%M%S}-{run.code}-class"
-            run = replace(run, name=name, created=now.isoformat(timespec="seconds"))
+            created = self._clock()
+            name = f"{created:%Y%m%d-%H%M%S}-{run.code}-class"
+            run = replace(run, name=name, created=created.isoformat(timespec="seconds"))
         folder = self.root / run.name
         with writing(self.root, ELSEWHERE):
             folder.mkdir(parents=True, exist_ok=True)
@@ -119,10 +119,10 @@ def write_csv(rounds: Iterable[ClassRound], target: TextIO) -> None:
     """A row for each word of each round; losses in nats stand in every row of their round."""
     rows = csv.writer(target, lineterminator="\n")
     rows.writerow(COLUMNS)
-    for number, own in enumerate(rounds, start=1):
-        numbers = astuple(own.losses) if own.losses else ("", "", "")
-        head = (number, own.text, own.truth, own.answers)
-        for word in (*own.words, own.rest):
-            is_truth = int(bool(own.truth) and word is own.words[0])
+    for number, class_round in enumerate(rounds, start=1):
+        numbers = astuple(class_round.losses) if class_round.losses else ("", "", "")
+        head = (number, class_round.text, class_round.truth, class_round.answers)
+        for word in (*class_round.words, class_round.rest):
+            is_truth = int(bool(class_round.truth) and word is class_round.words[0])
             row = (*head, word.word, is_truth, word.people, word.model, *numbers)
             rows.writerow(map(csv_cell, row))

@@ -12,8 +12,8 @@
   let on = false;
   let room = null; // { code, secret }
   let slides = []; // { text, truth, question }
-  let place = -1; // of the sentence shown, in `slides`
-  let now = { phase: "waiting", version: -1 };
+  let position = -1; // of the sentence shown, in `slides`
+  let state = { phase: "waiting", version: -1 };
   let hiding = true; // whether the words wait while students answer
   let losing = false;
   let chosen = ""; // the word that had the focus last
@@ -27,23 +27,23 @@
   async function call(path, body) {
     const options = { headers: { "x-class-secret": room?.secret ?? "" }, cache: "no-store" };
     if (body) Object.assign(options, { method: "POST", body: JSON.stringify(body) });
-    const answer = await fetch(new URL(path, base()), options);
-    if (answer.status === 204) return null;
-    const told = answer.headers.get("content-type")?.startsWith("text/csv") ? { csv: await answer.text() } : await answer.json();
-    if (!answer.ok) throw Object.assign(new Error(told.error ?? told.detail), { status: answer.status });
-    return told;
+    const response = await fetch(new URL(path, base()), options);
+    if (response.status === 204) return null;
+    const answer = response.headers.get("content-type")?.startsWith("text/csv") ? { csv: await response.text() } : await response.json();
+    if (!response.ok) throw Object.assign(new Error(answer.error ?? answer.detail), { status: response.status });
+    return answer;
   }
 
   async function enter() {
     const before = JSON.parse(page.recall(ROOM, "sessionStorage") ?? "{}");
     const key = page.recall(KEY, "sessionStorage") ?? "";
-    const told = await call("", { base: base().href, model: page.explore.state.model, key, ...before });
-    room = { code: told.code, secret: told.secret };
+    const answer = await call("", { base: base().href, model: page.explore.state.model, key, ...before });
+    room = { code: answer.code, secret: answer.secret };
     page.keep(ROOM, JSON.stringify(room), "sessionStorage");
-    slides = told.slides.length ? told.slides : page.presenting.for_class();
-    by_id("fm-class-join").innerHTML = told.join;
-    by_id("fm-class-about").innerHTML = told.about;
-    now.version = -1;
+    slides = answer.slides.length ? answer.slides : page.presenting.for_class();
+    by_id("fm-class-join").innerHTML = answer.join;
+    by_id("fm-class-about").innerHTML = answer.about;
+    state.version = -1;
   }
 
   function complain(error) {
@@ -56,8 +56,8 @@
     if (!on) return;
     try {
       if (!room) await enter();
-      const told = await call(`${room.code}/wall?v=${now.version}`);
-      if (told) show(told);
+      const answer = await call(`${room.code}/wall?v=${state.version}`);
+      if (answer) show(answer);
       if (by_id("fm-class-notice").textContent.startsWith("The wall cannot")) by_id("fm-class-notice").replaceChildren();
     } catch (error) {
       if (error.status === 404) room = null; // of a page that has started anew
@@ -68,11 +68,11 @@
     timer = setTimeout(look, PAUSE);
   }
 
-  function lead(what) {
+  function lead(action) {
     work = work.then(async () => {
       try {
         by_id("fm-class-notice").replaceChildren();
-        show(await call(`${room.code}/lead`, what));
+        show(await call(`${room.code}/lead`, action));
       } catch (error) {
         complain(error);
       }
@@ -84,33 +84,33 @@
 
   const STEPS = { waiting: "First sentence", open: "Close", closed: "Show the model", revealed: "Next sentence", ended: "Continue" };
 
-  function show(told) {
-    if (told.version < now.version && told.phase === now.phase) return; // overtaken
+  function show(answer) {
+    if (answer.version < state.version && answer.phase === state.phase) return; // overtaken
     // What is typed into the wall stays.
     const typing = wall().querySelector("#fm-class-main input:focus");
-    now = told;
-    for (const [piece, html] of Object.entries(told.html)) {
+    state = answer;
+    for (const [piece, html] of Object.entries(answer.html)) {
       if (!(typing && piece === "main")) page.put(by_id(`fm-class-${piece}`), html);
     }
-    wall().dataset.phase = told.phase;
-    const found = slides.findIndex(({ text }) => text === told.text);
-    if (found >= 0) place = found;
+    wall().dataset.phase = answer.phase;
+    const index = slides.findIndex(({ text }) => text === answer.text);
+    if (index >= 0) position = index;
     draw();
   }
 
   function draw() {
-    wall().classList.toggle("fm-class-hiding", hiding && now.phase === "open");
+    wall().classList.toggle("fm-class-hiding", hiding && state.phase === "open");
     part("hide").setAttribute("aria-pressed", hiding);
     part("loss").setAttribute("aria-pressed", losing);
-    const last = now.phase === "revealed" && place === slides.length - 1;
-    part("step").textContent = last ? "Result" : unanswered() ? "Open again" : STEPS[now.phase];
-    wall().querySelector(".fm-class-count").textContent = `${place < 0 ? "–" : place + 1} / ${slides.length}`;
+    const last = state.phase === "revealed" && position === slides.length - 1;
+    part("step").textContent = last ? "Result" : unanswered() ? "Open again" : STEPS[state.phase];
+    wall().querySelector(".fm-class-count").textContent = `${position < 0 ? "–" : position + 1} / ${slides.length}`;
     const card = by_id("fm-class-loss");
-    card.hidden = !(losing && now.losses && now.phase === "revealed");
+    card.hidden = !(losing && state.losses && state.phase === "revealed");
     wall().classList.toggle("fm-class-losing", !card.hidden);
     if (card.hidden) return;
     const names = { people: "class", student: "a student", model: "model" };
-    const points = Object.entries(now.losses)
+    const points = Object.entries(state.losses)
       .filter(([, nats]) => nats !== null)
       .map(([name, nats]) => ({ word: names[name], nll_nats: nats, probability: Math.exp(-nats) }));
     card.replaceChildren(page.loss_card(points, points, "nats"));
@@ -120,19 +120,19 @@
   function ask(to) {
     const slide = slides[to];
     if (!slide) return;
-    place = to;
+    position = to;
     chosen = "";
     lead({ do: "ask", ...slide });
   }
 
-  const unanswered = () => now.phase === "closed" && !now.answered;
+  const unanswered = () => state.phase === "closed" && !state.answered;
 
   function step() {
-    if (unanswered()) ask(place);
-    else if (now.phase === "open") lead({ do: "close" });
-    else if (now.phase === "closed") lead({ do: "reveal" });
-    else if (now.phase === "revealed" && place === slides.length - 1) lead({ do: "end" });
-    else ask(now.phase === "ended" ? Math.max(0, place) : place + 1);
+    if (unanswered()) ask(position);
+    else if (state.phase === "open") lead({ do: "close" });
+    else if (state.phase === "closed") lead({ do: "reveal" });
+    else if (state.phase === "revealed" && position === slides.length - 1) lead({ do: "end" });
+    else ask(state.phase === "ended" ? Math.max(0, position) : position + 1);
   }
 
   function move(by) {
@@ -192,8 +192,8 @@
     strike,
     type,
     leave,
-    back: () => ask(place - 1),
-    next: () => ask(place + 1),
+    back: () => ask(position - 1),
+    next: () => ask(position + 1),
     end: () => lead({ do: "end" }),
     csv: save,
   };
@@ -239,11 +239,11 @@
     if (!text) return;
     input.blur();
     if (form.dataset.classForm === "truth") return lead({ do: "truth", text });
-    slides.splice(place + 1, 0, { text, truth: "", question: "" });
-    place += 1;
+    slides.splice(position + 1, 0, { text, truth: "", question: "" });
+    position += 1;
     lead({ do: "ask", text }).then(() => {
-      if (!now.text) return;
-      slides[place].text = now.text; // as the room reads it, without the word in brackets
+      if (!state.text) return;
+      slides[position].text = state.text; // as the room reads it, without the word in brackets
       input.value = "";
       form.hidden = true;
       draw();

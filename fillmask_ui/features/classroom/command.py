@@ -25,13 +25,13 @@ def class_(
     read = read_sentences(sentences) if sentences is not None else ()
     key = secrets.token_urlsafe(16) if read else ""
     link = f"present=1&class=1&key={key}" if read else "present=1&class=1"
-    told = key or not open_browser  # the key stands nowhere else
+    announced = key or not open_browser  # the key stands nowhere else
     start_page(
         model,
         host=host,
         port=port,
         public=public,
         link=link if open_browser else None,
-        notice=f"The wall is at /?{link} of the page." if told else "",
+        notice=f"The wall is at /?{link} of the page." if announced else "",
         settings={"sentences": read, "class_key": key},
     )

@@ -25,34 +25,46 @@ ROWS = 8  # on the wall
 
 
 async def reveal(session: Session, room: Room) -> None:
-    """Close the round that is on, and finish it beside the model, asked in a thread."""
+    """Close the open round, and finish it beside the model, which is asked in a thread."""
     room.close()
-    now, splits = room.round, room.splits()
-    if now is None or now.phase != "closed":
+    current, splits = room.round, room.splits()
+    if current is None or current.phase != "closed":
         raise OptionError("no round is open: show a sentence first")
     if not splits:
         raise OptionError("nobody has answered: open the sentence again, or ask another one")
-    sentence, pooled = now.sentence, pool(splits)
-    said = replace(pooled, guesses=pooled.guesses[:PUT_TO_MODEL])
+    sentence, pooled = current.sentence, pool(splits)
+    frequent = replace(pooled, guesses=pooled.guesses[:PUT_TO_MODEL])
     model = await run_in_threadpool(session.model, room.model)
-    asked = (session, model, sentence.text, said, sentence.truth)
-    found = await run_in_threadpool(compare, *asked)
-    *words, others = (
-        WordShare(
-            own.word,
-            pooled.share(own.word),
-            own.candidate_probability,
-            found.parts.get(own.word, 1),
-        )
-        for own in found.words
+    comparison = await run_in_threadpool(
+        compare, session, model, sentence.text, frequent, sentence.truth
     )
-    rest = WordShare("", max(0.0, 1.0 - math.fsum(own.people for own in words)), others.model)
+    words = [
+        WordShare(
+            word.word,
+            pooled.share(word.word),
+            word.candidate_probability,
+            comparison.parts.get(word.word, 1),
+        )
+        for word in comparison.words
+    ]
+    rest = words.pop()  # the last one stands for all other words
+    people_rest = max(0.0, 1.0 - math.fsum(word.people for word in words))
     losses, size = None, model.signature.vocabulary_size
-    if found.losses is not None:
-        people, *each = (smoothed_nll(own, sentence.truth, size) for own in (pooled, *splits))
-        losses = RoundLosses(people, math.fsum(each) / len(each), found.losses.model)
-    known = (sentence.text, sentence.question, sentence.truth, len(splits))
-    room.reveal(now.number, ClassRound(*known, tuple(words), rest, losses), size)
+    if comparison.losses is not None:
+        people = smoothed_nll(pooled, sentence.truth, size)
+        students = [smoothed_nll(split, sentence.truth, size) for split in splits]
+        mean = math.fsum(students) / len(students)
+        losses = RoundLosses(people, mean, comparison.losses.model)
+    finished = ClassRound(
+        sentence.text,
+        sentence.question,
+        sentence.truth,
+        len(splits),
+        tuple(words),
+        WordShare("", people_rest, rest.model),
+        losses,
+    )
+    room.reveal(current.number, finished, size)
 
 
 # ---- What the wall shows
@@ -63,62 +75,72 @@ def wall(room: Room) -> dict[str, Any]:
     if room.wall.get("version") == room.version:
         return room.wall
     # The version first: what changes meanwhile is shown at the next look.
-    told: dict[str, Any] = {"version": room.version, "phase": room.phase}
-    now, splits, found = room.round, room.splits(), standing(room.run.rounds)
-    told |= {"joined": len(room.students), "answered": len(splits)}
-    told["text"] = now.sentence.text if now else ""
-    finished = now.finished if now and told["phase"] == "revealed" else None
-    losses = finished.losses if finished else None
-    shown = {
-        **told,
-        "sentence": now.sentence if now else None,
-        "gapped": normalise_masks(told["text"], "____"),
-        "finished": finished,
-        "rows": _rows(now, splits) if now and (finished or splits) else [],
-        "axis": Axis.shares(),
-        "standing": found,
-        "rounds": room.run.rounds,
-        "verdict": verdict(found) if found else "",
+    status: dict[str, Any] = {"version": room.version, "phase": room.phase}
+    current, splits, result = room.round, room.splits(), standing(room.run.rounds)
+    status |= {
+        "joined": len(room.students),
+        "answered": len(splits),
+        "text": current.sentence.text if current else "",
     }
-    pieces = ("sentence", "said", "main", "side")
-    html = {name: render(f"classroom/{name}.html", **shown) for name in pieces}
-    room.wall = told | {"html": html, "losses": asdict(losses) if losses else None}
+    finished = current.finished if current and status["phase"] == "revealed" else None
+    losses = finished.losses if finished else None
+    values = {
+        **status,
+        "sentence": current.sentence if current else None,
+        "gapped": normalise_masks(status["text"], "____"),
+        "finished": finished,
+        "rows": _rows(current, splits) if current and (finished or splits) else [],
+        "axis": Axis.shares(),
+        "standing": result,
+        "rounds": room.run.rounds,
+        "verdict": verdict(result) if result else "",
+    }
+    html = {
+        name: render(f"classroom/{name}.html", **values)
+        for name in ("sentence", "said", "main", "side")
+    }
+    room.wall = status | {"html": html, "losses": asdict(losses) if losses else None}
     return room.wall
 
 
-def _rows(now: Round, splits: Sequence[Guesses]) -> list[BarRow]:
-    axis, found = Axis.shares(), now.finished
-    if found is None:
-        guesses = (own for own in pool(splits).guesses if key(own.word) not in now.struck)
-        words = tuple(WordShare(own.word, own.amount / 100, None) for own in islice(guesses, ROWS))
-        others = max(0.0, 1.0 - math.fsum(own.people for own in words))
-        found = ClassRound("", "", "", 0, words, WordShare("", others, None))
-    shown, rest = found.longest(ROWS)
-    *marks, mark_of_others = (
-        axis.pair((own.people, own.model), ("candidate", "reference")) for own in (*shown, rest)
-    )
+def _rows(current: Round, splits: Sequence[Guesses]) -> list[BarRow]:
+    axis, finished = Axis.shares(), current.finished
+    if finished is None:
+        guesses = (guess for guess in pool(splits).guesses if key(guess.word) not in current.struck)
+        words = tuple(
+            WordShare(guess.word, guess.amount / 100, None) for guess in islice(guesses, ROWS)
+        )
+        unlisted = max(0.0, 1.0 - math.fsum(word.people for word in words))
+        finished = ClassRound("", "", "", 0, words, WordShare("", unlisted, None))
+    longest, rest = finished.longest(ROWS)
+    roles = ("candidate", "reference")
     title = "Press x to remove it from the wall"
     rows = [
         BarRow(
-            own.word, mark, key=own.word, title=title, truth=bool(found.truth) and own is shown[0]
+            share.word,
+            axis.pair((share.people, share.model), roles),
+            key=share.word,
+            title=title,
+            truth=bool(finished.truth) and share is longest[0],
         )
-        for own, mark in zip(shown, marks, strict=True)
+        for share in longest
     ]
-    notes = (f"{len(now.struck)} struck",) if now.struck else ()
-    return [*rows, BarRow("other words, or none", mark_of_others, notes=notes)]
+    notes = (f"{len(current.struck)} struck",) if current.struck else ()
+    rest_mark = axis.pair((rest.people, rest.model), roles)
+    return [*rows, BarRow("other words, or none", rest_mark, notes=notes)]
 
 
-def verdict(found: Standing) -> str:
+def verdict(result: Standing) -> str:
     """Who was better and by how much, in a sentence."""
-    count, gap = len(found.losses), found.people_nats - found.model_nats
+    count, gap = len(result.losses), result.people_nats - result.model_nats
     of = f"over {count} sentences" if count > 1 else "on the first sentence"
     if is_zero(gap, 2):
         return f"The class and the model are level {of}."
     by = f"by {abs(gap):.2f} nats per sentence {of}"
     leader = "class" if gap < 0 else "model"
-    if found.interval is None:
+    if result.interval is None:
         return f"The {leader} is ahead {by}."
-    low, high = found.interval.low, found.interval.high
+    low, high = result.interval.low, result.interval.high
     if gap < 0:
         low, high = -high, -low
     between = f"95% interval {signed(low, 2)} to {signed(high, 2)}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fillmask_ui.errors import DataError, OptionError
-from fillmask_ui.features.classroom.class_rounds import Sentence, checked_word, smoothed_nll
+from fillmask_ui.features.classroom.class_rounds import ClassSentence, checked_word, smoothed_nll
 from fillmask_ui.features.classroom.class_run import ClassRound, ClassRun
 from fillmask_ui.filling.guesses import Guesses, key
 
@@ -42,7 +42,7 @@ class Round:
     """The round that is on."""
 
     number: int  # counts the sentences shown, so that no answer goes to another sentence
-    sentence: Sentence
+    sentence: ClassSentence
     phase: Phase = "open"
     struck: set[str] = field(default_factory=set)  # keys of words taken from the wall
     finished: ClassRound | None = None
@@ -72,32 +72,32 @@ class Room:
         self.version += 1
 
     def answer(self, student: str, number: int, split: Guesses) -> bool:
-        """Take what a student says in place of what he said before; False if it comes too late."""
-        own, now = self.students[student], self.round
-        if now is None or now.number != number or now.phase != "open":
+        """Replace a student's answer to a round; False if the round is not open any more."""
+        sender, current = self.students[student], self.round
+        if current is None or current.number != number or current.phase != "open":
             return False
-        own.split = split if split.guesses else None  # none at all is taken back
+        sender.split = split if split.guesses else None  # none at all is taken back
         self.version += 1
         return True
 
     def for_phone(self, student: str) -> dict[str, Any]:
         """What a phone shows, as JSON."""
-        own, now = self.students[student], self.round
-        told: dict[str, Any] = {"version": self.phase_version, "phase": self.phase}
-        if now is None:
-            return told
-        told |= {"round": now.number, **vars(now.sentence), "truth": ""}
-        if own.split:
-            told["sent"] = [(said.word, said.amount) for said in own.split.guesses]
-        if now.finished is not None and now.phase == "revealed":
-            told["truth"], losses = now.finished.truth, now.finished.losses
-            told["own"] = own.losses.get(now.sentence.text)
+        owner, current = self.students[student], self.round
+        status: dict[str, Any] = {"version": self.phase_version, "phase": self.phase}
+        if current is None:
+            return status
+        status |= {"round": current.number, **vars(current.sentence), "truth": ""}
+        if owner.split:
+            status["sent"] = [(guess.word, guess.amount) for guess in owner.split.guesses]
+        if current.finished is not None and current.phase == "revealed":
+            status["truth"], losses = current.finished.truth, current.finished.losses
+            status["own"] = owner.losses.get(current.sentence.text)
             if losses is not None:
-                told |= {"people": losses.people, "model": losses.model}
-        if own.losses:
-            told["mean"] = sum(own.losses.values()) / len(own.losses)
-            told["rounds"] = len(own.losses)
-        return told
+                status |= {"people": losses.people, "model": losses.model}
+        if owner.losses:
+            status["mean"] = sum(owner.losses.values()) / len(owner.losses)
+            status["rounds"] = len(owner.losses)
+        return status
 
     @property
     def phase(self) -> Phase:
@@ -106,11 +106,12 @@ class Room:
     def is_lecturer(self, secret: str) -> bool:
         return hmac.compare_digest(hashed(secret), self.run.secret_sha256)
 
-    def ask(self, sentence: Sentence) -> None:
+    def ask(self, sentence: ClassSentence) -> None:
         """Show a sentence: its round if it is the one on, its result if it was finished."""
         self.ended = False
         if self.round is None or self.round.sentence.text != sentence.text:
-            done = next((own for own in self.run.rounds if own.text == sentence.text), None)
+            earlier = (past for past in self.run.rounds if past.text == sentence.text)
+            done = next(earlier, None)
             if done is None and len(self.run.rounds) >= MOST_ROUNDS:
                 raise OptionError(f"a class has at most {MOST_ROUNDS} rounds: open another class")
             for student in self.students.values():
@@ -129,40 +130,40 @@ class Room:
 
     def tell(self, truth: str) -> None:
         """Name the hidden word of a round that is not yet revealed."""
-        if (now := self.round) and now.finished is None:
-            now.sentence = replace(now.sentence, truth=checked_word(truth))
+        if (current := self.round) and current.finished is None:
+            current.sentence = replace(current.sentence, truth=checked_word(truth))
             self.version += 1
 
     def strike(self, word: str) -> None:
         """Take a word that somebody said from the wall and what is kept; losses do not change."""
-        now = self.round
-        if now is None or len(now.struck) >= MOST_STRUCK:
+        current = self.round
+        if current is None or len(current.struck) >= MOST_STRUCK:
             return
         words = [guess.word for split in self.splits() for guess in split.guesses]
-        words += [share.word for share in now.finished.words] if now.finished else []
+        words += [share.word for share in current.finished.words] if current.finished else []
         if key(word) not in map(key, words):
             return
-        now.struck |= {key(word)}
-        if (old := now.finished) is not None:
-            now.finished = old.without(now.struck)
-            rounds = (now.finished if own is old else own for own in self.run.rounds)
+        current.struck |= {key(word)}
+        if (old := current.finished) is not None:
+            current.finished = old.without(current.struck)
+            rounds = (current.finished if past is old else past for past in self.run.rounds)
             self.run = replace(self.run, rounds=tuple(rounds))
         self.version += 1
 
     def splits(self) -> list[Guesses]:
-        return [own.split for own in self.students.values() if own.split]
+        return [student.split for student in self.students.values() if student.split]
 
     def reveal(self, number: int, finished: ClassRound, vocabulary_size: int) -> None:
         """Finish the closed round of this number, unless another one is on by now."""
-        now = self.round
-        if now is None or now.number != number or now.phase != "closed":
+        current = self.round
+        if current is None or current.number != number or current.phase != "closed":
             return
-        finished = finished.without(now.struck)
-        now.phase, now.finished = "revealed", finished
+        finished = finished.without(current.struck)
+        current.phase, current.finished = "revealed", finished
         self.run = replace(self.run, rounds=(*self.run.rounds, finished))
-        for own in self.students.values():
-            if own.split and (truth := finished.truth):
-                own.losses[finished.text] = smoothed_nll(own.split, truth, vocabulary_size)
+        for student in self.students.values():
+            if student.split and (truth := finished.truth):
+                student.losses[finished.text] = smoothed_nll(student.split, truth, vocabulary_size)
         self._changed()
 
     def end(self) -> None:
@@ -196,7 +197,7 @@ class Rooms:
         self._end_old()
         room.opened = room.seen = self._clock()
         if len(self._rooms) >= MOST_ROOMS:
-            oldest = min(self._rooms.values(), key=lambda own: own.seen)
+            oldest = min(self._rooms.values(), key=lambda candidate: candidate.seen)
             if room.seen - oldest.seen < STALE_SECONDS:
                 raise DataError(f"all {MOST_ROOMS} classes of this page are taken: try again later")
             del self._rooms[oldest.run.code]
@@ -206,5 +207,7 @@ class Rooms:
         self._rooms[room.run.code] = room
 
     def _end_old(self) -> None:
-        rooms, now = self._rooms.values(), self._clock()
-        self._rooms = {own.run.code: own for own in rooms if now - own.opened <= ROOM_SECONDS}
+        rooms, timestamp = self._rooms.values(), self._clock()
+        self._rooms = {
+            room.run.code: room for room in rooms if timestamp - room.opened <= ROOM_SECONDS
+        }

@@ -26,7 +26,7 @@ from starlette.routing import Route
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.features.classroom.class_rounds import (
     MOST_CHARACTERS,
-    Sentence,
+    ClassSentence,
     parse_sentence,
     split_of,
 )
@@ -85,7 +85,7 @@ class Classroom:
     def __init__(
         self,
         session: Session,
-        sentences: Sequence[Sentence] = (),
+        sentences: Sequence[ClassSentence] = (),
         *,
         key: str = "",
         store: ClassStore | None = None,
@@ -134,9 +134,9 @@ class Classroom:
 
         return handle
 
-    def _limit(self, throttle: Throttle, name: str, what: str) -> None:
+    def _limit(self, throttle: Throttle, name: str, reason: str) -> None:
         if not throttle.admit(name, self._clock()):
-            raise HTTPException(429, f"{what}: wait a little", {"retry-after": "3"})
+            raise HTTPException(429, f"{reason}: wait a little", {"retry-after": "3"})
 
     def _room(self, request: Request) -> Room:
         room = self.rooms.get(request.path_params["code"])
@@ -164,9 +164,9 @@ class Classroom:
 
     async def _page(self, request: Request) -> Response:
         code = request.path_params.get("code", "")
-        found = self.rooms.get(code)
-        values = {"code": found.run.code if found else "", "asked": code, "most": MOST_CHARACTERS}
-        status = 404 if code and not found else 200
+        room = self.rooms.get(code)
+        values = {"code": room.run.code if room else "", "asked": code, "most": MOST_CHARACTERS}
+        status = 404 if code and not room else 200
         return HTMLResponse(render("classroom/phone.html", **values), status)
 
     async def _phone(self, request: Request) -> Response:
@@ -215,9 +215,11 @@ class Classroom:
             room = Room(sent.model, run)
             self.rooms.add(room)
         where = self._address(base, room.run.code)
-        told = {name: render(f"classroom/{name}.html", **where) for name in ("join", "about")}
+        fragments = {name: render(f"classroom/{name}.html", **where) for name in ("join", "about")}
         slides = [asdict(sentence) for sentence in self.sentences if has_key]
-        return JSONResponse({"code": room.run.code, "secret": secret, "slides": slides, **told})
+        return JSONResponse(
+            {"code": room.run.code, "secret": secret, "slides": slides, **fragments}
+        )
 
     def _stored(self, sent: Sent) -> ClassRun | None:
         """The class that a lecturer's browser had before this process began."""
@@ -262,7 +264,7 @@ class Classroom:
                 question = sent.question or sentence.question
                 model = await run_in_threadpool(self.session.model, room.model)
                 await run_in_threadpool(find_masked_position, model, sentence.text)
-                room.ask(Sentence(sentence.text, truth, question))
+                room.ask(ClassSentence(sentence.text, truth, question))
             case "close":
                 room.close()
             case "reveal":

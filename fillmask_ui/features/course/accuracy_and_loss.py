@@ -13,7 +13,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.evaluation.summary import Histogram
-from fillmask_ui.features.course.mean_uncertainty import IMPOSSIBLE, Told, counted
+from fillmask_ui.features.course.mean_uncertainty import IMPOSSIBLE, CountReport, counted
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example
 from fillmask_ui.scoring import (
@@ -36,8 +36,8 @@ def prediction(true_probability: float) -> dict[str, float]:
     >>> prediction(0.5)
     {'mat': 0.5, 'floor': 0.375, 'sofa': 0.075, 'roof': 0.05}
     """
-    rest = 1 - true_probability
-    return {"mat": true_probability} | {word: part * rest for word, part in _OTHERS.items()}
+    remaining = 1 - true_probability
+    return {"mat": true_probability} | {word: part * remaining for word, part in _OTHERS.items()}
 
 
 class Tempered:
@@ -88,14 +88,14 @@ class AtTemperature:
 
 
 def temperature_losses(
-    model: MaskedLM, texts: Sequence[Example], *, on_text: Told = lambda _: None
+    model: MaskedLM, texts: Sequence[Example], *, on_text: CountReport = lambda _: None
 ) -> tuple[AtTemperature, ...]:
     """Score what the evaluator hides by default, at each of `TEMPERATURES`, in one pass.
 
     A `DataError` if the model can read none of the texts, or calls a token impossible.
     """
     config = EvaluationConfig().resolved(model.max_tokens)
-    found: list[list[TargetScores]] = [[] for _ in TEMPERATURES]
+    scores_by_temperature: list[list[TargetScores]] = [[] for _ in TEMPERATURES]
     for text in prepared(model.vocabulary, counted(texts, on_text), config):
         hidden = text.hidden
         ids = hidden.view(0)[None]  # [1, T]
@@ -104,27 +104,27 @@ def temperature_losses(
         for part in chunks(logits):
             # In float64 no two logits become equal by the division, which would move ranks.
             exact = logits[part].astype(np.float64)
-            for temperature, scores in zip(TEMPERATURES, found, strict=True):
+            for temperature, scores in zip(TEMPERATURES, scores_by_temperature, strict=True):
                 scaled = exact / temperature
                 scores.append(score_targets(exponentials(scaled), scaled, hidden.true_ids[part]))
-    if not found[0]:
+    if not scores_by_temperature[0]:
         raise DataError(
             f"{model.signature.name} cannot read the embedded English texts: choose another model"
         )
-    every = []
-    for temperature, scores in zip(TEMPERATURES, found, strict=True):
-        nll = np.concatenate([own.nll_nats for own in scores])
-        ranks = np.concatenate([own.ranks for own in scores])
-        top = np.concatenate([own.top_probabilities for own in scores])
-        every.append(AtTemperature(temperature, nll, ranks, top))
-    if not all(np.isfinite(one.nll_nats).all() for one in every):
+    results = []
+    for temperature, scores in zip(TEMPERATURES, scores_by_temperature, strict=True):
+        nll = np.concatenate([part.nll_nats for part in scores])
+        ranks = np.concatenate([part.ranks for part in scores])
+        top = np.concatenate([part.top_probabilities for part in scores])
+        results.append(AtTemperature(temperature, nll, ranks, top))
+    if not all(np.isfinite(losses.nll_nats).all() for losses in results):
         raise DataError(IMPOSSIBLE)
-    return tuple(every)
+    return tuple(results)
 
 
-def nearest(every: Sequence[AtTemperature], temperature: float) -> AtTemperature:
+def nearest(scores_by_temperature: Sequence[AtTemperature], temperature: float) -> AtTemperature:
     """The scores at the nearest temperature of the grid."""
-    return min(every, key=lambda one: abs(one.temperature - temperature))
+    return min(scores_by_temperature, key=lambda scores: abs(scores.temperature - temperature))
 
 
 def loss_histogram(first: np.ndarray, second: np.ndarray) -> Histogram:

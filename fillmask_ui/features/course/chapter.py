@@ -2,7 +2,7 @@
 
 A file begins with front matter in YAML, then each heading of the second level opens a step. A line
 `[figure: NAME]` of its own is where a step has its figure; formulas are LaTeX between dollars.
-Every number of a text is either computed, in `numbers`, or comes from a source, in `given`.
+Every number of a text is either computed, in `numbers`, or comes from a source, in `sources`.
 """
 
 import re
@@ -17,7 +17,7 @@ _FIGURE = re.compile(r"^\[figure: ([a-z_]+)\]$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Step:
+class ChapterStep:
     """What a projector shows at once: a heading, some text, and at most one figure."""
 
     title: str
@@ -34,10 +34,10 @@ class Chapter:
     name: str  # in links
     title: str
     question: str  # that it answers
-    steps: tuple[Step, ...]
+    steps: tuple[ChapterStep, ...]
     # Number as the text writes it -> the expression that gives it, and number -> its source.
     numbers: Mapping[str, str] = field(default_factory=dict)
-    given: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -50,10 +50,10 @@ def _read(file: Path) -> Chapter:
     """A chapter; the name of its file is as `05-ledger.md`."""
     _, head, body = file.read_text(encoding="utf-8").split("---\n", 2)
     number, _, name = file.stem.partition("-")
-    pieces = re.split(r"^## (.+)\n", body, flags=re.MULTILINE)[1:]
+    titles_and_texts = re.split(r"^## (.+)\n", body, flags=re.MULTILINE)[1:]
     steps = []
-    for title, text in zip(pieces[::2], pieces[1::2], strict=True):
-        before, *rest = _FIGURE.split(text)
-        figure, after = rest or ("", "")
-        steps.append(Step(title.strip(), before.strip(), figure, after.strip()))
+    for title, text in zip(titles_and_texts[::2], titles_and_texts[1::2], strict=True):
+        before, *figure_and_after = _FIGURE.split(text)
+        figure, after = figure_and_after or ("", "")
+        steps.append(ChapterStep(title.strip(), before.strip(), figure, after.strip()))
     return Chapter(int(number), name, steps=tuple(steps), **yaml.safe_load(head))

@@ -18,11 +18,13 @@ def learn(
     open_browser: bool = options.option(True, "Open the page in the browser.", "--open/--no-open"),
 ) -> None:
     """Open the page at a chapter of the course on the masked-LM loss."""
-    asked, course = chapter.strip().lower(), chapters()
-    name = next((own.name for own in course if asked in (own.name, str(own.number))), None)
+    normalized, course = chapter.strip().lower(), chapters()
+    name = next(
+        (entry.name for entry in course if normalized in (entry.name, str(entry.number))), None
+    )
     if name is None:
-        known = ", ".join(f"{own.number} {own.name}" for own in course)
-        raise OptionError(f"there is no chapter {chapter!r}; there are: {known}")
+        listed = ", ".join(f"{entry.number} {entry.name}" for entry in course)
+        raise OptionError(f"there is no chapter {chapter!r}; there are: {listed}")
     link = urlencode({"tab": "learn", "chapter": name})
     notice = "" if open_browser else f"The chapter is at /?{link} of the page."
     start_page(model, host=host, port=port, link=link if open_browser else None, notice=notice)

@@ -18,7 +18,7 @@ _BARS = 3  # of one view, beside those of the true word and of all others
 
 
 @dataclass(frozen=True)
-class Example:
+class GapExample:
     """A sentence with a mask whose sides matter in a way of their own."""
 
     key: str  # and label of its button
@@ -27,17 +27,17 @@ class Example:
 
 
 EXAMPLES = (
-    Example("lock", "I put the [MASK] into the lock and opened the door.", "key"),
-    Example("postman", "The [MASK] barked at the postman.", "dog"),
-    Example("tree", "She ate an [MASK] from the tree.", "apple"),
-    Example("cup", "I drink a cup of [MASK] every morning.", "tea"),
+    GapExample("lock", "I put the [MASK] into the lock and opened the door.", "key"),
+    GapExample("postman", "The [MASK] barked at the postman.", "dog"),
+    GapExample("tree", "She ate an [MASK] from the tree.", "apple"),
+    GapExample("cup", "I drink a cup of [MASK] every morning.", "tea"),
 )
 # No model is asked about it: its grids hold for any sentence.
 WALDEN = "The [MASK] of Walden Pond is so beautifully blue."
 ALL_WORDS = "The boy did not eat the soup because it was too hot."
 
 
-def _gap(example: Example) -> tuple[Control, Control]:
+def _gap(example: GapExample) -> tuple[Control, Control]:
     """Controls of a sentence with a gap and its true word, each figure with its own."""
     return (
         control("text", "text", "Sentence", example.text, hint="with one [MASK]"),
@@ -49,12 +49,16 @@ _BUTTONS = around("group", "Sentences to try", *(control("button", e.key, e.key)
 
 
 @figure("sides", "One gap from three sides", *_gap(EXAMPLES[0]), _BUTTONS)
-def _show_sides(asked: Asked) -> Any:
-    example = next((one for one in EXAMPLES if asked.pressed(one.key)), None)
-    text, word = (example.text, example.word) if example else (asked["text"], asked["word"])
-    own = _sides(asked, text, word)
-    views = {"Left only": own.left(), "Right only": own.right(), "Both sides": own.both()}
-    return _views(asked, views, word), {"text": text, "word": word} if example else {}
+def _show_sides(request: Asked) -> Any:
+    example = next((candidate for candidate in EXAMPLES if request.pressed(candidate.key)), None)
+    text, word = (example.text, example.word) if example else (request["text"], request["word"])
+    sentence = _sides(request, text, word)
+    views = {
+        "Left only": sentence.left(),
+        "Right only": sentence.right(),
+        "Both sides": sentence.both(),
+    }
+    return _views(request, views, word), {"text": text, "word": word} if example else {}
 
 
 @figure(
@@ -64,42 +68,42 @@ def _show_sides(asked: Asked) -> Any:
     control("choice", "kept", "Keep the", {"left": "left side", "right": "right side"}, "left"),
     template="sides",
 )
-def _show_cut(asked: Asked) -> Any:
-    own = _sides(asked, asked["text"], asked["word"])
-    if asked["kept"] == "right":
-        views = {"Cut off": own.right(), "Hidden by masks": own.hidden("left")}
+def _show_cut(request: Asked) -> Any:
+    sentence = _sides(request, request["text"], request["word"])
+    if request["kept"] == "right":
+        views = {"Cut off": sentence.right(), "Hidden by masks": sentence.hidden("left")}
     else:
-        views = {"Cut off": own.bare()}
-        if own.sign:
-            views[f"Cut off, “{own.sign}” stays"] = own.left()
-        views["Hidden by masks"] = own.hidden("right")
+        views = {"Cut off": sentence.bare()}
+        if sentence.sign:
+            views[f"Cut off, “{sentence.sign}” stays"] = sentence.left()
+        views["Hidden by masks"] = sentence.hidden("right")
     if len(views) < 3:
-        views["All words"] = own.both()
-    return _views(asked, views, asked["word"])
+        views["All words"] = sentence.both()
+    return _views(request, views, request["word"])
 
 
-def _sides(asked: Asked, text: str, word: str) -> Sides:
+def _sides(request: Asked, text: str, word: str) -> Sides:
     if not word.strip():
         raise OptionError("the true word is missing: type the word that belongs in the gap")
-    return Sides.of(asked.model, text)
+    return Sides.of(request.model, text)
 
 
-def _views(asked: Asked, views: dict[str, View], word: str) -> dict[str, Any]:
+def _views(request: Asked, views: dict[str, View], word: str) -> dict[str, Any]:
     seen = []
     for title, view in views.items():
-        found = expected(asked, view.text, word.strip(), _BARS, view.mask)
+        prediction = expected(request, view.text, word.strip(), _BARS, view.mask)
         # In a narrow column the summary says what notes would; and no click writes a word here.
-        plain = [replace(bar, note="", key="") for bar in found.pop("bars")]
-        seen.append({"title": title, "view": view, "bars": plain, **found})
+        plain = [replace(bar, note="", key="") for bar in prediction.pop("bars")]
+        seen.append({"title": title, "view": view, "bars": plain, **prediction})
     return {"views": seen}
 
 
-def expected(asked: Asked, text: str, word: str, top_k: int, mask: int = 0) -> dict[str, Any]:
+def expected(request: Asked, text: str, word: str, top_k: int, mask: int = 0) -> dict[str, Any]:
     """The best words at a mask and its true word as `bars`, the latter `scored`, a `link`."""
-    filling = asked.session.ask(asked.model, fill, text, top_k=top_k, joint=0)
-    scored = asked.session.ask(asked.model, score_candidate_at, text, word, mask)
+    filling = request.session.ask(request.model, fill, text, top_k=top_k, joint=0)
+    scored = request.session.ask(request.model, score_candidate_at, text, word, mask)
     size = filling.signature.vocabulary_size
-    bars = bars_of(filling.masks[mask], mask, asked.model.vocabulary, size, scored)
+    bars = bars_of(filling.masks[mask], mask, request.model.vocabulary, size, scored)
     link = "?" + link_to("explore", text=text, words=word)
     return {"bars": bars, "scored": scored, "size": size, "link": link}
 
@@ -111,14 +115,14 @@ _ALL = control(
 
 
 @figure("attention", "Who may look at whom", _GAP)
-def _show_attention(asked: Asked) -> Any:
-    return {"both": attention(asked.model, asked["text"])}
+def _show_attention(request: Asked) -> Any:
+    return {"grids_of_models": attention(request.model, request["text"])}
 
 
 @figure("side_losses", "Every word from three sides", _ALL)
-def _show_side_losses(asked: Asked) -> Any:
-    measure = partial(side_losses, asked.model, asked["text"])
-    return {"found": asked.counted(("side_losses", asked["text"]), "words", measure)}
+def _show_side_losses(request: Asked) -> Any:
+    measure = partial(side_losses, request.model, request["text"])
+    return {"losses_by_side": request.counted(("side_losses", request["text"]), "words", measure)}
 
 
 # ---- Next sentence prediction
@@ -138,19 +142,20 @@ _ORDER = (
 )
 
 
-def _pair(asked: Asked) -> pretraining.SentencePair:
-    return pretraining.sentence_pair(asked.model, asked["first"][:500], asked["second"][:500])
+def _pair(request: Asked) -> pretraining.SentencePair:
+    return pretraining.sentence_pair(request.model, request["first"][:500], request["second"][:500])
 
 
-def _truth(asked: Asked) -> int:
-    return pretraining.RANDOM if asked["truth"] == str(pretraining.RANDOM) else pretraining.FOLLOWS
+def _truth(request: Asked) -> int:
+    is_random = request["truth"] == str(pretraining.RANDOM)
+    return pretraining.RANDOM if is_random else pretraining.FOLLOWS
 
 
 @figure("sentence_pair", "Two sentences as one text", *_SENTENCES)
-def _show_pair(asked: Asked) -> Any:
-    own = _pair(asked)
-    read = zip(own.encoding.tokens, own.encoding.special, own.segments, strict=True)
-    return {"read": list(read), "predicts": predicts_next(asked.model)}
+def _show_pair(request: Asked) -> Any:
+    pair = _pair(request)
+    read = zip(pair.encoding.tokens, pair.encoding.special, pair.segments, strict=True)
+    return {"read": list(read), "predicts": predicts_next(request.model)}
 
 
 @figure(
@@ -159,17 +164,18 @@ def _show_pair(asked: Asked) -> Any:
     around("box", "fm-controls", *_SENTENCES),
     around("box", "fm-controls", *_ORDER),
 )
-def _show_order(asked: Asked) -> Any:
-    model, pair, truth, probability = asked.model, _pair(asked), _truth(asked), asked["probability"]
+def _show_order(request: Asked) -> Any:
+    model, pair, truth = request.model, _pair(request), _truth(request)
+    probability = request["probability"]
     if predicts_next(model):
         key = ("next sentence", pair.encoding.ids, pair.segments)
         # The head is loaded when it is first asked for.
-        probability = asked.slowly(key, lambda _: pretraining.next_probability(model, pair))
+        probability = request.slowly(key, lambda _: pretraining.next_probability(model, pair))
     # A head may be so sure that nothing is left in float64.
     probability = min(max(probability, 1e-12), 1 - 1e-12)
     return {
-        "predicts": predicts_next(asked.model),
-        "name": asked.model.signature.name,
+        "predicts": predicts_next(request.model),
+        "name": request.model.signature.name,
         "classes": {"it follows": probability, "it does not": 1 - probability},
         "truth": truth,
         "true_probability": (probability, 1 - probability)[truth],
@@ -186,13 +192,14 @@ def _show_order(asked: Asked) -> Any:
     control("dial", "seed", "Seed of the masks", SEED),
     *_ORDER,
 )
-def _show_losses(asked: Asked) -> Any:
-    pair, truth, seed, given = _pair(asked), _truth(asked), asked["seed"], asked["probability"]
-    key = ("pair loss", pair.encoding.ids, pair.segments, truth, seed, given)
+def _show_losses(request: Asked) -> Any:
+    pair, truth = _pair(request), _truth(request)
+    seed, probability = request["seed"], request["probability"]
+    key = ("pair loss", pair.encoding.ids, pair.segments, truth, seed, probability)
     return {
-        "predicts": predicts_next(asked.model),
-        "loss": asked.slowly(
-            key, lambda _: pretraining.pair_loss(asked.model, pair, seed, truth, given)
+        "predicts": predicts_next(request.model),
+        "loss": request.slowly(
+            key, lambda _: pretraining.pair_loss(request.model, pair, seed, truth, probability)
         ),
-        "sentences": (asked["first"][:500], asked["second"][:500]),
+        "sentences": (request["first"][:500], request["second"][:500]),
     }

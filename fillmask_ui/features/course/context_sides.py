@@ -31,8 +31,8 @@ class View:
     @property
     def pieces(self) -> tuple[str, str]:
         """The text to the left and to the right of the mask."""
-        pieces = self.text.split(MASK)
-        return MASK.join(pieces[: self.mask + 1]), MASK.join(pieces[self.mask + 1 :])
+        parts = self.text.split(MASK)
+        return MASK.join(parts[: self.mask + 1]), MASK.join(parts[self.mask + 1 :])
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Sides:
     @property
     def sign(self) -> str:
         """What ends the sentence, such as a full stop; blank where nothing does."""
-        found = _CLOSING.search(self.masked.after)
-        return found.group().rstrip() if found else ""
+        match = _CLOSING.search(self.masked.after)
+        return match.group().rstrip() if match else ""
 
     def both(self) -> View:
         return View(f"{self.masked.before}{MASK}{self.masked.after}")
@@ -80,9 +80,11 @@ class Sides:
         )
         return View(self.masked.before + " ".join([MASK] * (masks + 1)) + self.sign)
 
-    def _tokens(self, start: int, end: int) -> int:
+    def _tokens(self, start: int, stop: int) -> int:
         """Tokens of the words between two characters of the text."""
-        return sum(len(own.tokens) for own in self.words if start <= own.start and own.end <= end)
+        return sum(
+            len(word.tokens) for word in self.words if start <= word.start and word.end <= stop
+        )
 
 
 @dataclass(frozen=True)
@@ -117,16 +119,16 @@ def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
 
     A `TextError` if it has no mask, several, or more words than a grid can show.
     """
-    sides = Sides.of(model, text)
-    words = _spoken(sides.words)
-    mask = sum(word.end <= len(sides.masked.before) for word in words)
-    shown = (*(own.text for own in words[:mask]), MASK, *(own.text for own in words[mask:]))
-    if len(shown) > MOST_GRID_WORDS:
+    sentence = Sides.of(model, text)
+    words = _spoken(sentence.words)
+    mask = sum(word.end <= len(sentence.masked.before) for word in words)
+    names = (*(word.text for word in words[:mask]), MASK, *(word.text for word in words[mask:]))
+    if len(names) > MOST_GRID_WORDS:
         raise TextError(
-            f"the sentence has {len(shown)} words and the grids have room for {MOST_GRID_WORDS}: "
+            f"the sentence has {len(names)} words and a grid has {MOST_GRID_WORDS} at most: "
             "shorten it"
         )
-    return Attention(shown, mask, True), Attention(shown, mask, False)
+    return Attention(names, mask, True), Attention(names, mask, False)
 
 
 def _spoken(words: Sequence[TextWord]) -> list[TextWord]:
@@ -173,14 +175,14 @@ def side_losses(model: MaskedLM, text: str, report: Callable[[int, int], None]) 
         )
     whole, measured, left_out = encoding.text, [], []
     for number, word in enumerate(words, 1):
-        sides = Sides.of(model, f"{whole[: word.start]}{MASK}{whole[word.end :]}")
-        views = (sides.left(), sides.right(), sides.both())
+        hidden_word = Sides.of(model, f"{whole[: word.start]}{MASK}{whole[word.end :]}")
+        views = (hidden_word.left(), hidden_word.right(), hidden_word.both())
         try:
             scored = [score_candidate_at(model, view.text, word.text, view.mask) for view in views]
         except OptionError:  # it cannot be spelled
             left_out.append(word.text)
         else:
-            measured.append(SidedWord(word.text, *(one.nll_nats for one in scored)))
+            measured.append(SidedWord(word.text, *(score.nll_nats for score in scored)))
         report(number, len(words))
     if not measured:
         raise TextError("the text has no word that this model can spell: write a sentence")

@@ -34,7 +34,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class DistributionComparison:
     """A prediction q beside the truth p."""
 
     terms: tuple[Term, ...]  # one per class
@@ -57,25 +57,25 @@ def read_numbers(typed: str, name: str) -> tuple[float, ...]:
     >>> read_numbers("1/4, 25 %; 0.5", "q")
     (0.25, 0.25, 0.5)
     """
-    pieces = [piece for piece in re.split(r"[,;\s]+", re.sub(r"\s+%", "%", typed)) if piece]
-    if not 1 <= len(pieces) <= MOST_CLASSES:
+    fields = [field for field in re.split(r"[,;\s]+", re.sub(r"\s+%", "%", typed)) if field]
+    if not 1 <= len(fields) <= MOST_CLASSES:
         raise OptionError(
-            f"{name} has {len(pieces)} numbers: give 1 to {MOST_CLASSES}, as in: 0.1, 0.7, 0.1, 0.1"
+            f"{name} has {len(fields)} numbers: give 1 to {MOST_CLASSES}, as in: 0.1, 0.7, 0.1, 0.1"
         )
-    return tuple(_number(piece, name) for piece in pieces)
+    return tuple(_number(field, name) for field in fields)
 
 
-def _number(piece: str, name: str) -> float:
-    above, _, below = piece.removesuffix("%").partition("/")
+def _number(field: str, name: str) -> float:
+    above, _, below = field.removesuffix("%").partition("/")
     try:
-        value = float(above) / (100.0 if piece.endswith("%") else 1.0) / float(below or 1)
+        value = float(above) / (100.0 if field.endswith("%") else 1.0) / float(below or 1)
     except (ValueError, ZeroDivisionError):
         raise OptionError(
-            f"{piece[:20]!r} in {name} is no number: write 0.25, 1/4 or 25%, with a comma between "
+            f"{field[:20]!r} in {name} is no number: write 0.25, 1/4 or 25%, with a comma between "
             "two numbers"
         ) from None
     if not 0 <= value < math.inf:
-        raise OptionError(f"{piece[:20]!r} in {name} is no probability: it must be from 0 to 1")
+        raise OptionError(f"{field[:20]!r} in {name} is no probability: it must be from 0 to 1")
     return value
 
 
@@ -92,7 +92,9 @@ def adds_up(numbers: Sequence[float]) -> bool:
     return abs(math.fsum(numbers) - 1.0) <= _TOLERANCE
 
 
-def compare(p: Sequence[float], q: Sequence[float], names: Sequence[str] = ()) -> Comparison:
+def compare(
+    p: Sequence[float], q: Sequence[float], names: Sequence[str] = ()
+) -> DistributionComparison:
     """Entropy, cross-entropy and divergence of a truth p and a prediction q.
 
     Classes without a name are numbered. An `OptionError` if the two differ in length, or one does
@@ -117,10 +119,10 @@ def compare(p: Sequence[float], q: Sequence[float], names: Sequence[str] = ()) -
     surprisals = (0.0 - log_q[0]).tolist()
     labels = [*names, *(f"class {number}" for number in range(len(names) + 1, len(p) + 1))]
     terms = tuple(
-        Term(name, own, predicted, surprisal, own * surprisal if own else 0.0)
-        for name, own, predicted, surprisal in zip(labels, p, q, surprisals, strict=False)
+        Term(name, true_share, predicted, surprisal, true_share * surprisal if true_share else 0.0)
+        for name, true_share, predicted, surprisal in zip(labels, p, q, surprisals, strict=False)
     )
-    return Comparison(
+    return DistributionComparison(
         terms,
         float(scoring.exponentials(log_p).entropy_nats[0]),
         math.fsum(term.nats for term in terms),

@@ -5,26 +5,26 @@
   const UNREACHABLE = { error: "The page cannot reach its server. Open the chapter again." };
   const root = () => document.getElementById("learn");
   const sections = () => [...(root()?.querySelectorAll(".fm-exercises") ?? [])];
-  const asked = () => Number(new URLSearchParams(window.location.search).get("exercise"));
+  const address_seed = () => Number(new URLSearchParams(window.location.search).get("exercise"));
   const most = () => Number(root().querySelector('[name="exercise"]').max);
   const ask = (name, values) => page.learn.call(name, { seed, ...values }).catch(() => UNREACHABLE);
   let seed = null; // until the page is there to say which are possible
-  let answered = {}; // "chapter/number" -> whether the last response was right
+  let results_by_exercise = {}; // "chapter/number" -> whether the last response was right
 
   const exercises = (page.exercises = {});
   const entry = () => `fillmask-exercises-${seed}`;
 
-  function take(next) {
+  function set_seed(next) {
     seed = Number.isInteger(next) && next >= 1 && next <= most() ? next : COURSE;
     try {
-      answered = JSON.parse(page.recall(entry())) ?? {};
+      results_by_exercise = JSON.parse(page.recall(entry())) ?? {};
     } catch {
-      answered = {};
+      results_by_exercise = {};
     }
   }
 
-  function turn(next) {
-    take(next);
+  function choose_seed(next) {
+    set_seed(next);
     page.change_address({ exercise: seed === COURSE ? null : String(seed) });
     exercises.show();
   }
@@ -34,7 +34,7 @@
   // Loads what the chapter that is open lacks, and brings all dials, marks and the score up to date.
   exercises.show = () => {
     if (!sections().length || !page.learn.chapter) return;
-    if (seed === null) take(asked());
+    if (seed === null) set_seed(address_seed());
     for (const section of sections()) {
       section.querySelector('[name="exercise"]').value = seed;
       section.querySelector(".fm-exercises-course").hidden = seed !== COURSE;
@@ -46,36 +46,36 @@
 
   async function load(section) {
     const forms = section.querySelector(".fm-exercises-forms");
-    const wanted = seed;
+    const requested = seed;
     section.dataset.seed = String(seed);
     forms.setAttribute("aria-busy", "true");
     const { error, html } = await ask("exercises", { chapter: section.dataset.chapter });
-    if (wanted !== seed) return; // turned further meanwhile
+    if (requested !== seed) return; // turned further meanwhile
     if (error) {
       delete section.dataset.seed;
       forms.textContent = error;
     } else forms.innerHTML = html;
     forms.setAttribute("aria-busy", "false");
     for (const form of forms.querySelectorAll("form")) {
-      const right = answered[place(form)];
+      const right = results_by_exercise[exercise_key(form)];
       const sign = right === undefined ? "" : right ? "✓ right" : "✗ not yet right";
       form.querySelector(".fm-exercise-mark").textContent = sign;
       form.toggleAttribute("data-solved", right === true);
     }
   }
 
-  const place = (form) => `${form.closest(".fm-exercises").dataset.chapter}/${form.dataset.exercise}`;
+  const exercise_key = (form) => `${form.closest(".fm-exercises").dataset.chapter}/${form.dataset.exercise}`;
 
   function score() {
     const panel = root().querySelector(".fm-score");
     if (!panel) return; // not there yet
-    const given = Object.values(answered);
-    const right = given.filter(Boolean).length;
-    const more = given.length ? `, ${panel.dataset.count - given.length} to go` : "";
-    const text = given.length ? `${right} of ${given.length} right` : `${panel.dataset.count} exercises`;
+    const results = Object.values(results_by_exercise);
+    const right = results.filter(Boolean).length;
+    const more = results.length ? `, ${panel.dataset.count - results.length} to go` : "";
+    const text = results.length ? `${right} of ${results.length} right` : `${panel.dataset.count} exercises`;
     panel.querySelector(".fm-score-text").textContent = text;
     panel.querySelector(".fm-score-seed").textContent = `numbers ${seed}${more}`;
-    panel.querySelector('[data-exercises="reset"]').hidden = given.length === 0;
+    panel.querySelector('[data-exercises="reset"]').hidden = results.length === 0;
   }
 
   // ---- Responses
@@ -95,8 +95,8 @@
     if (error) box.textContent = error;
     else box.innerHTML = html;
     if (typeof right !== "boolean") return;
-    answered[place(form)] = right;
-    page.keep(entry(), JSON.stringify(answered));
+    results_by_exercise[exercise_key(form)] = right;
+    page.keep(entry(), JSON.stringify(results_by_exercise));
     form.querySelector(".fm-exercise-mark").textContent = ""; // the feedback says it
     score();
   }
@@ -107,8 +107,8 @@
     else item.nextElementSibling?.after(item);
     button.focus(); // which a moved element loses
     const items = [...item.parentElement.children];
-    const said = `${item.querySelector("b").textContent}: ${items.indexOf(item) + 1} of ${items.length}`;
-    item.closest("form").querySelector(".fm-exercise-moved").textContent = said;
+    const text = `${item.querySelector("b").textContent}: ${items.indexOf(item) + 1} of ${items.length}`;
+    item.closest("form").querySelector(".fm-exercise-moved").textContent = text;
   }
 
   async function sheet(solutions) {
@@ -119,12 +119,12 @@
   // ---- Clicks and keys
 
   const acts = {
-    new: () => turn(2 + Math.floor(Math.random() * (most() - 1))),
+    new: () => choose_seed(2 + Math.floor(Math.random() * (most() - 1))),
     sheet: () => sheet(false),
     solutions: () => sheet(true),
     reset: () => {
       page.keep(entry(), null);
-      answered = {};
+      results_by_exercise = {};
       for (const section of sections()) delete section.dataset.seed;
       exercises.show();
     },
@@ -132,10 +132,10 @@
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("#learn button");
-    const own = button?.closest(".fm-exercises");
+    const section = button?.closest(".fm-exercises");
     if (button?.dataset.exercises) acts[button.dataset.exercises]();
-    else if (own && button.dataset.move) move(button);
-    else if (own && button.dataset.turn) turn(seed + Number(button.dataset.turn));
+    else if (section && button.dataset.move) move(button);
+    else if (section && button.dataset.turn) choose_seed(seed + Number(button.dataset.turn));
   });
 
   document.addEventListener("submit", (event) => {
@@ -145,13 +145,13 @@
   });
 
   document.addEventListener("change", (event) => {
-    if (event.target.matches?.('.fm-exercises [name="exercise"]')) turn(Number(event.target.value));
+    if (event.target.matches?.('.fm-exercises [name="exercise"]')) choose_seed(Number(event.target.value));
   });
 
   // Back goes to a chapter with the numbers that it had.
   window.addEventListener("popstate", () => {
     if (seed === null || !page.learn.visible()) return;
-    take(asked());
+    set_seed(address_seed());
     exercises.show();
   });
 })();

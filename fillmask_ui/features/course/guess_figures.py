@@ -17,7 +17,7 @@ from fillmask_ui.ui.figure import Asked, around, control
 ROWS = 4  # for guesses of the class, as `course/guess.html` has them
 # Words with bars, so few that a projector shows all; the model has at least two of its own.
 WORDS = 4
-READY, ROUNDS = (own.examples for own in read_sets(Path(__file__).with_name("guesses.yaml")))
+READY, ROUNDS = (group.examples for group in read_sets(Path(__file__).with_name("guesses.yaml")))
 _OWN = "own"
 _SENTENCES = {example.name: example.name for example in READY} | {_OWN: "our own"}
 _TRUTH = control("text", "truth", "Hidden word", "mat", hint="visible only while you type it")
@@ -33,26 +33,28 @@ _TYPED = control(
     around("box", "fm-own-sentence fm-controls", _TYPED, around("box", "fm-own-truth", _TRUTH)),
     control("hidden", "revealed"),
 )
-def _show_guess(asked: Asked) -> Any:
+def _show_guess(request: Asked) -> Any:
     """The class's distribution; beside it the model's, once it is revealed for this sentence."""
-    chosen = next((e for e in READY if e.name == asked["which"]), None)
-    typed = asked["sentence"], asked["truth"][:100].strip()
+    chosen = next((e for e in READY if e.name == request["which"]), None)
+    typed = request["sentence"], request["truth"][:100].strip()
     text, truth = (chosen.text, chosen.hidden[0]) if chosen else typed
-    masked = find_masked_position(asked.model, text)
-    rows = [(asked.text(f"word_{i}"), asked.number(f"percent_{i}", 0, 100, 0)) for i in range(ROWS)]
-    said = _guesses(
-        "\n".join(f"{' '.join(word.split())} {share:g}%" for word, share in rows if word and share)
-    )
-    shown_before = asked["revealed"] == text and not asked.pressed("hide")
-    if not (asked.pressed("reveal") or shown_before):
-        bars = [Bar(one.word, one.amount / 100, "candidate") for one in said.guesses]
-        bars.append(Bar("no guess", said.no_guess, "rest"))
+    masked = find_masked_position(request.model, text)
+    lines = []
+    for row in range(ROWS):
+        word, share = request.text(f"word_{row}"), request.number(f"percent_{row}", 0, 100, 0)
+        if word and share:
+            lines.append(f"{' '.join(word.split())} {share:g}%")
+    guesses = _guesses("\n".join(lines))
+    shown_before = request["revealed"] == text and not request.pressed("hide")
+    if not (request.pressed("reveal") or shown_before):
+        bars = [Bar(guess.word, guess.amount / 100, "candidate") for guess in guesses.guesses]
+        bars.append(Bar("no guess", guesses.no_guess, "rest"))
         return {"masked": masked, "truth": "", "bars": bars}, {"revealed": ""}
-    if not said.guesses:
+    if not guesses.guesses:
         raise OptionError("nobody has guessed yet: type a word and its percentage first")
-    own = max(2, WORDS - len(said.guesses))
-    found = compare(asked.session, asked.model, text, said, truth, model_words=own)
-    html = comparison_html(found, "nats")
+    count = max(2, WORDS - len(guesses.guesses))
+    comparison = compare(request.session, request.model, text, guesses, truth, model_words=count)
+    html = comparison_html(comparison, "nats")
     return {"masked": masked, "truth": truth, "bars": [], "compared": html}, {"revealed": text}
 
 
@@ -70,16 +72,16 @@ def _guesses(typed: str) -> Guesses:
     ),
     control("button", "score", "Score both", main=True),
 )
-def _show_rounds(asked: Asked) -> Any:
+def _show_rounds(request: Asked) -> Any:
     """Losses of both on each sentence and their means, once they are asked for."""
-    if not (asked.pressed("score") or asked.pressed("scored")):
+    if not (request.pressed("score") or request.pressed("scored")):
         return {"rounds": ()}
     people, model = [], []
     for number, example in enumerate(ROUNDS):
         truth = example.hidden[0]
         # Infinite where nobody guessed it.
-        people.append(_guesses(asked[f"guesses_{number}"]).nll_nats(truth))
-        scored = asked.session.ask(asked.model, score_candidate_at, example.text, truth, 0)
+        people.append(_guesses(request[f"guesses_{number}"]).nll_nats(truth))
+        scored = request.session.ask(request.model, score_candidate_at, example.text, truth, 0)
         model.append(scored.nll_nats)
     means = {"people": math.fsum(people) / len(ROUNDS), "model": math.fsum(model) / len(ROUNDS)}
     return {"rounds": [*zip(ROUNDS, people, model, strict=True)], "means": means}, {"scored": "1"}

@@ -16,42 +16,42 @@
   const root = () => document.getElementById("learn");
   const links = () => [...(root()?.querySelectorAll("a[data-chapter]") ?? [])];
   const names = () => links().map((link) => link.dataset.chapter);
-  const here = () => links().find((link) => link.dataset.chapter === learn.chapter);
-  const steps = () => Number(here()?.dataset.steps ?? 1);
-  const asked = () => Object.fromEntries(new URLSearchParams(window.location.search));
+  const current_link = () => links().find((link) => link.dataset.chapter === learn.chapter);
+  const steps = () => Number(current_link()?.dataset.steps ?? 1);
+  const parameters = () => Object.fromEntries(new URLSearchParams(window.location.search));
 
   learn.steps = steps;
   learn.visible = () => root()?.checkVisibility() ?? false;
 
-  const place = (chapter) => document.getElementById(`chapter-${chapter}`);
-  let opened = asked().chapter; // as the address says
+  const article = (chapter) => document.getElementById(`chapter-${chapter}`);
+  let opened = parameters().chapter; // as the address says
 
   // A chapter comes from the server when it is first opened.
   const loads = {}; // chapter -> the promise of its text
   async function load(chapter) {
     const { html, error } = await learn.call("chapter", { chapter }).catch(() => UNREACHABLE);
-    place(chapter).innerHTML = html ?? "";
+    article(chapter).innerHTML = html ?? "";
     if (error) {
-      place(chapter).textContent = error;
+      article(chapter).textContent = error;
       delete loads[chapter]; // opening it again asks again
     }
-    for (const figure of place(chapter).querySelectorAll(".fm-figure")) page.figures.take(figure);
+    for (const figure of article(chapter).querySelectorAll(".fm-figure")) page.figures.take(figure);
   }
 
   async function show({ scroll = true, push = false } = {}) {
     const number = names().indexOf(learn.chapter);
     for (const link of links()) {
-      if (link === here()) link.setAttribute("aria-current", "page");
+      if (link === current_link()) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
-    here().scrollIntoView({ block: "nearest", inline: "center" });
+    current_link().scrollIntoView({ block: "nearest", inline: "center" });
     root().querySelector('[data-learn="back"]').disabled = number === 0;
     root().querySelector('[data-learn="next"]').disabled = number === names().length - 1;
     const { chapter } = learn;
     await (loads[chapter] ??= load(chapter));
     if (chapter !== learn.chapter) return; // another one was opened meanwhile
-    for (const name of names()) place(name).hidden = name !== chapter;
-    place(chapter)
+    for (const name of names()) article(name).hidden = name !== chapter;
+    article(chapter)
       .querySelectorAll(".fm-step")
       .forEach((step, index) => step.classList.toggle("fm-current", index + 1 === learn.step));
     // Steps of Explore end here: Ctrl+Z takes back no chapter.
@@ -105,7 +105,7 @@
   // Once the tab is looked at; until then it asks for nothing and leaves the address alone.
   function begin() {
     if (!host.server || learn.chapter || !learn.visible()) return;
-    const { chapter, step, project } = asked();
+    const { chapter, step, project } = parameters();
     learn.open(chapter, { step: Number(step) });
     if (project) learn.project();
   }
@@ -119,7 +119,7 @@
   });
 
   window.addEventListener("popstate", () => {
-    if (learn.chapter && learn.visible()) learn.open(asked().chapter, { step: Number(asked().step) });
+    if (learn.chapter && learn.visible()) learn.open(parameters().chapter, { step: Number(parameters().step) });
   });
 
   document.addEventListener("click", (event) => {
@@ -129,7 +129,7 @@
       event.preventDefault();
       learn
         .open(link.dataset.chapter, { push: true })
-        .then(() => place(learn.chapter).querySelector("h2")?.focus({ preventScroll: true }));
+        .then(() => article(learn.chapter).querySelector("h2")?.focus({ preventScroll: true }));
     } else if (button) {
       const acts = { back: () => go(-1), next: () => go(1), project: learn.project, save: learn.save };
       acts[button.dataset.learn]();
@@ -141,19 +141,19 @@
   const LEAST = 0.73; // of the largest letters
   let inert = [];
 
-  function turn(on) {
+  function set_projecting(on) {
     learn.projecting = on;
     document.body.classList.toggle("fm-projecting", on);
     document.getElementById("fm-project-foot").hidden = !on;
-    for (const other of inert) other.inert = on;
+    for (const element of inert) element.inert = on;
   }
 
   learn.project = () => {
     if (learn.projecting || !learn.visible()) return;
     for (let node = root(); node !== document.body; node = node.parentElement)
-      for (const other of node.parentElement.children)
-        if (other !== node && !other.inert) inert.push(other);
-    turn(true);
+      for (const element of node.parentElement.children)
+        if (element !== node && !element.inert) inert.push(element);
+    set_projecting(true);
     // Where the browser forbids it, the page's own window is filled.
     document.documentElement.requestFullscreen?.().catch(() => {});
     if (!root().contains(document.activeElement)) document.activeElement?.blur();
@@ -162,7 +162,7 @@
 
   learn.leave = () => {
     if (!learn.projecting) return;
-    turn(false);
+    set_projecting(false);
     inert = [];
     document.documentElement.style.fontSize = "";
     if (document.fullscreenElement) document.exitFullscreen();
@@ -181,7 +181,7 @@
   }
 
   function project() {
-    const text = `${here().textContent.trim()} · ${learn.step} of ${steps()}`;
+    const text = `${current_link().textContent.trim()} · ${learn.step} of ${steps()}`;
     document.querySelector("#fm-project-foot .fm-project-place").textContent = text;
     share = 1;
     fit();

@@ -21,12 +21,19 @@ from fillmask_ui.show.render import render, render_part
 from fillmask_ui.ui.figure import Figure, Request, answer
 from fillmask_ui.ui.session import Session
 
-_ROOMS = (
-    *(guess_figures, loss_figures, context_figures),
-    *(masking_figures, uncertainty_figures, sense_figures),
+_MODULES = (
+    guess_figures,
+    loss_figures,
+    context_figures,
+    masking_figures,
+    uncertainty_figures,
+    sense_figures,
 )
 FIGURES = {
-    own.name: own for room in _ROOMS for own in vars(room).values() if isinstance(own, Figure)
+    member.name: member
+    for module in _MODULES
+    for member in vars(module).values()
+    if isinstance(member, Figure)
 }
 
 
@@ -41,18 +48,18 @@ class _Request:
     solutions: bool = False  # whether the sheet has them
 
 
-def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The pieces of the figure called `name`, as `ui/figure.py: answer` gives them."""
-    asked = from_values(Request, request)
-    if asked.name not in FIGURES:
-        raise OptionError(unknown("figure", asked.name, FIGURES))
-    own = FIGURES[asked.name]
-    return answer(session, own.show, asked, own.needs_model)
+def figure(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The HTML of the figure called `name`, as `ui/figure.py: answer` gives it."""
+    request = from_values(Request, values)
+    if request.name not in FIGURES:
+        raise OptionError(unknown("figure", request.name, FIGURES))
+    chosen = FIGURES[request.name]
+    return answer(session, chosen.show, request, chosen.needs_model)
 
 
-def chapter(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
+def chapter(_session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
     """A `chapter` as `html`: its text, the forms of its figures, and a place for its exercises."""
-    name = from_values(_Request, request).chapter
+    name = from_values(_Request, values).chapter
     by_name = {chapter.name: chapter for chapter in chapters()}
     if name not in by_name:
         raise OptionError(unknown("chapter", name, by_name))
@@ -72,39 +79,43 @@ def chapter(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
 _MOST_CHARACTERS = 200  # of a response
 
 
-def exercises(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
+def exercises(_session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
     """The forms of a `chapter` for a `seed`, as `html`."""
-    asked = from_values(_Request, request)
-    found = exercises_of(asked.chapter, asked.seed)
-    values = {"chapter": asked.chapter, "exercises": found}
-    return {"html": render_part("course/exercises.html", "forms", **values)}
+    request = from_values(_Request, values)
+    questions = exercises_of(request.chapter, request.seed)
+    html = render_part(
+        "course/exercises.html", "forms", chapter=request.chapter, exercises=questions
+    )
+    return {"html": html}
 
 
-def check(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a `response` to exercise `number`, from 1, of a `chapter` for a `seed`.
+def check(_session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Feedback on a `response` to exercise `number`, from 1, of a `chapter` for a `seed`.
 
     The answer has `right`, which is null for a response that cannot be read, and `html`.
     """
-    asked = from_values(_Request, request)
-    found = exercises_of(asked.chapter, asked.seed)
-    if not 1 <= asked.number <= len(found):
-        raise OptionError(f"there is no exercise {asked.number}: there are {len(found)}")
-    exercise = found[asked.number - 1]
-    feedback = exercise.check(asked.response[:_MOST_CHARACTERS])
-    html = render_part("course/exercises.html", "feedback", said=feedback, exercise=exercise)
+    request = from_values(_Request, values)
+    questions = exercises_of(request.chapter, request.seed)
+    if not 1 <= request.number <= len(questions):
+        raise OptionError(f"there is no exercise {request.number}: there are {len(questions)}")
+    exercise = questions[request.number - 1]
+    feedback = exercise.check(request.response[:_MOST_CHARACTERS])
+    html = render_part("course/exercises.html", "feedback", reply=feedback, exercise=exercise)
     return {"right": feedback.right, "html": html}
 
 
-def sheet(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
+def sheet(_session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
     """All exercises for a `seed` as one page to print, `html`, and the `name` of its file.
 
     With `solutions` each is followed by its answer and how it is found.
     """
-    asked = from_values(_Request, request)
-    values = {"seed": asked.seed, "solutions": asked.solutions}
-    parts = [(chapter, exercises_of(chapter.name, asked.seed)) for chapter in chapters()]
-    name = f"exercises-{asked.seed}{'-solutions' if asked.solutions else ''}.html"
-    return {"name": name, "html": render("course/sheet.html", chapters=parts, **values)}
+    request = from_values(_Request, values)
+    parts = [(chapter, exercises_of(chapter.name, request.seed)) for chapter in chapters()]
+    name = f"exercises-{request.seed}{'-solutions' if request.solutions else ''}.html"
+    html = render(
+        "course/sheet.html", chapters=parts, seed=request.seed, solutions=request.solutions
+    )
+    return {"name": name, "html": html}
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.

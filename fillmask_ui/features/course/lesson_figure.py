@@ -10,7 +10,7 @@ def figure(
     name: str, title: str, *form: Control, needs_model: bool = True, template: str = ""
 ) -> Callable[[Callable[[Asked], Any]], Figure]:
     """Make a figure of a function; its controls stand in one row if they are not all boxes."""
-    boxed = all(own.kind == "box" for own in form)
+    boxed = all(part.kind == "box" for part in form)
     rows = form if boxed else (around("box", "fm-controls", *form),)
     path = f"course/{template or name}.html"
     return lambda values: Figure(name, title, rows, values, path, needs_model)

@@ -40,24 +40,25 @@ class _OneMask:
     word: str  # the true one
     target: int  # its id
     logits: np.ndarray  # float32 [V]
-    shown: tuple[int, ...]  # ids of the words that are shown
+    row_ids: tuple[int, ...]  # ids of the words that are shown
     names: Mapping[int | None, str]  # theirs, and of all others
 
     def softmax(self, **changed: float) -> Softmax:
-        return softmax_of(self.logits, self.target, self.shown, **changed)
+        return softmax_of(self.logits, self.target, self.row_ids, **changed)
 
 
-def _asked_mask(asked: Asked) -> _OneMask:
+def _requested_mask(request: Asked) -> _OneMask:
     """The mask that the controls `sentence` and `truth` ask about."""
-    text, word = asked["sentence"], asked["truth"][:100].strip()
-    model, vocabulary = asked.model, asked.model.vocabulary
+    text, word = request["sentence"], request["truth"][:100].strip()
+    model, vocabulary = request.model, request.model.vocabulary
     masked = find_masked_position(model, text)
     target = true_token(model, masked, word)
-    logits = asked.session.ask(model, raw_logits_at, (masked.encoding.ids,), (masked.position,))[0]
-    shown = top_tokens(logits, target, MOST_WORDS)
-    candidates = candidates_of(vocabulary, np.array(shown), np.zeros(len(shown)))
-    names = dict(zip(shown, candidate_names(candidates, vocabulary), strict=True))
-    return _OneMask(word, target, logits, shown, names | {None: "all other words"})
+    ids, positions = (masked.encoding.ids,), (masked.position,)
+    logits = request.session.ask(model, raw_logits_at, ids, positions)[0]
+    row_ids = top_tokens(logits, target, MOST_WORDS)
+    candidates = candidates_of(vocabulary, np.array(row_ids), np.zeros(len(row_ids)))
+    names = dict(zip(row_ids, candidate_names(candidates, vocabulary), strict=True))
+    return _OneMask(word, target, logits, row_ids, names | {None: "all other words"})
 
 
 @figure(
@@ -69,13 +70,13 @@ def _asked_mask(asked: Asked) -> _OneMask:
         control("choice", "added", "Logits", ADDED, ""),
     ),
 )
-def _show_table(asked: Asked) -> Any:
-    mask, added = _asked_mask(asked), asked["added"]
+def _show_table(request: Asked) -> Any:
+    mask, added = _requested_mask(request), request["added"]
     number = {"5": 5.0, "largest": -float(mask.logits.max())}.get(added, 0.0)
     return {
-        "made": mask.softmax(added=number),
+        "softmax": mask.softmax(added=number),
         "mask": mask,
-        "columns": asked.integer("columns", 1, len(COLUMNS), 1),
+        "columns": request.integer("columns", 1, len(COLUMNS), 1),
         "added": ADDED.get(added, "") if added else "",
     }
 
@@ -86,8 +87,8 @@ def _show_table(asked: Asked) -> Any:
     control("slider", "percent", "Probability of the true word", 0.1, 100, 0.1, 70, "%"),
     needs_model=False,
 )
-def _show_curve(asked: Asked) -> Any:
-    probability = asked["percent"] / 100
+def _show_curve(request: Asked) -> Any:
+    probability = request["percent"] / 100
     return {"p": probability, "nll": -math.log(probability) + 0.0}
 
 
@@ -97,11 +98,11 @@ def _show_curve(asked: Asked) -> Any:
     *_ONE_MASK,
     control("slider", "temperature", "Temperature T", 0.1, 5, 0.1, 1),
 )
-def _show_temperature(asked: Asked) -> Any:
-    mask = _asked_mask(asked)
-    made = mask.softmax(temperature=asked["temperature"])
-    rows = [_bar(row, mask) for row in made.rows]
-    return {"made": made, "plain": mask.softmax(), "mask": mask, "rows": rows}
+def _show_temperature(request: Asked) -> Any:
+    mask = _requested_mask(request)
+    softmax = mask.softmax(temperature=request["temperature"])
+    rows = [_bar(row, mask) for row in softmax.rows]
+    return {"softmax": softmax, "plain": mask.softmax(), "mask": mask, "rows": rows}
 
 
 def _bar(row: SoftmaxRow, mask: _OneMask) -> Bar:
@@ -111,17 +112,17 @@ def _bar(row: SoftmaxRow, mask: _OneMask) -> Bar:
 
 
 @figure("loss_units", "Nats, bits, perplexity", *_ONE_MASK)
-def _show_units(asked: Asked) -> Any:
-    mask = _asked_mask(asked)
-    made = mask.softmax()
-    equal = math.exp(made.nll_nats)
+def _show_units(request: Asked) -> Any:
+    mask = _requested_mask(request)
+    softmax = mask.softmax()
+    equal = math.exp(softmax.nll_nats)
     surprise = (
         f"as surprising as one of {equal:,.0f} equally likely words" if equal >= 1.5 else "expected"
     )
-    unsure = as_unsure(math.exp(made.entropy_nats))
+    unsure = as_unsure(math.exp(softmax.entropy_nats))
     rows = (
-        (f"loss of “{mask.word}”", surprise, made.nll_nats),
-        ("entropy: the loss that the model expects", unsure, made.entropy_nats),
+        (f"loss of “{mask.word}”", surprise, softmax.nll_nats),
+        ("entropy: the loss that the model expects", unsure, softmax.entropy_nats),
     )
     return {"rows": rows, "most": MOST_BOXES}
 
@@ -163,12 +164,14 @@ SOFT = (
     control("piece", "true"),
     needs_model=False,
 )
-def _show_one_hot(asked: Asked) -> Any:
-    example = next((one for one in ONE_HOT if one.key == asked["example"]), ONE_HOT[0])
+def _show_one_hot(request: Asked) -> Any:
+    example = next(
+        (candidate for candidate in ONE_HOT if candidate.key == request["example"]), ONE_HOT[0]
+    )
     names, q = split_words(example.names), read_numbers(example.q, "q")
     # Each example has a choice of its own, since they differ in their classes.
     usual = read_numbers(example.p, "p").index(1.0)
-    true = asked.integer(f"true_{example.key}", 0, len(q) - 1, usual)
+    true = request.integer(f"true_{example.key}", 0, len(q) - 1, usual)
     p = [float(number == true) for number in range(len(q))]
     choice = {"example": example.key, "names": names, "true": true}
     return {"choice": choice, "found": compare(p, q, names), "unit": "nats"}
@@ -181,7 +184,7 @@ def _show_one_hot(asked: Asked) -> Any:
         around(
             "group",
             "Distributions to begin with",
-            *(control("button", one.key, one.label) for one in (*ONE_HOT, *SOFT)),
+            *(control("button", preset.key, preset.label) for preset in (*ONE_HOT, *SOFT)),
         ),
         control("choice", "unit", "Unit", {"nats": "nats", "bits": "bits"}, "nats"),
     ),
@@ -193,17 +196,18 @@ def _show_one_hot(asked: Asked) -> Any:
     ),
     needs_model=False,
 )
-def _show_compare(asked: Asked) -> Any:
-    begun = next((one for one in (*ONE_HOT, *SOFT) if asked.pressed(one.key)), None)
-    typed = {name: getattr(begun, name, asked[name]) for name in ("names", "p", "q")}
+def _show_compare(request: Asked) -> Any:
+    presets = (*ONE_HOT, *SOFT)
+    pressed_preset = next((preset for preset in presets if request.pressed(preset.key)), None)
+    typed = {name: getattr(pressed_preset, name, request[name]) for name in ("names", "p", "q")}
     p, q = (read_numbers(typed[name], name) for name in ("p", "q"))
-    if asked.pressed("scale"):
+    if request.pressed("scale"):
         p, q = (n if adds_up(n) else scaled(n, name) for name, n in (("p", p), ("q", q)))
         typed |= {"p": _written(p), "q": _written(q)}
-    unit = "bits" if asked["unit"] == "bits" else "nats"
-    found = compare(p, q, split_words(typed["names"]))
-    changed = typed if begun or asked.pressed("scale") else {}
-    return {"found": found, "unit": unit}, changed
+    unit = "bits" if request["unit"] == "bits" else "nats"
+    comparison = compare(p, q, split_words(typed["names"]))
+    changed = typed if pressed_preset or request.pressed("scale") else {}
+    return {"comparison": comparison, "unit": unit}, changed
 
 
 def _written(numbers: Sequence[float]) -> str:
@@ -217,14 +221,14 @@ def _written(numbers: Sequence[float]) -> str:
     control("slider", "q", "Prediction q(tea)", 0.01, 0.99, 0.01, 0.4),
     needs_model=False,
 )
-def _show_soft_truth(asked: Asked) -> Any:
-    p, q = asked["p"], asked["q"]
+def _show_soft_truth(request: Asked) -> Any:
+    p, q = request["p"], request["q"]
     curve = {
         share: compare((p, 1 - p), (share, 1 - share)).cross_entropy_nats
         for share in (step / 200 for step in range(1, 200))
     }
-    found = compare((p, 1 - p), (q, 1 - q), ("tea", "coffee"))
-    return {"found": found, "p": p, "q": q, "curve": curve}
+    comparison = compare((p, 1 - p), (q, 1 - q), ("tea", "coffee"))
+    return {"comparison": comparison, "p": p, "q": q, "curve": curve}
 
 
 @figure(
@@ -233,13 +237,13 @@ def _show_soft_truth(asked: Asked) -> Any:
     control("text", "text", "Sentence", SENTENCE, hint="with one [MASK]"),
     control("text", "word", "True word", WORD, short=True),
 )
-def _show_model_truth(asked: Asked) -> Any:
-    text, word = asked["text"], asked["word"].strip()
-    masked = find_masked_position(asked.model, text)
-    true_token(asked.model, masked, word)  # a softmax is over single tokens
-    seen = expected(asked, f"{masked.before}{MASK}{masked.after}", word, _WORDS)
-    bars = seen["bars"]
+def _show_model_truth(request: Asked) -> Any:
+    text, word = request["text"], request["word"].strip()
+    masked = find_masked_position(request.model, text)
+    true_token(request.model, masked, word)  # a softmax is over single tokens
+    prediction = expected(request, f"{masked.before}{MASK}{masked.after}", word, _WORDS)
+    bars = prediction["bars"]
     # All other words share one row: with p = 0 it adds nothing, whatever they are.
     p = [float(bar.kind == "hidden") for bar in bars]
-    found = compare(p, [bar.probability for bar in bars], [bar.word for bar in bars])
-    return {"found": found, **seen}
+    comparison = compare(p, [bar.probability for bar in bars], [bar.word for bar in bars])
+    return {"comparison": comparison, **prediction}

@@ -32,7 +32,7 @@ class Token:
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedText:
+class SeedMaskedText:
     """A text with some of its tokens chosen."""
 
     encoding: Encoding
@@ -73,7 +73,7 @@ def hide(
 
 def mask_text(
     model: MaskedLM, text: str, seed: int, recipe: MaskRecipe | None = None
-) -> MaskedText:
+) -> SeedMaskedText:
     """A text as the model would read it under a seed; M may be 0. Errors as of `encoded`."""
     encoding = encoded(model, text)
     hidden = hide(encoding, model.vocabulary, seed, recipe)
@@ -84,7 +84,7 @@ def mask_text(
         Token(position, token_id, shown_id, kinds.get(position, ""), not free)
         for position, (token_id, shown_id, free) in enumerate(columns)
     )
-    return MaskedText(encoding, hidden, tokens)
+    return SeedMaskedText(encoding, hidden, tokens)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def shares(
     kinds = [hide(encoding, vocabulary, seed, recipe).kinds for seed in seeds]
     counts = np.bincount(np.concatenate(kinds), minlength=len(KINDS))
     free = int(hideable(encoding.ids, vocabulary.special_ids).sum())
-    empty = sum(not len(own) for own in kinds)
+    empty = sum(not len(chosen_kinds) for chosen_kinds in kinds)
     return Shares(len(seeds) * free, tuple(counts.tolist()), empty)
 
 
@@ -132,21 +132,23 @@ def each_kind(encoding: Encoding, vocabulary: Vocabulary, first_seed: int) -> tu
     free = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids)).tolist()
     if len(free) > MOST_ALONE:
         raise TextError(
-            f"the text has {len(free)} tokens and this wants at most {MOST_ALONE}: seeds that "
+            f"the text has {len(free)} tokens, more than {MOST_ALONE}: seeds that "
             "choose just one of so many are rare; shorten it"
         )
-    wanted = next((place for place in reversed(free) if _is_word(encoding, place)), free[-1])
-    found: dict[str, Alone] = {}
+    word_position = next(
+        (position for position in reversed(free) if _is_word(encoding, position)), free[-1]
+    )
+    alone_by_kind: dict[str, Alone] = {}
     for seed in range(first_seed, first_seed + _SEEDS_TRIED):
         hidden = hide(encoding, vocabulary, seed)
-        if hidden.cols.tolist() == [wanted]:
+        if hidden.cols.tolist() == [word_position]:
             kind = KINDS[hidden.kinds[0]]
-            found.setdefault(kind, Alone(seed, kind, hidden))
-        if len(found) == len(KINDS):
+            alone_by_kind.setdefault(kind, Alone(seed, kind, hidden))
+        if len(alone_by_kind) == len(KINDS):
             break
-    return tuple(found[kind] for kind in KINDS if kind in found)
+    return tuple(alone_by_kind[kind] for kind in KINDS if kind in alone_by_kind)
 
 
-def _is_word(encoding: Encoding, place: int) -> bool:
-    span = encoding.spans[place]
+def _is_word(encoding: Encoding, position: int) -> bool:
+    span = encoding.spans[position]
     return any(character.isalnum() for character in encoding.text[span.start : span.end])

@@ -9,7 +9,7 @@ from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation.summary import GroupFigures, ModelFigures
 from fillmask_ui.features.course.lesson_figure import figure
 from fillmask_ui.features.course.masked_text import (
-    MaskedText,
+    SeedMaskedText,
     each_kind,
     encoded,
     hide,
@@ -38,8 +38,8 @@ _SEEDED = control("text", "text", "Your text", TEXT), control("dial", "seed", "S
 _RATE = control("slider", "rate", "Mask rate", 1, 60, 1, 15, "%")
 
 
-def _recipe(asked: Asked) -> MaskRecipe:
-    return MaskRecipe(probability=asked["rate"] / 100)
+def _recipe(request: Asked) -> MaskRecipe:
+    return MaskRecipe(probability=request["rate"] / 100)
 
 
 def _name(vocabulary: Vocabulary, token_id: int, position: int) -> str:
@@ -49,10 +49,11 @@ def _name(vocabulary: Vocabulary, token_id: int, position: int) -> str:
     return named(vocabulary, token_id, first=position <= 1)
 
 
-def _names(model: MaskedLM, text: MaskedText) -> list[tuple[str, str]]:
+def _names(model: MaskedLM, text: SeedMaskedText) -> list[tuple[str, str]]:
     name = partial(_name, model.vocabulary)
     return [
-        (name(own.token_id, own.position), name(own.shown_id, own.position)) for own in text.tokens
+        (name(token.token_id, token.position), name(token.shown_id, token.position))
+        for token in text.tokens
     ]
 
 
@@ -63,24 +64,24 @@ def _names(model: MaskedLM, text: MaskedText) -> list[tuple[str, str]]:
     _SEEDED[1],
     _RATE,
 )
-def _show_tokens(asked: Asked) -> Any:
-    text = mask_text(asked.model, asked["text"], asked["seed"], _recipe(asked))
-    return {"text": text, "names": _names(asked.model, text), "seed": asked["seed"]}
+def _show_tokens(request: Asked) -> Any:
+    text = mask_text(request.model, request["text"], request["seed"], _recipe(request))
+    return {"text": text, "names": _names(request.model, text), "seed": request["seed"]}
 
 
 @figure("mask_shares", "Shares of one seed and of many", *_SEEDED, _RATE)
-def _show_shares(asked: Asked) -> Any:
-    recipe, seed, vocabulary = _recipe(asked), asked["seed"], asked.model.vocabulary
-    encoding = encoded(asked.model, asked["text"])
-    one = shares(encoding, vocabulary, recipe, [seed])
+def _show_shares(request: Asked) -> Any:
+    recipe, seed, vocabulary = _recipe(request), request["seed"], request.model.vocabulary
+    encoding = encoded(request.model, request["text"])
+    seed_shares = shares(encoding, vocabulary, recipe, [seed])
     # A busy machine may take a second; turning the dial then costs nothing.
-    many = asked.slowly(
+    pooled_shares = request.slowly(
         ("shares", encoding.ids, recipe),
         lambda _: shares(encoding, vocabulary, recipe, range(MANY_SEEDS)),
     )
-    counted = {f"seed {seed}": one, f"{MANY_SEEDS:,} seeds": many}
-    none = {"free": one.tokens, "empty": many.empty, "many": MANY_SEEDS}
-    return {"recipe": recipe, "kinds": KINDS, "counted": counted, **none}
+    counted = {f"seed {seed}": seed_shares, f"{MANY_SEEDS:,} seeds": pooled_shares}
+    without_chosen = {"free": seed_shares.tokens, "empty": pooled_shares.empty, "many": MANY_SEEDS}
+    return {"recipe": recipe, "kinds": KINDS, "counted": counted, **without_chosen}
 
 
 @figure(
@@ -89,17 +90,19 @@ def _show_shares(asked: Asked) -> Any:
     control("text", "text", "A short text", LUNCH, hint="the last word is chosen"),
     control("dial", "seed", "First seed to try", 0),
 )
-def _show_kinds(asked: Asked) -> Any:
-    vocabulary = asked.model.vocabulary
-    encoding = encoded(asked.model, asked["text"])
+def _show_kinds(request: Asked) -> Any:
+    vocabulary = request.model.vocabulary
+    encoding = encoded(request.model, request["text"])
     ways = []
     # Each seed chooses this word in this way, and no other.
-    for alone in each_kind(encoding, vocabulary, asked["seed"]):
-        place, ids = alone.position, tuple(alone.hidden.input_ids.tolist())
-        said = asked.session.ask(asked.model, fill_at, ids, place, encoding.ids[place], top_k=1)
-        ways.append((alone, _name(vocabulary, ids[place], place), said))
-    hidden = characters(encoding, place)
-    word = _name(vocabulary, encoding.ids[place], place)
+    for alone in each_kind(encoding, vocabulary, request["seed"]):
+        position, ids = alone.position, tuple(alone.hidden.input_ids.tolist())
+        filling = request.session.ask(
+            request.model, fill_at, ids, position, encoding.ids[position], top_k=1
+        )
+        ways.append((alone, _name(vocabulary, ids[position], position), filling))
+    hidden = characters(encoding, position)
+    word = _name(vocabulary, encoding.ids[position], position)
     return {
         "ways": ways,
         "word": word,
@@ -125,49 +128,52 @@ def _show_kinds(asked: Asked) -> Any:
     control("hidden", "lines", value="1"),
     control("hidden", "evaluated"),
 )
-def _show_losses(asked: Asked) -> Any:
+def _show_losses(request: Asked) -> Any:
     """The losses as far as they are revealed, and on demand what the evaluator says."""
-    model, seed = asked.model, asked["seed"]
-    text = mask_text(model, asked["text"], seed)
+    model, seed = request.model, request["seed"]
+    text = mask_text(model, request["text"], seed)
     lines = ledger.token_losses(model, text)
     if not lines:
         return _without_lines(model, text, seed), {"lines": "1", "evaluated": ""}
-    shown = len(lines)
-    if not asked.pressed("all"):
-        wanted = 1 if asked.pressed("first") else asked.integer("lines", 1, _ALL, 1)
-        shown = min(wanted + asked.pressed("more"), shown)
+    revealed_count = len(lines)
+    if not request.pressed("all"):
+        previous_count = 1 if request.pressed("first") else request.integer("lines", 1, _ALL, 1)
+        revealed_count = min(previous_count + request.pressed("more"), revealed_count)
     # The evaluator has its say until the text or the seed is another.
     question = f"{seed} {text.encoding.text}"
-    asks = asked.pressed("evaluate") or asked.values.get("evaluated") == question
+    evaluates = request.pressed("evaluate") or request.values.get("evaluated") == question
     values = {
         "names": _names(model, text),
-        "revealed": lines[:shown],
+        "revealed": lines[:revealed_count],
         "count": len(lines),
         "mean": lines[-1].mean_nats,
-        "figures": ledger.evaluated(model, text.encoding.text, seed) if asks else None,
+        "figures": ledger.evaluated(model, text.encoding.text, seed) if evaluates else None,
     }
-    return values, {"lines": str(shown), "evaluated": question if asks else ""}
+    return values, {"lines": str(revealed_count), "evaluated": question if evaluates else ""}
 
 
-def _without_lines(model: MaskedLM, text: MaskedText, seed: int) -> dict[str, Any]:
+def _without_lines(model: MaskedLM, text: SeedMaskedText, seed: int) -> dict[str, Any]:
     """What to say where a seed chooses no token, and which one does."""
-    other = seed + 1
-    while not len(hide(text.encoding, model.vocabulary, other).cols):
-        other += 1
+    next_seed = seed + 1
+    while not len(hide(text.encoding, model.vocabulary, next_seed).cols):
+        next_seed += 1
     share = (1 - MaskRecipe().probability) ** text.free
-    empty = {"seed": seed, "other": other, "free": text.free, "share": share}
+    empty = {"seed": seed, "other": next_seed, "free": text.free, "share": share}
     return {"revealed": (), "empty": empty, "figures": None}
 
 
 @figure("ledger_kinds", "The loss of each kind of token", *_SEEDED)
-def _show_kind_losses(asked: Asked) -> Any:
-    model, seed = asked.model, asked["seed"]
-    text = mask_text(model, asked["text"], seed)
-    seeds, pooled = _pooled(asked, text.encoding)
-    one = _kinds_and_all(ledger.evaluated(model, text.encoding.text, seed)) if text.chosen else {}
-    many = _kinds_and_all(pooled)
-    most = max(loss.mean_nll_nats for loss in (*one.values(), *many.values())) or 1.0
-    losses = {f"seed {seed}": one, f"{seeds} seeds": many}
+def _show_kind_losses(request: Asked) -> Any:
+    model, seed = request.model, request["seed"]
+    text = mask_text(model, request["text"], seed)
+    seeds, pooled = _pooled(request, text.encoding)
+    seed_losses = (
+        _kinds_and_all(ledger.evaluated(model, text.encoding.text, seed)) if text.chosen else {}
+    )
+    pooled_losses = _kinds_and_all(pooled)
+    every_loss = (*seed_losses.values(), *pooled_losses.values())
+    most = max(loss.mean_nll_nats for loss in every_loss) or 1.0
+    losses = {f"seed {seed}": seed_losses, f"{seeds} seeds": pooled_losses}
     return {"names": (*KINDS, "all"), "losses": losses, "most": most}
 
 
@@ -181,15 +187,15 @@ def _kinds_and_all(figures: ModelFigures) -> dict[str, GroupFigures | ModelFigur
     _SEEDED[0],
     control("slider", "unchanged", "Chosen tokens left unchanged", *(0, 90, 5, _UNCHANGED, "%")),
 )
-def _show_mix(asked: Asked) -> Any:
-    seeds, pooled = _pooled(asked, encoded(asked.model, asked["text"]))
+def _show_mix(request: Asked) -> Any:
+    seeds, pooled = _pooled(request, encoded(request.model, request["text"]))
     losses = {group.name: group.mean_nll_nats for group in pooled.by_kind}
     if len(losses) < len(KINDS):
         raise TextError(
             f"in {seeds} seeds, no token of this short text is of the kind "
             f"{' or '.join(kind for kind in KINDS if kind not in losses)}: write a longer text"
         )
-    unchanged = asked["unchanged"]
+    unchanged = request["unchanged"]
     return {
         "mask": losses["mask"],
         "unchanged": unchanged,
@@ -201,13 +207,13 @@ def _show_mix(asked: Asked) -> Any:
     }
 
 
-def _pooled(asked: Asked, encoding: Encoding) -> tuple[int, ModelFigures]:
+def _pooled(request: Asked, encoding: Encoding) -> tuple[int, ModelFigures]:
     """The evaluator's figures of one text under many seeds, and how many these are."""
     seeds = min(POOLED_SEEDS, _POOLED_TOKENS // len(encoding) + 1)
 
-    def measure(told: Callable[[int, int], None]) -> ModelFigures:
+    def measure(report: Callable[[int, int], None]) -> ModelFigures:
         return ledger.over_seeds(
-            asked.model, encoding.text, range(seeds), lambda seen: told(seen, seeds)
+            request.model, encoding.text, range(seeds), lambda seen: report(seen, seeds)
         )
 
-    return seeds, asked.counted(("pooled losses", encoding.text), "seeds", measure)
+    return seeds, request.counted(("pooled losses", encoding.text), "seeds", measure)

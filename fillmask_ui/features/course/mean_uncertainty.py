@@ -23,15 +23,15 @@ IMPOSSIBLE = (
 )
 SEEDS = tuple(range(1, 21))
 COUNTS = (5, 10, 20, 40, 80, 160)  # of texts
-Told = Callable[[int], None]  # how many texts or passes are done
-One = TypeVar("One")
+CountReport = Callable[[int], None]  # how many texts or passes are done
+Element = TypeVar("Element")
 
 
-def counted(each: Iterable[One], on_one: Told) -> Iterator[One]:
+def counted(elements: Iterable[Element], report: CountReport) -> Iterator[Element]:
     """The same, with the number done told after each."""
-    for done, one in enumerate(each, 1):
-        yield one
-        on_one(done)
+    for done, element in enumerate(elements, 1):
+        yield element
+        report(done)
 
 
 # ---- Draws of masks
@@ -53,7 +53,7 @@ def means_over_seeds(
     texts: Sequence[Example],
     *,
     seeds: Sequence[int] = SEEDS,
-    on_pass: Told = lambda _: None,
+    on_pass: CountReport = lambda _: None,
 ) -> SeedMeans:
     """Evaluate the texts once for every seed, and by pseudo-perplexity: `len(seeds) + 1` passes.
 
@@ -66,16 +66,16 @@ def means_over_seeds(
     *figures, pseudo = (
         summarize(evaluate(model, texts, config)).model for config in counted(configs, on_pass)
     )
-    means = [one.mean_nll_nats for one in figures]
+    means = [of_seed.mean_nll_nats for of_seed in figures]
     if not all(map(math.isfinite, [pseudo.mean_nll_nats, *means])):
         raise DataError(IMPOSSIBLE)
     groups: dict[str, list[GroupFigures]] = defaultdict(list)
-    for group in (group for one in figures for group in one.by_kind):
+    for group in (group for of_seed in figures for group in of_seed.by_kind):
         groups[group.name].append(group)
     shown_as = {
-        name: math.fsum(one.tokens * one.mean_nll_nats for one in own)
-        / sum(one.tokens for one in own)
-        for name, own in groups.items()
+        name: math.fsum(group.tokens * group.mean_nll_nats for group in of_kind)
+        / sum(group.tokens for group in of_kind)
+        for name, of_kind in groups.items()
     }
     by_seed = dict(zip(seeds, figures, strict=True))
     mean, spread = statistics.fmean(means), statistics.stdev(means)
@@ -86,18 +86,18 @@ def means_over_seeds(
 
 
 def text_losses(
-    model: MaskedLM, texts: Sequence[Example], *, on_text: Told = lambda _: None
+    model: MaskedLM, texts: Sequence[Example], *, on_text: CountReport = lambda _: None
 ) -> list[EvaluatedText]:
     """The first 160 texts that the evaluator can measure; a `DataError` if fewer than five."""
-    told = counted(evaluate(model, texts), on_text)
-    rows = [row for row in told if isinstance(row, EvaluatedText)]
+    evaluated_rows = counted(evaluate(model, texts), on_text)
+    rows = [row for row in evaluated_rows if isinstance(row, EvaluatedText)]
     if len(rows) < min(COUNTS):
         raise DataError(
             f"{model.signature.name} could measure {len(rows)} of {len(texts)} texts and at least "
             f"{min(COUNTS)} are wanted: choose another model"
         )
-    place = {text.id: index for index, text in enumerate(texts)}
-    return sorted(rows, key=lambda row: place[row.id])[: COUNTS[-1]]
+    order_by_id = {text.id: index for index, text in enumerate(texts)}
+    return sorted(rows, key=lambda row: order_by_id[row.id])[: COUNTS[-1]]
 
 
 @dataclass(frozen=True)
@@ -124,19 +124,19 @@ def means_by_count(rows: Sequence[EvaluatedText], order: int = 0) -> tuple[MeanO
     x = np.array([row.scores.nll_nats.sum() for row in rows])[places]  # float64 [N]
     n = np.array([float(len(row.cols)) for row in rows])[places]
     whole = _interval(x, n)
-    found = []
+    means = []
     for count in [*(count for count in COUNTS if count < total), total]:
         mean = math.fsum(x[:count]) / n[:count].sum()
         expected = (whole.high - whole.low) / 2 * math.sqrt(total / count)
-        found.append(MeanOfTexts(count, mean, _interval(x[:count], n[:count]), expected))
-    return tuple(found)
+        means.append(MeanOfTexts(count, mean, _interval(x[:count], n[:count]), expected))
+    return tuple(means)
 
 
 def _interval(x: np.ndarray, n: np.ndarray) -> Interval:
-    found = ratio_interval(x, n)
-    if found is None:
+    interval = ratio_interval(x, n)
+    if interval is None:
         raise DataError(IMPOSSIBLE)
-    return found.not_below(0.0)
+    return interval.not_below(0.0)
 
 
 # ---- Two models on identical masks
@@ -152,7 +152,11 @@ class PairedModels:
 
 
 def compare_paired(
-    model: MaskedLM, second: MaskedLM, texts: Sequence[Example], *, on_text: Told = lambda _: None
+    model: MaskedLM,
+    second: MaskedLM,
+    texts: Sequence[Example],
+    *,
+    on_text: CountReport = lambda _: None,
 ) -> PairedModels:
     """Measure two models on the same masks.
 
@@ -163,14 +167,22 @@ def compare_paired(
         of its interval add up as squares, as standard errors of independent means do.
     """
     summary = summarize(counted(evaluate(model, texts, baseline=second), on_text))
-    comparison, own, base = summary.comparison, summary.model, summary.baseline
+    comparison, candidate, baseline = summary.comparison, summary.model, summary.baseline
     paired = comparison and comparison.difference_interval
-    if not (comparison and base and paired and own.interval and base.interval):
+    if not (comparison and baseline and paired and candidate.interval and baseline.interval):
         raise DataError(IMPOSSIBLE)
-    first, other = own.mean_nll_nats, base.mean_nll_nats
-    below = math.hypot(first - own.interval.low, base.interval.high - other)
-    above = math.hypot(own.interval.high - first, other - base.interval.low)
-    separate = Interval(first - other - below, first - other + above, own.interval.method)
+    candidate_mean, baseline_mean = candidate.mean_nll_nats, baseline.mean_nll_nats
+    below = math.hypot(
+        candidate_mean - candidate.interval.low, baseline.interval.high - baseline_mean
+    )
+    above = math.hypot(
+        candidate.interval.high - candidate_mean, baseline_mean - baseline.interval.low
+    )
+    separate = Interval(
+        candidate_mean - baseline_mean - below,
+        candidate_mean - baseline_mean + above,
+        candidate.interval.method,
+    )
     width = paired.high - paired.low
     narrower = (separate.high - separate.low) / width if width else math.inf
     return PairedModels(summary, separate, narrower)

@@ -51,7 +51,7 @@ class PairLoss:
     @property
     def masked_nats(self) -> float | None:
         """Mean over the hidden tokens; None without any."""
-        losses = [own.nll_nats for own in self.hidden]
+        losses = [token.nll_nats for token in self.hidden]
         return float(np.mean(losses)) if losses else None
 
     @property
@@ -65,19 +65,20 @@ def sentence_pair(model: MaskedLM, first: str, second: str) -> SentencePair:
     if not first.strip() or not second.strip():
         raise TextError("one of the two sentences is empty: write two")
     vocabulary = model.vocabulary
-    one, two = vocabulary.encode(first.strip()), vocabulary.encode(second.strip())
-    two = two.part(slice(two.special.index(False) if False in two.special else 0, None))
-    moved = len(one.text) + 1
-    words = 1 + max((word for word in one.word_ids if word is not None), default=0)
-    values = {own.name: getattr(one, own.name) + getattr(two, own.name) for own in fields(one)}
+    left, right = vocabulary.encode(first.strip()), vocabulary.encode(second.strip())
+    right = right.part(slice(right.special.index(False) if False in right.special else 0, None))
+    moved = len(left.text) + 1
+    words = 1 + max((word for word in left.word_ids if word is not None), default=0)
+    names = [field.name for field in fields(left)]
+    values = {name: getattr(left, name) + getattr(right, name) for name in names}
     values |= {
-        "text": f"{one.text} {two.text}",
-        "spans": one.spans + tuple(Span(s.start + moved, s.end + moved) for s in two.spans),
-        "word_ids": one.word_ids + tuple(w if w is None else w + words for w in two.word_ids),
+        "text": f"{left.text} {right.text}",
+        "spans": left.spans + tuple(Span(s.start + moved, s.end + moved) for s in right.spans),
+        "word_ids": left.word_ids + tuple(w if w is None else w + words for w in right.word_ids),
     }
     encoding = Encoding(**values)
     check_length(model, encoding)
-    return SentencePair(encoding, (0,) * len(one) + (1,) * len(two))
+    return SentencePair(encoding, (0,) * len(left) + (1,) * len(right))
 
 
 def next_probability(model: MaskedLM, pair: SentencePair) -> float:
@@ -119,8 +120,8 @@ def pair_loss(
     token = model.vocabulary.token
     return PairLoss(
         tuple(
-            HiddenToken(token(int(hidden.ids[col])), token(int(ids[col])), own)
-            for col, own in zip(cols, losses, strict=True)
+            HiddenToken(token(int(hidden.ids[col])), token(int(ids[col])), loss)
+            for col, loss in zip(cols, losses, strict=True)
         ),
         math.exp(-_order_nats(order, FOLLOWS)),
         _order_nats(order, truth),

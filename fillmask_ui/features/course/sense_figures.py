@@ -19,15 +19,17 @@ _BACKGROUND_TEXTS = 40
 _WIDTH, _HEIGHT, _MARGIN = 460, 300, 26
 
 
-def _background(asked: Asked) -> space.Background:
+def _background(request: Asked) -> space.Background:
     def work(report: Report) -> space.Background:
         with open_texts(TextSource(samples=_BACKGROUND_TEXTS)) as texts:
-            said = "Reading texts for comparison…"
+            message = "Reading texts for comparison…"
             return space.background(
-                asked.model, (own.text for own in texts), lambda part: report(Waiting(said, part))
+                request.model,
+                (example.text for example in texts),
+                lambda part: report(Waiting(message, part)),
             )
 
-    return asked.slowly(("token vectors",), work)
+    return request.slowly(("token vectors",), work)
 
 
 _FRESH = space.TWO_SENSES[0].fresh[1]
@@ -35,59 +37,61 @@ _FRESH = space.TWO_SENSES[0].fresh[1]
 
 def _controls(*beside: Control, fresh: bool = False) -> Sequence[Control]:
     """A word of two senses and its sentences; what is given stands beside them."""
-    words = (control("button", f"take_{one.word}", one.word) for one in space.TWO_SENSES)
+    words = (control("button", f"take_{e.word}", e.word) for e in space.TWO_SENSES)
     first, hint = space.TWO_SENSES[0], "one per line; a blank line between the senses"
-    own = (
+    typed = (
         control("text", "word", "Word", first.word, carried=True, short=True),
         control("text", "sentences", "Sentences", first.lines, 7, hint, carried=True),
     )
     carried = () if fresh else (control("hidden", "fresh", value=_FRESH, carried=True),)
-    parts = (around("group", "Words to try", *words), *beside, around("fold", "Your own", *own))
+    parts = (around("group", "Words to try", *words), *beside, around("fold", "Your own", *typed))
     return *parts, *carried
 
 
-def _asked(asked: Asked) -> tuple[str, Sequence[space.Sentence], str, Mapping[str, str]]:
+def _word_inputs(
+    request: Asked,
+) -> tuple[str, Sequence[space.SenseSentence], str, Mapping[str, str]]:
     """The word, its sentences, the new one, and what controls hold where an example is taken."""
     for example in space.TWO_SENSES:
-        if asked.pressed(f"take_{example.word}"):
+        if request.pressed(f"take_{example.word}"):
             taken = {"word": example.word, "sentences": example.lines, "fresh": example.fresh[1]}
             return example.word, space.read_sentences(example.lines), taken["fresh"], taken
-    fresh = asked["fresh"][:500].strip()
-    return asked["word"][:50].strip(), space.read_sentences(asked["sentences"]), fresh, {}
+    fresh = request["fresh"][:500].strip()
+    return request["word"][:50].strip(), space.read_sentences(request["sentences"]), fresh, {}
 
 
 @figure("word_cosines", "One word in several sentences", *_controls())
-def _show_cosines(asked: Asked) -> Any:
-    word, sentences, _, taken = _asked(asked)
-    vectors = space.word_vectors(asked.model, sentences, word)
+def _show_cosines(request: Asked) -> Any:
+    word, sentences, _, taken = _word_inputs(request)
+    vectors = space.word_vectors(request.model, sentences, word)
     return {"vectors": vectors, "word": word, **_cosines(vectors.vectors, vectors.senses)}, taken
 
 
 def _cosines(vectors: np.ndarray, senses: np.ndarray) -> dict[str, Any]:
     """Of all pairs [N, N]; the means for one sense and for different ones, None without any."""
-    found, alike = space.cosines(vectors, vectors), senses[:, None] == senses
-    pairs = {"same": found[np.triu(alike, 1)], "other": found[np.triu(~alike, 1)]}
-    means = {name: float(own.mean()) if own.size else None for name, own in pairs.items()}
-    return {"similarity": found.tolist(), **means}
+    similarity, alike = space.cosines(vectors, vectors), senses[:, None] == senses
+    pairs = {"same": similarity[np.triu(alike, 1)], "other": similarity[np.triu(~alike, 1)]}
+    means = {name: float(part.mean()) if part.size else None for name, part in pairs.items()}
+    return {"similarity": similarity.tolist(), **means}
 
 
 _PUSH = control("slider", "push", "Push the first by", 0, 3, 0.1, 0, " × the length")
 
 
 @figure("rogue_dimensions", "What makes cosines large", *_controls(_PUSH))
-def _show_rogue(asked: Asked) -> Any:
+def _show_rogue(request: Asked) -> Any:
     """Which dimensions the mean cosine comes from, and all cosines after z-scoring.
 
     The reader may push one dimension of all vectors: raw cosines rise, z-scored ones stay.
     """
-    known, (word, sentences, _, taken) = _background(asked), _asked(asked)
-    found = space.word_vectors(asked.model, sentences, word, known)
-    texts = found.background.vectors
-    pushed, index = asked["push"], int(space.cosine_parts(texts).argmax())
+    tokens, (word, sentences, _, taken) = _background(request), _word_inputs(request)
+    word_vectors = space.word_vectors(request.model, sentences, word, tokens)
+    texts = word_vectors.background.vectors
+    pushed, index = request["push"], int(space.cosine_parts(texts).argmax())
     push = np.zeros(texts.shape[1], dtype=np.float32)
     push[index] = pushed * float(np.linalg.norm(texts, axis=1).mean())
-    background = space.Background(texts + push, found.background.texts)
-    vectors = space.WordVectors(found.uses, found.vectors + push, background)
+    background = space.Background(texts + push, word_vectors.background.texts)
+    vectors = space.WordVectors(word_vectors.uses, word_vectors.vectors + push, background)
     parts = space.cosine_parts(background.vectors)
     most = np.argsort(-parts)[:3]
     largest = background.vectors[:, most[0]]
@@ -111,21 +115,21 @@ def _show_rogue(asked: Asked) -> Any:
 
 
 @figure("sense_map", "A map of the vectors", *_controls())
-def _show_map(asked: Asked) -> Any:
-    known, (word, sentences, _, taken) = _background(asked), _asked(asked)
-    vectors = space.word_vectors(asked.model, sentences, word, known)
+def _show_map(request: Asked) -> Any:
+    tokens, (word, sentences, _, taken) = _background(request), _word_inputs(request)
+    vectors = space.word_vectors(request.model, sentences, word, tokens)
     return _map(vectors, word) | {"uses": vectors.uses}, taken
 
 
 def _map(vectors: space.WordVectors, word: str, fresh: np.ndarray | None = None) -> dict[str, Any]:
-    found = space.plane(vectors.z_scored(vectors.vectors), fresh)
-    across, up = _axes(found.points)
+    plane = space.plane(vectors.z_scored(vectors.vectors), fresh)
+    across, up = _axes(plane.points)
     return {
-        "places": found.points.tolist(),
+        "places": plane.points.tolist(),
         "senses": [*vectors.senses.tolist(), -1],  # -1: the sense is asked for
         "across": across,
         "up": up,
-        "shares": found.shares,
+        "shares": plane.shares,
         "word": word,
     }
 
@@ -146,15 +150,15 @@ _NEW = control("text", "fresh", "A new sentence", _FRESH, carried=True)
 
 
 @figure("nearest_sense", "The nearest sense", *_controls(_NEW, fresh=True))
-def _show_nearest(asked: Asked) -> Any:
-    known, (word, sentences, text, taken) = _background(asked), _asked(asked)
-    vectors = space.word_vectors(asked.model, sentences, word, known)
+def _show_nearest(request: Asked) -> Any:
+    tokens, (word, sentences, text, taken) = _background(request), _word_inputs(request)
+    vectors = space.word_vectors(request.model, sentences, word, tokens)
     # Its own tokens are not of the background, so that nothing else changes while one types.
-    use = space.find_word(asked.model, space.Sentence(text, -1), word)
-    own = space.word_vectors(asked.model, [use.sentence], word, known).vectors
-    fresh = vectors.z_scored(own)  # [1, H]
-    found = space.nearest_senses(fresh[0], vectors.z_scored(vectors.vectors), vectors.senses)
-    return _map(vectors, word, fresh) | {"found": found, "use": use}, taken
+    use = space.find_word(request.model, space.SenseSentence(text, -1), word)
+    raw = space.word_vectors(request.model, [use.sentence], word, tokens).vectors
+    fresh = vectors.z_scored(raw)  # [1, H]
+    nearest = space.nearest_senses(fresh[0], vectors.z_scored(vectors.vectors), vectors.senses)
+    return _map(vectors, word, fresh) | {"ranking": nearest, "use": use}, taken
 
 
 @figure(
@@ -163,9 +167,9 @@ def _show_nearest(asked: Asked) -> Any:
     control("text", "masked", "A sentence with a mask", "He went to the [MASK] to borrow money."),
     control("text", "hidden", "Hidden word", "bank", short=True),
 )
-def _show_layers(asked: Asked) -> Any:
-    text, word = asked["masked"].strip(), asked["hidden"][:50].strip()
-    found = asked.slowly(
-        ("layers", text, word), lambda _: layers(asked.model, text, mask=0, word=word)
+def _show_layers(request: Asked) -> Any:
+    text, word = request["masked"].strip(), request["hidden"][:50].strip()
+    predictions = request.slowly(
+        ("layers", text, word), lambda _: layers(request.model, text, mask=0, word=word)
     )
-    return {"grid": LayerGrid.of(found, asked.model.vocabulary)}
+    return {"grid": LayerGrid.of(predictions, request.model.vocabulary)}

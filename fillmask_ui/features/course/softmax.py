@@ -53,7 +53,7 @@ def top_tokens(logits: np.ndarray, target: int, most: int) -> tuple[int, ...]:
 def softmax_of(
     logits: np.ndarray,
     target: int,
-    shown: Sequence[int],
+    row_ids: Sequence[int],
     *,
     temperature: float = 1.0,
     added: float = 0.0,
@@ -73,10 +73,10 @@ def softmax_of(
         shares = changed[0, chosen].max(), weights[chosen].sum(), probabilities[chosen].sum()
         return SoftmaxRow(token_id, len(chosen), *map(float, shares))
 
-    rows = [row(np.array([own]), own) for own in shown]
-    others = np.delete(np.arange(len(logits)), list(shown))
+    rows = [row(np.array([token_id]), token_id) for token_id in row_ids]
+    remaining_ids = np.delete(np.arange(len(logits)), list(row_ids))
     return Softmax(
-        (*rows, row(others)) if len(others) else tuple(rows),
+        (*rows, row(remaining_ids)) if len(remaining_ids) else tuple(rows),
         float(weights.sum()),
         float(scoring.target_nll_nats(log_probs, np.array([target]))[0]),
         float(values.entropy_nats[0]),

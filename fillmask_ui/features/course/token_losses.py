@@ -13,8 +13,8 @@ from fillmask_ui.batching import in_order
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
 from fillmask_ui.evaluation.summary import ModelFigures
-from fillmask_ui.features.course.masked_text import MaskedText, Token, hide
-from fillmask_ui.features.course.mean_uncertainty import Told, counted
+from fillmask_ui.features.course.masked_text import SeedMaskedText, Token, hide
+from fillmask_ui.features.course.mean_uncertainty import CountReport, counted
 from fillmask_ui.masking import DEFAULT_SHARES, KINDS, RANDOM, HiddenTokens
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding, Example
@@ -36,7 +36,7 @@ class TokenLoss:
         return math.exp(-self.nll_nats)
 
 
-def token_losses(model: MaskedLM, text: MaskedText) -> tuple[TokenLoss, ...]:
+def token_losses(model: MaskedLM, text: SeedMaskedText) -> tuple[TokenLoss, ...]:
     """The M chosen tokens from left to right.
 
     The mean of the last one is the evaluator's cross-entropy of this text.
@@ -44,21 +44,21 @@ def token_losses(model: MaskedLM, text: MaskedText) -> tuple[TokenLoss, ...]:
     hidden = text.hidden
     if not len(hidden.cols):
         return ()
-    shown = hidden.input_ids[None]  # [1, T]
+    input_ids = hidden.input_ids[None]  # [1, T]
     rows = np.zeros(len(hidden.cols), np.int64)  # [M]
 
     def logits_at(cols: np.ndarray) -> np.ndarray:
-        return model.logits_at(shown, np.ones_like(shown), rows, cols)
+        return model.logits_at(input_ids, np.ones_like(input_ids), rows, cols)
 
     # On as many threads as an evaluation: how a sum is split among them rounds its last digit.
     workers = getattr(model, "concurrent_calls", 1)
     (logits,) = in_order(logits_at, [hidden.cols], workers)  # [M, V]
     losses = nll_nats(logits, hidden.true_ids)  # [M]
-    found = []
+    losses_so_far = []
     for count, (token, loss) in enumerate(zip(text.chosen, losses.tolist(), strict=True), 1):
         total = math.fsum(losses[:count])
-        found.append(TokenLoss(token, loss, total, total / count))
-    return tuple(found)
+        losses_so_far.append(TokenLoss(token, loss, total, total / count))
+    return tuple(losses_so_far)
 
 
 def evaluated(model: MaskedLM, text: str, seed: int) -> ModelFigures:
@@ -78,7 +78,7 @@ class _SeedByExample:
 
 
 def over_seeds(
-    model: MaskedLM, text: str, seeds: Sequence[int], report: Told = lambda _: None
+    model: MaskedLM, text: str, seeds: Sequence[int], report: CountReport = lambda _: None
 ) -> ModelFigures:
     """The evaluator's figures of one text, pooled over the tokens that all seeds choose.
 

@@ -40,26 +40,26 @@ def _second(**first: str) -> Control:
         "select",
         "second",
         "Second model",
-        lambda: first | {one.reference: one.reference for one in available_models()},
+        lambda: first | {model.reference: model.reference for model in available_models()},
     )
 
 
-def _second_model(asked: Asked, reference: str) -> MaskedLM:
+def _second_model(request: Asked, reference: str) -> MaskedLM:
     """The model of a reference, or the first one for `_SAME`; both have the same tokenizer."""
     if reference == _SAME:
-        return asked.model
-    second = asked.session.model_soon(reference)
-    if not same_tokenizer(asked.model.vocabulary, second.vocabulary):
+        return request.model
+    second = request.session.model_soon(reference)
+    if not same_tokenizer(request.model.vocabulary, second.vocabulary):
         raise ModelError(
             f"{second.signature.name} has another tokenizer than "
-            f"{asked.model.signature.name}, so their losses per token cannot be compared: choose "
+            f"{request.model.signature.name}, so their losses per token cannot be compared: choose "
             "a second model with the same tokenizer"
         )
     return second
 
 
 def _measured(
-    asked: Asked,
+    request: Asked,
     question: tuple[str, ...],
     count: int,
     measure: Callable[..., Result],
@@ -67,11 +67,11 @@ def _measured(
 ) -> Result:
     """What `measure(texts, on_text=...)` finds in so many of the embedded texts."""
 
-    def run(told: Callable[[int, int], None]) -> Result:
+    def run(report: Callable[[int, int], None]) -> Result:
         texts = list(open_texts(TextSource(samples=count)))
-        return measure(texts, on_text=lambda done: told(done, len(texts)))
+        return measure(texts, on_text=lambda done: report(done, len(texts)))
 
-    return asked.counted(question, "texts", run, model)
+    return request.counted(question, "texts", run, model)
 
 
 @figure(
@@ -81,8 +81,8 @@ def _measured(
     control("slider", "b", "B gives “mat”", 1, 99, 1, 5, "%"),
     needs_model=False,
 )
-def _show_near_misses(asked: Asked) -> Any:
-    return {"models": {name: accuracy.prediction(asked[name.lower()] / 100) for name in "AB"}}
+def _show_near_misses(request: Asked) -> Any:
+    return {"models": {name: accuracy.prediction(request[name.lower()] / 100) for name in "AB"}}
 
 
 @figure(
@@ -91,10 +91,10 @@ def _show_near_misses(asked: Asked) -> Any:
     _temperature("a", "Temperature A", 1.0),
     _temperature("b", "Temperature B", 2.0),
 )
-def _show_two_temperatures(asked: Asked) -> Any:
-    every = _temperature_losses(asked, asked.model)
-    first, second = (accuracy.nearest(every, asked[name]) for name in "ab")
-    return {"first": first, "second": second, "every": every}
+def _show_two_temperatures(request: Asked) -> Any:
+    every = _temperature_losses(request, request.model)
+    first, second = (accuracy.nearest(every, request[name]) for name in "ab")
+    return {"first": first, "second": second, "all_temperatures": every}
 
 
 @figure(
@@ -104,20 +104,20 @@ def _show_two_temperatures(asked: Asked) -> Any:
     _second(same="the same model"),
     _temperature("b", "Temperature of B", 0.5),
 )
-def _show_token_losses(asked: Asked) -> Any:
-    second = _second_model(asked, asked.text("second", _SAME))
-    a = accuracy.nearest(_temperature_losses(asked, asked.model), asked["a"])
-    b = accuracy.nearest(_temperature_losses(asked, second), asked["b"])
+def _show_token_losses(request: Asked) -> Any:
+    second = _second_model(request, request.text("second", _SAME))
+    a = accuracy.nearest(_temperature_losses(request, request.model), request["a"])
+    b = accuracy.nearest(_temperature_losses(request, second), request["b"])
     return {
         "sides": {"A": a, "B": b},
-        "names": {"A": asked.model.signature.name, "B": second.signature.name},
+        "names": {"A": request.model.signature.name, "B": second.signature.name},
         "histogram": accuracy.loss_histogram(a.nll_nats, b.nll_nats),
     }
 
 
-def _temperature_losses(asked: Asked, model: MaskedLM) -> Sequence[accuracy.AtTemperature]:
+def _temperature_losses(request: Asked, model: MaskedLM) -> Sequence[accuracy.AtTemperature]:
     measure = partial(accuracy.temperature_losses, model)
-    return _measured(asked, ("temperature losses",), TEMPERATURE_TEXTS, measure, model)
+    return _measured(request, ("temperature losses",), TEMPERATURE_TEXTS, measure, model)
 
 
 # ---- How certain is the number?
@@ -129,16 +129,18 @@ def _temperature_losses(asked: Asked, model: MaskedLM) -> Sequence[accuracy.AtTe
     control("dial", "seed", "Seed", SEEDS[0], SEEDS[0], SEEDS[-1]),
     control("piece", "answer"),
 )
-def _show_twenty_seeds(asked: Asked) -> Any:
-    def run(told: Callable[[int, int], None]) -> uncertainty.SeedMeans:
-        texts = sorted(open_texts(TextSource()), key=lambda own: (len(own.text), own.id))
+def _show_twenty_seeds(request: Asked) -> Any:
+    def run(report: Callable[[int, int], None]) -> uncertainty.SeedMeans:
+        texts = sorted(
+            open_texts(TextSource()), key=lambda example: (len(example.text), example.id)
+        )
         passes = len(SEEDS) + 1
         return uncertainty.means_over_seeds(
-            asked.model, texts[:SEED_TEXTS], on_pass=lambda done: told(done, passes)
+            request.model, texts[:SEED_TEXTS], on_pass=lambda done: report(done, passes)
         )
 
-    means = asked.counted(("twenty seeds",), "passes over the texts", run)
-    return {"means": means, "seed": asked["seed"], "chosen": means.seeds[asked["seed"]]}
+    means = request.counted(("twenty seeds",), "passes over the texts", run)
+    return {"means": means, "seed": request["seed"], "chosen": means.seeds[request["seed"]]}
 
 
 @figure(
@@ -146,10 +148,10 @@ def _show_twenty_seeds(asked: Asked) -> Any:
     "The interval by the number of texts",
     control("dial", "order", "Order of the texts", 0),
 )
-def _show_more_texts(asked: Asked) -> Any:
-    measure = partial(uncertainty.text_losses, asked.model)
-    losses = _measured(asked, ("more texts",), uncertainty.COUNTS[-1] + _SPARE, measure)
-    return {"means": uncertainty.means_by_count(losses, asked["order"])}
+def _show_more_texts(request: Asked) -> Any:
+    measure = partial(uncertainty.text_losses, request.model)
+    losses = _measured(request, ("more texts",), uncertainty.COUNTS[-1] + _SPARE, measure)
+    return {"means": uncertainty.means_by_count(losses, request["order"])}
 
 
 @figure(
@@ -164,29 +166,32 @@ def _show_more_texts(asked: Asked) -> Any:
     ),
     needs_model=False,
 )
-def _show_published_changes(asked: Asked) -> Any:
+def _show_published_changes(request: Asked) -> Any:
     limits = Limits(
-        _typed(asked, "pass_below", "the limit of PASS") / 100,
-        _typed(asked, "risk_below", "the limit of AT_RISK") / 100,
+        _typed(request, "pass_below", "the limit of PASS") / 100,
+        _typed(request, "risk_below", "the limit of AT_RISK") / 100,
     )
-    loss, baseline = _typed(asked, "loss", "your loss"), _typed(asked, "baseline", "the baseline")
+    loss, baseline = (
+        _typed(request, "loss", "your loss"),
+        _typed(request, "baseline", "the baseline"),
+    )
     rows = list(uncertainty.PUBLISHED)
-    if asked["order"] == "change":
+    if request["order"] == "change":
         rows.sort(key=lambda row: row.relative_change, reverse=True)
     return {"rows": rows, "limits": limits, "change": uncertainty.Change(loss, baseline)}
 
 
-def _typed(asked: Asked, name: str, what: str) -> float:
+def _typed(request: Asked, name: str, description: str) -> float:
     """A number above 0, as a reader types it."""
-    written = asked[name].strip().removesuffix("%")
+    written = request[name].strip().removesuffix("%")
     try:
         value = float(written.replace(",", "."))
     except ValueError:
         value = math.nan
     if not 0 < value < 1000:
         raise OptionError(
-            f"{what} was {written[:40]!r}; type a number above 0 and below 1000, such as "
-            f"{asked.controls[name].given['value']}"
+            f"{description} was {written[:40]!r}; type a number above 0 and below 1000, such as "
+            f"{request.controls[name].given['value']}"
         )
     return value
 
@@ -196,16 +201,16 @@ def _typed(asked: Asked, name: str, what: str) -> float:
     "Two models on identical masks",
     _second(**{"": "a close relative", _SAME: f"the same model at temperature {_TEMPERATURE:g}"}),
 )
-def _show_paired_difference(asked: Asked) -> Any:
-    reference = asked.text("second") or _VARIANTS.get(asked.model.signature.name, _SAME)
-    second = _second_model(asked, reference)
+def _show_paired_difference(request: Asked) -> Any:
+    reference = request.text("second") or _VARIANTS.get(request.model.signature.name, _SAME)
+    second = _second_model(request, reference)
     name = second.signature.name
     if reference == _SAME:
         name += f" at temperature {_TEMPERATURE:g}"
         second = accuracy.Tempered(second, _TEMPERATURE)
-    measure = partial(uncertainty.compare_paired, second, asked.model)
-    pair = _measured(asked, ("paired", reference), _PAIRED_TEXTS, measure)
-    names, comparison = (asked.model.signature.name, name), pair.summary.comparison
+    measure = partial(uncertainty.compare_paired, second, request.model)
+    pair = _measured(request, ("paired", reference), _PAIRED_TEXTS, measure)
+    names, comparison = (request.model.signature.name, name), pair.summary.comparison
     return {
         "pairing": pair,
         "comparison": comparison,

@@ -46,7 +46,7 @@ TWO_SENSES = tuple(
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SenseSentence:
     """A sentence and the sense that its reader gave it."""
 
     text: str
@@ -57,7 +57,7 @@ class Sentence:
 class WordUse:
     """Where a word stands in a sentence."""
 
-    sentence: Sentence
+    sentence: SenseSentence
     encoding: Encoding
     tokens: tuple[int, ...]  # of the word, as indices
     start: int  # its first character in the text
@@ -87,10 +87,10 @@ class WordVectors:
 
     def z_scored(self, vectors: np.ndarray) -> np.ndarray:
         """Float64 [S, H]: each dimension less its mean over the background, by its deviation."""
-        known = self.background.vectors.astype(np.float64)
-        deviation = known.std(axis=0)
+        background = self.background.vectors.astype(np.float64)
+        deviation = background.std(axis=0)
         deviation[deviation == 0] = 1  # a constant dimension is 0 afterwards
-        return (vectors - known.mean(axis=0)) / deviation
+        return (vectors - background.mean(axis=0)) / deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class SenseCosine:
     sentences: int  # that it is the mean of
 
 
-def read_sentences(text: str) -> tuple[Sentence, ...]:
+def read_sentences(text: str) -> tuple[SenseSentence, ...]:
     r"""Sentences as a reader types them, one a line: a blank line or `2:` begins another sense.
 
     A `TextError` if there are fewer than two sentences, or more than `MOST_SENTENCES`.
@@ -118,7 +118,7 @@ def read_sentences(text: str) -> tuple[Sentence, ...]:
     >>> [(own.text, own.sense) for own in read_sentences("A bank.\n\nThe bank!\n1: One bank.")]
     [('A bank.', 0), ('The bank!', 1), ('One bank.', 0)]
     """
-    sentences: list[Sentence] = []
+    sentences: list[SenseSentence] = []
     names: list[int] = []  # of senses as the reader numbers them
     current, blank = 1, False
     for line in map(str.strip, text.splitlines()):
@@ -131,7 +131,7 @@ def read_sentences(text: str) -> tuple[Sentence, ...]:
         if sentence := named[2] if named else line:
             if current not in names:
                 names.append(current)
-            sentences.append(Sentence(sentence, names.index(current)))
+            sentences.append(SenseSentence(sentence, names.index(current)))
     if not 2 <= len(sentences) <= MOST_SENTENCES:
         raise TextError(
             f"there are {len(sentences)} sentences: write 2 to {MOST_SENTENCES}, one a line, with "
@@ -140,7 +140,7 @@ def read_sentences(text: str) -> tuple[Sentence, ...]:
     return tuple(sentences)
 
 
-def find_word(model: MaskedLM, sentence: Sentence, word: str) -> WordUse:
+def find_word(model: MaskedLM, sentence: SenseSentence, word: str) -> WordUse:
     """The first place of a word in a sentence, whatever its case.
 
     A whole word wins over a part of another; that part counts where scripts write no blanks, or
@@ -148,11 +148,11 @@ def find_word(model: MaskedLM, sentence: Sentence, word: str) -> WordUse:
     """
     encoding = model.vocabulary.encode(sentence.text)
     check_length(model, encoding)
-    for own in text_words(encoding):
-        if own.text.casefold() == word.casefold():
-            return WordUse(sentence, encoding, own.tokens, own.start, own.end)
-    found = re.search(re.escape(word), encoding.text, re.IGNORECASE) if word else None
-    if found is None:
+    for candidate in text_words(encoding):
+        if candidate.text.casefold() == word.casefold():
+            return WordUse(sentence, encoding, candidate.tokens, candidate.start, candidate.end)
+    match = re.search(re.escape(word), encoding.text, re.IGNORECASE) if word else None
+    if match is None:
         raise TextError(
             f"the word {word!r} does not occur in {sentence.text!r}: write it there as it stands "
             "in the field of the word, or change that"
@@ -160,9 +160,9 @@ def find_word(model: MaskedLM, sentence: Sentence, word: str) -> WordUse:
     tokens = tuple(
         index
         for index, span in enumerate(encoding.spans)
-        if span.start < found.end() and found.start() < span.end and not encoding.special[index]
+        if span.start < match.end() and match.start() < span.end and not encoding.special[index]
     )
-    return WordUse(sentence, encoding, tokens, found.start(), found.end())
+    return WordUse(sentence, encoding, tokens, match.start(), match.end())
 
 
 def background(
@@ -174,24 +174,33 @@ def background(
     """
     encodings = [model.vocabulary.encode(text).part(slice(model.max_tokens)) for text in texts]
     parts: list[np.ndarray] = []
-    for batch in plan_batches([len(own) for own in encodings], max_tokens=_BATCH_TOKENS):
+    for batch in plan_batches([len(encoding) for encoding in encodings], max_tokens=_BATCH_TOKENS):
         report(sum(map(len, parts)) / sum(map(len, encodings)))
         parts += _token_states(model, [encodings[index] for index in batch])
     return Background(np.concatenate(parts), len(encodings))
 
 
 def word_vectors(
-    model: MaskedLM, sentences: Sequence[Sentence], word: str, known: Background | None = None
+    model: MaskedLM,
+    sentences: Sequence[SenseSentence],
+    word: str,
+    background_vectors: Background | None = None,
 ) -> WordVectors:
     """A word in each of some sentences, over a known background; errors as of `find_word`."""
     uses = tuple(find_word(model, sentence, word.strip()) for sentence in sentences)
     states = _token_states(model, [use.encoding for use in uses])
     vectors = []
-    for use, own in zip(uses, states, strict=True):
-        place = np.cumsum(~np.array(use.encoding.special)) - 1  # row of each token in `own`
-        vectors.append(own[place[list(use.tokens)]].mean(axis=0))
-    known = known or Background(np.zeros((0, states[0].shape[1]), np.float32), 0)
-    together = Background(np.concatenate([known.vectors, *states]), known.texts)
+    for use, text_states in zip(uses, states, strict=True):
+        state_rows = (
+            np.cumsum(~np.array(use.encoding.special)) - 1
+        )  # row of each token in `text_states`
+        vectors.append(text_states[state_rows[list(use.tokens)]].mean(axis=0))
+    background_vectors = background_vectors or Background(
+        np.zeros((0, states[0].shape[1]), np.float32), 0
+    )
+    together = Background(
+        np.concatenate([background_vectors.vectors, *states]), background_vectors.texts
+    )
     return WordVectors(uses, np.array(vectors), together)
 
 
@@ -202,11 +211,11 @@ def _token_states(model: MaskedLM, encodings: Sequence[Encoding]) -> list[np.nda
             f"{model.signature.name} gives logits alone, so there are no vectors of words to look "
             "at: choose the embedded model, or one that runs on PyTorch"
         )
-    batch = pad([np.array(own.ids) for own in encodings], model.vocabulary.pad_id)
-    cols = [np.flatnonzero(~np.array(own.special)) for own in encodings]
-    rows = np.repeat(np.arange(len(cols)), [len(own) for own in cols])
+    batch = pad([np.array(encoding.ids) for encoding in encodings], model.vocabulary.pad_id)
+    cols = [np.flatnonzero(~np.array(encoding.special)) for encoding in encodings]
+    rows = np.repeat(np.arange(len(cols)), [len(encoding) for encoding in cols])
     states = model.states_at(batch.input_ids, batch.attention_mask, rows, np.concatenate(cols))
-    return np.split(states, np.cumsum([len(own) for own in cols])[:-1])
+    return np.split(states, np.cumsum([len(encoding) for encoding in cols])[:-1])
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -230,14 +239,14 @@ def cosine_parts(vectors: np.ndarray) -> np.ndarray:
     return (unit.sum(axis=0) ** 2 - (unit**2).sum(axis=0)) / pairs
 
 
-def plane(vectors: np.ndarray, others: np.ndarray | None = None) -> Plane:
+def plane(vectors: np.ndarray, fresh: np.ndarray | None = None) -> Plane:
     """Principal components of vectors [S, H], S at least 2; `others` get a point behind theirs."""
     centre = vectors.mean(axis=0)
     _, sizes, axes = np.linalg.svd(vectors - centre, full_matrices=False)
     # The sign of an axis means nothing: the largest entry points up, so that it is always the same.
     axes = axes[:2] * np.sign(axes[:2][np.arange(2), np.abs(axes[:2]).argmax(axis=1)])[:, None]
     shares = sizes[:2] ** 2 / max(float((sizes**2).sum()), 1e-12)
-    every = vectors if others is None else np.vstack([vectors, others])
+    every = vectors if fresh is None else np.vstack([vectors, fresh])
     return Plane((every - centre) @ axes.T, (float(shares[0]), float(shares[1])))
 
 
@@ -245,9 +254,9 @@ def nearest_senses(
     vector: np.ndarray, vectors: np.ndarray, senses: np.ndarray
 ) -> tuple[SenseCosine, ...]:
     """Cosine of a z-scored vector [H] with the centroid of each sense, the nearest first."""
-    found = []
+    cosines_by_sense = []
     for sense in np.unique(senses):
-        own = vectors[senses == sense]
-        cosine = float(cosines(vector[None], own.mean(axis=0)[None])[0, 0])
-        found.append(SenseCosine(int(sense), cosine, len(own)))
-    return tuple(sorted(found, key=lambda own: -own.cosine))
+        sense_vectors = vectors[senses == sense]
+        cosine = float(cosines(vector[None], sense_vectors.mean(axis=0)[None])[0, 0])
+        cosines_by_sense.append(SenseCosine(int(sense), cosine, len(sense_vectors)))
+    return tuple(sorted(cosines_by_sense, key=lambda sense: -sense.cosine))

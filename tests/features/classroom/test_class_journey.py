@@ -173,7 +173,7 @@ def test_three_rounds_with_a_phone_that_loses_its_network(visit, phones, served,
         expect(wall.step).to_be_visible()
     # A sentence on the spot, and back to the presentation.
     page.keyboard.press("t")
-    page.get_by_label("A sentence, its hidden word").fill("Bees make [honey].")
+    page.get_by_label("Type a sentence with its hidden word").fill("Bees make [honey].")
     page.keyboard.press("Enter")
     expect(wall.sentence).to_contain_text("Bees make")
     for own in three:

@@ -356,7 +356,7 @@ def test_the_address_that_phones_can_reach(tmp_path, monkeypatch):
         assert hall.http.post("/", json={"base": base}).status_code == 400
     assert hall.classroom.rooms.get(hall.code) is hall.room
     local = Hall(ClassStore(tmp_path), listens="127.0.0.1")
-    assert "listens on this machine alone" in local.opened["join"]
+    assert "listens on this machine only" in local.opened["join"]
     assert "--public" in hall.opened["about"]
     assert "--public" not in Hall(None, public=True).opened["about"]
 

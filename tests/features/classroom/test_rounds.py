@@ -91,9 +91,9 @@ def test_together_is_never_worse_than_the_mean_of_each(students, truth):
 @pytest.mark.parametrize(
     ("guesses", "said"),
     [
-        ([Guess("a", 60), Guess("b", 50)], "100 in all"),
-        ([Guess("a", -1)], "0 or more"),
-        ([Guess("a", math.nan)], "0 or more"),
+        ([Guess("a", 60), Guess("b", 50)], "at most 100"),
+        ([Guess("a", -1)], "0 to 100"),
+        ([Guess("a", math.nan)], "0 to 100"),
         ([Guess("x" * 41, 10)], "1 to 40 characters"),
         ([Guess(" ", 10)], "1 to 40 characters"),
         ([Guess(own, 10) for own in "abcd"], "at most 3"),
@@ -115,7 +115,10 @@ def test_sentences_of_a_file(tmp_path):
     first, second = read_sentences(path)
     assert (first.text, first.truth, first.question) == ("Hot or [MASK].", "cold", "Which?")
     assert (second.text, second.truth) == ("Bees make ___.", "")
-    for wrong, said in [("No gap.", "line 1: no word is hidden"), ("[a] and [b]", "2 words stand")]:
+    for wrong, said in [
+        ("No gap.", "line 1: no word is hidden"),
+        ("[a] and [b]", "2 words are in brackets"),
+    ]:
         path.write_text(wrong)
         with pytest.raises(TextError, match=said):
             read_sentences(path)

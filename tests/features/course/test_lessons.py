@@ -46,7 +46,7 @@ def stated(text):
 def test_the_numbers_of_a_text_are_those_that_are_computed_or_have_a_source(chapter):
     texts = [f"{step.title}\n{step.text}\n{step.after}" for step in chapter.steps]
     said = {value_of(number)[0] for text in texts for number in stated(text)}
-    listed = {value_of(number)[0] for number in [*chapter.numbers, *chapter.given]}
+    listed = {value_of(number)[0] for number in [*chapter.numbers, *chapter.sources]}
     assert said == listed
 
 

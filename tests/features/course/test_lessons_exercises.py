@@ -22,9 +22,9 @@ from fillmask_ui.features.course.chapter import chapters
 from fillmask_ui.features.course.exercises import EXERCISES, exercises_of
 from fillmask_ui.features.course.exercises.exercise import (
     Choice,
+    ChoiceOption,
     Item,
     Numeric,
-    Option,
     Ordering,
     Slip,
 )
@@ -114,7 +114,9 @@ def test_a_new_exercise_is_data_alone():
 @quick
 def test_what_cannot_be_read_is_not_wrong():
     numeric = Numeric(text="?", explanation="", answer=1.25, slips=(Slip(-1.25, "Sign."),))
-    chosen = Choice(text="?", explanation="", options=(Option("a"), Option("b", "No.")), right=0)
+    chosen = Choice(
+        text="?", explanation="", options=(ChoiceOption("a"), ChoiceOption("b", "No.")), right=0
+    )
     items = (Item("A", "", 2.0, "two"), Item("B", "", 1.0, "one"))
     ordering = Ordering(text="?", explanation="", items=items)
     unread = {

@@ -10,7 +10,7 @@ from scipy.spatial import distance
 from fillmask_ui.features.course.word_vectors import (
     TWO_SENSES,
     Background,
-    Sentence,
+    SenseSentence,
     background,
     cosine_parts,
     cosines,
@@ -97,7 +97,7 @@ def test_the_words_of_the_course_make_their_point(shipped, known, example):
         assert np.mean(alike) > np.mean(other) + 0.15
         assert min(alike) > max(other)
     for sense, text in enumerate(example.fresh):
-        new = word_vectors(shipped, [Sentence(text, -1)], example.word, known)
+        new = word_vectors(shipped, [SenseSentence(text, -1)], example.word, known)
         near, far = nearest_senses(found.z_scored(new.vectors)[0], scored, found.senses)
         assert near.sense == sense
         assert near.cosine > far.cosine + 0.1

@@ -53,14 +53,14 @@ def some(rng: Rng, low: int, high: int, count: int) -> np.ndarray:
 
 def sample(rng: Rng, options: Sequence[Any], count: int) -> list[Any]:
     """Some of the options, none twice."""
-    return [options[place] for place in rng.choice(len(options), count, replace=False)]
+    return [options[index] for index in rng.choice(len(options), count, replace=False)]
 
 
 @cache
 def loss_nats(probability: float) -> float:
     """The loss of a word of this probability, by the code of the evaluator."""
-    others = np.array([[probability, 1 - probability]])
-    return float(nll_nats(np.log(others), np.array([0]))[0])
+    two_classes = np.array([[probability, 1 - probability]])
+    return float(nll_nats(np.log(two_classes), np.array([0]))[0])
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
@@ -88,16 +88,16 @@ def logits_at_a_temperature(rng: Rng) -> Drawn:
         logits = some(rng, -2, 5, 3) / 2  # from -1 to 2
         divided = logits / temperature
         nats, plain = nll_nats(np.stack([divided, logits]), np.array([0, 0])).tolist()
-    rows = [(word, written(own, 1)) for word, own in zip(words, logits, strict=True)]
-    known = {"words": words, "temperature": temperature, "divided": divided}
-    return {**known, "nats": nats, "plain": plain, "rows": rows}
+    rows = [(word, written(logit, 1)) for word, logit in zip(words, logits, strict=True)]
+    shared = {"words": words, "temperature": temperature, "divided": divided}
+    return {**shared, "nats": nats, "plain": plain, "rows": rows}
 
 
 def kind_of_a_token(rng: Rng) -> Drawn:
     """A masked sentence, and what happened to one of its words."""
     *words, stranger = choice(rng, _WORDS["sentences"])
-    place = int(rng.integers(len(words) - 1))
-    word = words[place]
+    position = int(rng.integers(len(words) - 1))
+    word = words[position]
     kinds = {
         "It is chosen and shown as [MASK]": "[MASK]",
         "It is chosen and shown as a random token": stranger,
@@ -105,11 +105,11 @@ def kind_of_a_token(rng: Rng) -> Drawn:
         "It is not chosen": word,
     }
     right = choice(rng, [*kinds])
-    shown, chosen = kinds[right], right != "It is not chosen"
+    shown_word, chosen = kinds[right], right != "It is not chosen"
     has = "a label, so it is chosen" if chosen else "no label, so it is not chosen"
-    reason = f"“{word}” has {has}, and the model sees “{shown}” in its place."
-    rows = [(own, own, "–") for own in words]
-    rows[place] = (word, shown, word if chosen else "–")
+    reason = f"“{word}” has {has}, and the model sees “{shown_word}” in its place."
+    rows = [(token, token, "–") for token in words]
+    rows[position] = (word, shown_word, word if chosen else "–")
     wrong = {kind: reason for kind in kinds if kind != right}
     return {"word": word, "right": right, "wrong": wrong, "rows": rows, "reason": reason}
 
@@ -149,10 +149,12 @@ def four_models(rng: Rng) -> Drawn:
     while places == [0, 1, 2, 3]:
         places = rng.permutation(4).tolist()
     items = []
-    for name, place in zip("ABCD", places, strict=True):
-        truth, other = pairs[place]
-        known = f"P({drawn['words'][0]}) = {truth:.2f}, best other word {other:.2f}"
-        items.append(Item(name, known, loss_nats(truth), f"{written(loss_nats(truth), 3)} nats"))
+    for name, position in zip("ABCD", places, strict=True):
+        truth, rival = pairs[position]
+        description = f"P({drawn['words'][0]}) = {truth:.2f}, best other word {rival:.2f}"
+        items.append(
+            Item(name, description, loss_nats(truth), f"{written(loss_nats(truth), 3)} nats")
+        )
     ordered = [("ABCD"[places.index(rank)], truth) for rank, (truth, _) in enumerate(pairs)]
     return {**drawn, "items": tuple(items), "ordered": ordered}
 
@@ -167,10 +169,10 @@ def change_and_interval(rng: Rng) -> Drawn:
         "REGRESSION": (130, 300, 2.0),
         "INCONCLUSIVE": (30, 80, 4.0),
     }
-    wanted = str(rng.choice([*bands]))
+    verdict = str(rng.choice([*bands]))
     middles = {label: rng.integers(low, high) / 10 for label, (low, high, _) in bands.items()}
-    baseline, half = int(rng.integers(150, 260)) / 100, bands[wanted][2]
-    model = round(baseline * (1 + middles[wanted] / 100), 3)
+    baseline, half = int(rng.integers(150, 260)) / 100, bands[verdict][2]
+    model = round(baseline * (1 + middles[verdict] / 100), 3)
     change = model / baseline - 1
     interval = Interval(change - half / 100, change + half / 100, "bootstrap-t")
     right = judge(change, interval, texts=1000).label
@@ -180,8 +182,8 @@ def change_and_interval(rng: Rng) -> Drawn:
         "if the interval reaches into more than one of these ranges."
     )
     wrong = {label: rule for label in bands if label != right}
-    known = {"baseline": baseline, "model": model, "interval": interval}
-    return {**known, "rule": rule, "right": right, "wrong": wrong}
+    losses = {"baseline": baseline, "model": model, "interval": interval}
+    return {**losses, "rule": rule, "right": right, "wrong": wrong}
 
 
 def two_vectors(rng: Rng) -> Drawn:
@@ -216,8 +218,8 @@ def vectors_of_three_senses(rng: Rng) -> Drawn:
         return f"[{', '.join(written(value) for value in vector)}]"
 
     near = {
-        sense: f"centroid {listed(centroid)}, cosine {written(own, 2)}"
-        for sense, centroid, own in zip(_SENSES[word], centroids, cosines, strict=True)
+        sense: f"centroid {listed(centroid)}, cosine {written(sense_cosine, 2)}"
+        for sense, centroid, sense_cosine in zip(_SENSES[word], centroids, cosines, strict=True)
     }
     right = _SENSES[word][int(np.argmax(cosines))]
     wrong = {
@@ -225,19 +227,22 @@ def vectors_of_three_senses(rng: Rng) -> Drawn:
         for sense, how in near.items()
         if sense != right
     }
-    rows = [(sense, ", ".join(map(listed, own))) for sense, own in zip(near, groups, strict=True)]
+    rows = [
+        (sense, ", ".join(map(listed, vectors)))
+        for sense, vectors in zip(near, groups, strict=True)
+    ]
     return {"word": word, "new": new, "right": right, "wrong": wrong, "near": near, "rows": rows}
 
 
 def best_words_by_layer(rng: Rng) -> Drawn:
     """The best word behind each of seven layers: the true one early, once, and then to the end."""
-    truth, *others = sample(
+    truth, *rivals = sample(
         rng, ["bank", "river", "tea", "cold", "money", "east", "snow", "red"], 7
     )
     first = int(rng.integers(4, 7))
     early = int(rng.integers(1, first - 1))
     rows = [
-        (layer, truth if layer in (early, *range(first, 7)) else others.pop()) for layer in range(7)
+        (layer, truth if layer in (early, *range(first, 7)) else rivals.pop()) for layer in range(7)
     ]
     return {"truth": truth, "first": first, "early": early, "lowest": rows[0][1], "rows": rows}
 
@@ -249,4 +254,4 @@ _DRAWS = (
     best_words_by_layer,
 )
 # What tasks call by these names; the generator of random numbers goes before their arguments.
-DRAWS: Mapping[str, Callable[..., Any]] = {own.__name__: own for own in _DRAWS}
+DRAWS: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in _DRAWS}

@@ -22,7 +22,7 @@ class Feedback:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class BaseExercise:
     """What all exercises have, beside a `solution` in words and a `check`."""
 
     kind: ClassVar[str]
@@ -40,7 +40,7 @@ class Slip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Numeric(Question):
+class Numeric(BaseExercise):
     """Asks for a number."""
 
     kind: ClassVar[str] = "numeric"
@@ -76,12 +76,12 @@ class Numeric(Question):
         size = "small" if number < self.answer else "large"
         return Feedback(False, f"Not yet: {response.strip()} is too {size}.")
 
-    def _meets(self, number: float, wanted: float) -> bool:
-        return abs(number - wanted) <= 10.0**-self.decimals + 1e-9
+    def _meets(self, number: float, expected: float) -> bool:
+        return abs(number - expected) <= 10.0**-self.decimals + 1e-9
 
 
 @dataclass(frozen=True)
-class Option:
+class ChoiceOption:
     """One of the answers to choose from."""
 
     text: str
@@ -89,11 +89,11 @@ class Option:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice(Question):
+class Choice(BaseExercise):
     """Asks for one of several options."""
 
     kind: ClassVar[str] = "choice"
-    options: tuple[Option, ...]
+    options: tuple[ChoiceOption, ...]
     right: int  # index of the right one
 
     @property
@@ -120,7 +120,7 @@ class Item:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ordering(Question):
+class Ordering(BaseExercise):
     """Asks for the order of all items, the smallest value first."""
 
     kind: ClassVar[str] = "ordering"
@@ -136,14 +136,14 @@ class Ordering(Question):
         return " → ".join(self.items[index].name for index in self.order)
 
     def check(self, response: str) -> Feedback:
-        given = response.split(",")
-        if sorted(given) != [str(index) for index in range(len(self.items))]:
+        indexes = response.split(",")
+        if sorted(indexes) != [str(index) for index in range(len(self.items))]:
             return Feedback(None, "Put all of them in order.")
-        ordered = [self.items[int(index)] for index in given]
+        ordered = [self.items[int(index)] for index in indexes]
         for before, after in pairwise(ordered):
             if before.value > after.value:
-                said = f"{before.name} ({before.note}) comes before {after.name} ({after.note})."
-                return Feedback(False, f"Not yet. {said}")
+                reason = f"{before.name} ({before.note}) comes before {after.name} ({after.note})."
+                return Feedback(False, f"Not yet. {reason}")
         return Feedback(True, f"Right: {self.solution}")
 
 

@@ -19,9 +19,9 @@ from fillmask_ui.features.course.distributions import compare
 from fillmask_ui.features.course.exercises.draws import DRAWS, cosine, loss_nats
 from fillmask_ui.features.course.exercises.exercise import (
     Choice,
+    ChoiceOption,
     Exercise,
     Numeric,
-    Option,
     Ordering,
     Slip,
     written,
@@ -81,9 +81,12 @@ class Task:
         if "items" in drawn:
             return Ordering(**shared, items=drawn["items"])
         wrong = drawn["wrong"] if self.wrong is None else self.wrong
-        options = [Option(say(self.right)), *(Option(say(o), say(why)) for o, why in wrong.items())]
+        options = [
+            ChoiceOption(say(self.right)),
+            *(ChoiceOption(say(o), say(why)) for o, why in wrong.items()),
+        ]
         places = rng.permutation(len(options)).tolist()
-        shuffled = tuple(options[place] for place in places)
+        shuffled = tuple(options[index] for index in places)
         return Choice(**shared, options=shuffled, right=places.index(0))
 
 
@@ -94,7 +97,7 @@ def read_tasks(source: str) -> tuple[Task, ...]:
 
 _TEXTS = sorted((Path(__file__).parents[1] / "texts").glob("*.yaml"))
 # By the name of their chapter, in the order of the course.
-COURSE_TASKS = {own.stem.partition("-")[2]: read_tasks(own.read_text("utf-8")) for own in _TEXTS}
+COURSE_TASKS = {path.stem.partition("-")[2]: read_tasks(path.read_text("utf-8")) for path in _TEXTS}
 
 
 def ask(
@@ -103,28 +106,28 @@ def ask(
     """Draw the numbers of a chapter, again until no slip passes for an answer."""
     while True:
         shared: dict[str, Any] = {}
-        asked = []
+        exercises = []
         for task in tasks:
             drawn = shared | _draw(task, rng, shared, task.course if in_course else {})
             if task.text:
-                asked.append(task.write(drawn, rng))
+                exercises.append(task.write(drawn, rng))
             else:
                 shared = drawn
-        if all(own.refuses_slips for own in asked if isinstance(own, Numeric)):
-            return tuple(asked)
+        if all(exercise.refuses_slips for exercise in exercises if isinstance(exercise, Numeric)):
+            return tuple(exercises)
 
 
 def _draw(
-    task: Task, rng: np.random.Generator, known: dict[str, Any], given: dict[str, Any]
+    task: Task, rng: np.random.Generator, shared: dict[str, Any], fixed: dict[str, Any]
 ) -> dict[str, Any]:
     """What is given, and all else that a task draws."""
     if isinstance(task.draw, str):
-        return given or DRAWS[task.draw](rng)
+        return fixed or DRAWS[task.draw](rng)
     functions = {name: partial(function, rng) for name, function in DRAWS.items()}
-    drawn = dict(given)
+    drawn = dict(fixed)
     for name, expression in task.draw.items():
-        if name not in given:
-            drawn[name] = _value(expression, functions | known | drawn)
+        if name not in fixed:
+            drawn[name] = _value(expression, functions | shared | drawn)
     return drawn
 
 
@@ -140,7 +143,7 @@ def _each(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def of(value: Any, *more: Any) -> Any:
         if isinstance(value, list | tuple | np.ndarray):
-            return [function(own, *more) for own in value]
+            return [function(element, *more) for element in value]
         return function(value, *more)
 
     return of
