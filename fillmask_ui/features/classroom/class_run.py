@@ -35,7 +35,7 @@ class WordShare:
 
 @dataclass(frozen=True)
 class RoundLosses:
-    """-ln of what the hidden word got, in nats; `lessons/class_rounds.py` says of what."""
+    """Losses on the hidden word, in nats; `class_rounds.py` defines the distribution."""
 
     people: float  # of the pooled distribution of the class
     student: float  # mean over the students' own

@@ -174,7 +174,7 @@ def _show_one_hot(request: Asked) -> Any:
     true = request.integer(f"true_{example.key}", 0, len(q) - 1, usual)
     p = [float(number == true) for number in range(len(q))]
     choice = {"example": example.key, "names": names, "true": true}
-    return {"choice": choice, "found": compare(p, q, names), "unit": "nats"}
+    return {"choice": choice, "comparison": compare(p, q, names), "unit": "nats"}
 
 
 @figure(

@@ -1,6 +1,7 @@
 """Figures of the chapter on words with two meanings."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,23 +49,33 @@ def _controls(*beside: Control, fresh: bool = False) -> Sequence[Control]:
     return *parts, *carried
 
 
-def _word_inputs(
-    request: Asked,
-) -> tuple[str, Sequence[space.SenseSentence], str, Mapping[str, str]]:
-    """The word, its sentences, the new one, and what controls hold where an example is taken."""
+@dataclass(frozen=True)
+class _WordInputs:
+    """What the controls ask about."""
+
+    word: str
+    sentences: Sequence[space.SenseSentence]
+    fresh: str  # the new sentence
+    preset: Mapping[str, str] = field(default_factory=dict)  # new values of the controls
+
+
+def _word_inputs(request: Asked) -> _WordInputs:
+    """What was typed, or the example whose button was pressed."""
     for example in space.TWO_SENSES:
         if request.pressed(f"take_{example.word}"):
-            taken = {"word": example.word, "sentences": example.lines, "fresh": example.fresh[1]}
-            return example.word, space.read_sentences(example.lines), taken["fresh"], taken
-    fresh = request["fresh"][:500].strip()
-    return request["word"][:50].strip(), space.read_sentences(request["sentences"]), fresh, {}
+            fresh, sentences = example.fresh[1], space.read_sentences(example.lines)
+            preset = {"word": example.word, "sentences": example.lines, "fresh": fresh}
+            return _WordInputs(example.word, sentences, fresh, preset)
+    word, fresh = request["word"][:50].strip(), request["fresh"][:500].strip()
+    return _WordInputs(word, space.read_sentences(request["sentences"]), fresh)
 
 
 @figure("word_cosines", "One word in several sentences", *_controls())
 def _show_cosines(request: Asked) -> Any:
-    word, sentences, _, taken = _word_inputs(request)
-    vectors = space.word_vectors(request.model, sentences, word)
-    return {"vectors": vectors, "word": word, **_cosines(vectors.vectors, vectors.senses)}, taken
+    inputs = _word_inputs(request)
+    vectors = space.word_vectors(request.model, inputs.sentences, inputs.word)
+    cosines = _cosines(vectors.vectors, vectors.senses)
+    return {"vectors": vectors, "word": inputs.word, **cosines}, inputs.preset
 
 
 def _cosines(vectors: np.ndarray, senses: np.ndarray) -> dict[str, Any]:
@@ -84,8 +95,8 @@ def _show_rogue(request: Asked) -> Any:
 
     The reader may push one dimension of all vectors: raw cosines rise, z-scored ones stay.
     """
-    tokens, (word, sentences, _, taken) = _background(request), _word_inputs(request)
-    word_vectors = space.word_vectors(request.model, sentences, word, tokens)
+    tokens, inputs = _background(request), _word_inputs(request)
+    word_vectors = space.word_vectors(request.model, inputs.sentences, inputs.word, tokens)
     texts = word_vectors.background.vectors
     pushed, index = request["push"], int(space.cosine_parts(texts).argmax())
     push = np.zeros(texts.shape[1], dtype=np.float32)
@@ -111,14 +122,14 @@ def _show_rogue(request: Asked) -> Any:
             }
             for scale in (np.asarray, vectors.z_scored)
         ],
-    }, taken
+    }, inputs.preset
 
 
 @figure("sense_map", "A map of the vectors", *_controls())
 def _show_map(request: Asked) -> Any:
-    tokens, (word, sentences, _, taken) = _background(request), _word_inputs(request)
-    vectors = space.word_vectors(request.model, sentences, word, tokens)
-    return _map(vectors, word) | {"uses": vectors.uses}, taken
+    tokens, inputs = _background(request), _word_inputs(request)
+    vectors = space.word_vectors(request.model, inputs.sentences, inputs.word, tokens)
+    return _map(vectors, inputs.word) | {"uses": vectors.uses}, inputs.preset
 
 
 def _map(vectors: space.WordVectors, word: str, fresh: np.ndarray | None = None) -> dict[str, Any]:
@@ -151,14 +162,14 @@ _NEW = control("text", "fresh", "A new sentence", _FRESH, carried=True)
 
 @figure("nearest_sense", "The nearest sense", *_controls(_NEW, fresh=True))
 def _show_nearest(request: Asked) -> Any:
-    tokens, (word, sentences, text, taken) = _background(request), _word_inputs(request)
-    vectors = space.word_vectors(request.model, sentences, word, tokens)
+    tokens, inputs = _background(request), _word_inputs(request)
+    vectors = space.word_vectors(request.model, inputs.sentences, inputs.word, tokens)
     # Its own tokens are not of the background, so that nothing else changes while one types.
-    use = space.find_word(request.model, space.SenseSentence(text, -1), word)
-    raw = space.word_vectors(request.model, [use.sentence], word, tokens).vectors
+    use = space.find_word(request.model, space.SenseSentence(inputs.fresh, -1), inputs.word)
+    raw = space.word_vectors(request.model, [use.sentence], inputs.word, tokens).vectors
     fresh = vectors.z_scored(raw)  # [1, H]
     nearest = space.nearest_senses(fresh[0], vectors.z_scored(vectors.vectors), vectors.senses)
-    return _map(vectors, word, fresh) | {"ranking": nearest, "use": use}, taken
+    return _map(vectors, inputs.word, fresh) | {"ranking": nearest, "use": use}, inputs.preset
 
 
 @figure(

@@ -13,10 +13,10 @@ from fillmask_ui.ui.session import Session
 
 def show_figure(session: Session, model: MaskedLM | None, name: str, **values: Any) -> Shown:
     """What a figure shows of some values, asked again until it is known."""
-    asked = Asked(session, {key: str(value) for key, value in values.items()}, model)
+    request = Asked(session, {key: str(value) for key, value in values.items()}, model)
     for _ in range(300):  # each waits for a moment
         with suppress(Unfinished):
-            return FIGURES[name].show(asked)
+            return FIGURES[name].show(request)
     raise AssertionError(f"{name} went on for minutes")
 
 

@@ -40,8 +40,8 @@ def logits():
     """Of the table model at the mask, for torch."""
     model = TableModel()
     ids = model.vocabulary.encode(TEXT).ids
-    own = model.own[model.vocabulary.mask_id]
-    return torch.tensor(model.left[ids[1]] + model.right[ids[3]] + own).double()
+    bias = model.own[model.vocabulary.mask_id]
+    return torch.tensor(model.left[ids[1]] + model.right[ids[3]] + bias).double()
 
 
 def cross_entropy(logits, temperature=1.0):
@@ -71,10 +71,10 @@ def test_the_model_is_absent_until_it_is_revealed_for_this_sentence(show, logits
     assert bars(hidden.pieces["result"]) == pytest.approx(expected)
     assert "model" not in "".join(hidden.pieces.values()).lower()
     assert "cat" not in hidden.pieces["sentence"] and hidden.set == {"revealed": ""}
-    shown = show("guess", **OURS, reveal=1)
-    assert "cat" in shown.pieces["sentence"] and "0.693 nats" in shown.pieces["result"]
-    assert f"{cross_entropy(logits):.3f} nats" in shown.pieces["result"]
-    later = {**OURS, **shown.set, "percent_0": "25"}
+    revealed = show("guess", **OURS, reveal=1)
+    assert "cat" in revealed.pieces["sentence"] and "0.693 nats" in revealed.pieces["result"]
+    assert f"{cross_entropy(logits):.3f} nats" in revealed.pieces["result"]
+    later = {**OURS, **revealed.set, "percent_0": "25"}
     assert "1.386 nats" in show("guess", **later).pieces["result"]
     assert "The class" in show("guess", **later, hide=1).pieces["result"]
     assert show("guess", **{**later, "sentence": "a [MASK] ran."}).set == {"revealed": ""}
@@ -100,17 +100,17 @@ def test_columns_open_one_after_the_other_and_only_differences_matter(show, logi
 
 @pytest.mark.parametrize("temperature", [0.1, 1, 5])
 def test_bars_and_loss_follow_the_temperature(show, logits, temperature):
-    pieces = show("loss_temperature", **MASK, temperature=temperature).pieces
-    wanted = torch.softmax(logits / temperature, 0)
-    found, ids = bars(pieces["bars"]), TableModel().vocabulary.ids
-    assert sum(found.values()) == pytest.approx(1, abs=1e-4)
-    words = [word for word in found if word in ids]
+    html_by_name = show("loss_temperature", **MASK, temperature=temperature).pieces
+    expected = torch.softmax(logits / temperature, 0)
+    drawn, ids = bars(html_by_name["bars"]), TableModel().vocabulary.ids
+    assert sum(drawn.values()) == pytest.approx(1, abs=1e-4)
+    words = [word for word in drawn if word in ids]
     assert len(words) >= 4
     for word in words:
-        assert found[word] == pytest.approx(wanted[ids[word]].item(), abs=1e-5)
+        assert drawn[word] == pytest.approx(expected[ids[word]].item(), abs=1e-5)
     for value in (cross_entropy(logits, temperature), entropy(logits, temperature)):
-        assert f"{value:.3f} nats" in pieces["facts"]
-    assert f"{math.log(len(logits)):.3f} nats" in pieces["facts"]
+        assert f"{value:.3f} nats" in html_by_name["facts"]
+    assert f"{math.log(len(logits)):.3f} nats" in html_by_name["facts"]
 
 
 @pytest.mark.parametrize("family", ["roberta", "xlm-roberta"])
@@ -121,8 +121,8 @@ def test_other_tokenizers_write_their_masks_otherwise(tiny_models, family):
     best = next(w for w in words if w.isalpha() and len(model.vocabulary.encode_word(w)) == 1)
     values = {**OURS, "truth": best, "temperature": "2", "columns": "4", "reveal": "1"}
     for name in ("guess", "softmax_table", "loss_temperature", "loss_units"):
-        shown = show_figure(session, model, name, **values)
-        assert best in "".join(shown.pieces.values())
+        figure_html = show_figure(session, model, name, **values)
+        assert best in "".join(figure_html.pieces.values())
 
 
 @pytest.mark.parametrize("figure", ["sides", "cut_or_hidden", "model_truth", "attention"])
@@ -133,8 +133,8 @@ def test_what_cannot_be_asked_is_said_and_nothing_is_markup(show, figure):
         with pytest.raises(OptionError, match="word is missing"):
             show(figure, text=TEXT, word=" ")
     written = "<img src=x onerror=alert(1)> & [MASK] <b>the</b>."
-    pieces = show(figure, text=written, word="cat").pieces
-    assert not Tags("".join(pieces.values())).names & {"img", "b"}
+    html_by_name = show(figure, text=written, word="cat").pieces
+    assert not Tags("".join(html_by_name.values())).names & {"img", "b"}
 
 
 MASKING = ["masking", "mask_shares", "mask_kinds", "ledger", "ledger_kinds", "ledger_mix"]
@@ -172,8 +172,8 @@ def test_tokens_of_any_tokenizer_are_words(session, tiny_models, family):
     """No marks of the tokenizer, and masks as everybody writes them."""
     model = load_model(tiny_models.without_onnx(family), runtime="torch")
     text = "The cat ___ on the mat."
-    shown = show_figure(session, model, "masking", text=text).pieces["tokens"]
-    words = Tags(shown).text.split()
+    tokens_html = show_figure(session, model, "masking", text=text).pieces["tokens"]
+    words = Tags(tokens_html).text.split()
     assert {"on", "the", "[MASK]"} <= set(words)
     assert not set("Ġ▁") & set("".join(words))
     assert show_figure(session, model, "ledger", text=text, seed=3).pieces["lines"]
@@ -181,34 +181,34 @@ def test_tokens_of_any_tokenizer_are_words(session, tiny_models, family):
 
 def test_a_seed_that_chooses_nothing_names_one_that_does(show):
     model = TableModel()
-    shown = show("ledger", text=CAT, seed=2, evaluate=1)
-    (other,) = re.findall(r"is seed (\d+)\.", shown.pieces["lines"])
-    assert not any(mask_text(model, CAT, seed).chosen for seed in range(2, int(other)))
-    assert mask_text(model, CAT, int(other)).chosen
-    assert shown.pieces["evaluator"] == ""
+    ledger = show("ledger", text=CAT, seed=2, evaluate=1)
+    (next_seed,) = re.findall(r"is seed (\d+)\.", ledger.pieces["lines"])
+    assert not any(mask_text(model, CAT, seed).chosen for seed in range(2, int(next_seed)))
+    assert mask_text(model, CAT, int(next_seed)).chosen
+    assert ledger.pieces["evaluator"] == ""
     assert "none chosen" in show("ledger_kinds", text=CAT, seed=2).pieces["kinds"]
 
 
 @pytest.mark.parametrize("name", MASKING)
 def test_what_cannot_be_masked_is_said_and_a_text_is_never_markup(session, show, name):
-    for text, said in (
+    for text, message in (
         (" ", "text is empty"),
         ("xyz", "No token"),
         ("the cat " * 50, "takes at most 64"),
     ):
         answer = answered(figure, session, {"name": name, "values": {"text": text}})
-        assert answer["kind"] == "error" and said.lower() in answer["notice"].lower()
-    shown = show(name, text="<b>the cat</b> sat <script>", seed=1, lines=99)
-    assert not Tags("".join(shown.pieces.values())).names & {"b", "script"}
+        assert answer["kind"] == "error" and message.lower() in answer["notice"].lower()
+    figure_html = show(name, text="<b>the cat</b> sat <script>", seed=1, lines=99)
+    assert not Tags("".join(figure_html.pieces.values())).names & {"b", "script"}
 
 
 def test_the_texts_say_how_many_texts_the_figures_read():
-    said = {
+    text_by_chapter = {
         chapter.name: " ".join(f"{step.text} {step.after}" for step in chapter.steps)
         for chapter in chapters()
     }
-    assert f"{uncertainty_figures.TEMPERATURE_TEXTS} texts" in said["accuracy"]
-    assert f"{uncertainty_figures.SEED_TEXTS} short texts" in said["certainty"]
+    assert f"{uncertainty_figures.TEMPERATURE_TEXTS} texts" in text_by_chapter["accuracy"]
+    assert f"{uncertainty_figures.SEED_TEXTS} short texts" in text_by_chapter["certainty"]
 
 
 @pytest.fixture
@@ -227,8 +227,8 @@ def test_a_push_raises_raw_cosines_and_no_others(embedded):
     plain, pushed = embedded("rogue_dimensions"), embedded("rogue_dimensions", push="2")
     assert pushed.pieces["scored"] == plain.pieces["scored"]
     (_, before), (_, after) = (
-        [list(map(float, row)) for row in rows_of(own.pieces["contrast"]) if len(row) == 2][-2:]
-        for own in (plain, pushed)
+        [list(map(float, row)) for row in rows_of(cosines.pieces["contrast"]) if len(row) == 2][-2:]
+        for cosines in (plain, pushed)
     )
     assert before[0] < 0.3 and after[0] > 0.75  # any two tokens
     assert abs(after[1] - before[1]) <= 0.01
@@ -240,10 +240,10 @@ def test_a_push_raises_raw_cosines_and_no_others(embedded):
 
 def test_own_sentences_of_three_senses(embedded):
     lines = "1: The bank lent money.\n2: The bank of the river.\n3: A <b>bank</b> of clouds."
-    shown = embedded("word_cosines", word="bank", sentences=lines)
-    assert '&lt;b&gt;<strong class="fm-used">bank</strong>' in shown.pieces["matrix"]
-    assert "–" in shown.pieces["summary"]  # no two have the same sense
-    assert "▲" in shown.pieces["matrix"]
+    cosines = embedded("word_cosines", word="bank", sentences=lines)
+    assert '&lt;b&gt;<strong class="fm-used">bank</strong>' in cosines.pieces["matrix"]
+    assert "–" in cosines.pieces["summary"]  # no two have the same sense
+    assert "▲" in cosines.pieces["matrix"]
     point = embedded("sense_map", word="bank", sentences=lines).pieces["map"]
     assert "bank" in re.search(r'role="img" aria-label="([^"]*)"', point)[1]
 
@@ -261,12 +261,12 @@ def with_another_answer(exercise):
 def test_forms_hold_no_answer(session, chapter):
     for seed in (1, 7):
         html = exercises(session, {"chapter": chapter, "seed": seed})["html"]
-        found = exercises_of(chapter, seed)
-        assert html.count("<form") == len(found)
-        for exercise in found:
+        questions = exercises_of(chapter, seed)
+        assert html.count("<form") == len(questions)
+        for exercise in questions:
             assert not [line for line in exercise.explanation.split("\n") if line in html]
-        other = [with_another_answer(one) for one in found]
-        forms = render_part("course/exercises.html", "forms", chapter=chapter, exercises=other)
+        changed = [with_another_answer(question) for question in questions]
+        forms = render_part("course/exercises.html", "forms", chapter=chapter, exercises=changed)
         assert forms == html, "another answer, the same forms"
 
 
@@ -276,13 +276,13 @@ def test_forms_hold_no_answer(session, chapter):
     st.dictionaries(ANY_TEXT, ANY_VALUE),
     st.dictionaries(st.sampled_from(["chapter", "seed", "number", "response"]), ANY_VALUE),
 )
-def test_whatever_state_is_sent_learn_answers(session, name, values, asked):
+def test_whatever_state_is_sent_learn_answers(session, name, values, request):
     for function, sent in (
         ("figure", {"name": name, "values": values}),
-        ("chapter", asked),
-        ("exercises", asked),
-        ("check", {"chapter": "entropy", **asked}),
+        ("chapter", request),
+        ("exercises", request),
+        ("check", {"chapter": "entropy", **request}),
     ):
-        found = answered(learn.SERVED[function], session, sent)
-        assert "bug" not in found.get("error", "")
-        json.dumps(found)
+        answer = answered(learn.SERVED[function], session, sent)
+        assert "bug" not in answer.get("error", "")
+        json.dumps(answer)

@@ -34,9 +34,9 @@ class Learn(Visitor):
         return self
 
     def figure(self, name):
-        found = self.page.locator(f'[data-figure="{name}"]')
-        expect(found).to_have_attribute("aria-busy", "false")
-        return found
+        locator = self.page.locator(f'[data-figure="{name}"]')
+        expect(locator).to_have_attribute("aria-busy", "false")
+        return locator
 
     def form(self, number):
         return self.exercises.locator(f'form[data-exercise="{number}"]')
@@ -50,9 +50,9 @@ class Learn(Visitor):
         elif kind == "choice":
             form.locator(f'input[name="response"][value="{response}"]').check()
         else:
-            for place, item in enumerate(response.split(",")):
+            for position, item in enumerate(response.split(",")):
                 up = form.locator(f'[data-item="{item}"] [data-move="-1"]')
-                while form.locator("[data-item]").nth(place).get_attribute("data-item") != item:
+                while form.locator("[data-item]").nth(position).get_attribute("data-item") != item:
                     up.press("Enter")
                     expect(up).to_be_focused()
         form.get_by_role("button", name="Check").press("Enter")
@@ -80,8 +80,8 @@ def wrong_response(exercise):
 )
 def test_a_student_walks_the_course(visit, part, width, theme):
     """Each chapter is opened once; its figures answer, and so does an exercise."""
-    asked = {"tab": "learn", "chapter": part[0].name, "exercise": "3"}
-    learn = Learn(page := visit(asked, width=width, color_scheme=theme))
+    address = {"tab": "learn", "chapter": part[0].name, "exercise": "3"}
+    learn = Learn(page := visit(address, width=width, color_scheme=theme))
     for number, chapter in enumerate(part, 1):
         if number > 1:
             learn.onward.click()
@@ -107,19 +107,19 @@ def test_a_student_walks_the_course(visit, part, width, theme):
 
 def test_a_lecturer_projects_links_and_saves_a_chapter(visit, tmp_path):
     chapter, following = COURSE[3:5]
-    asked = {"tab": "learn", "chapter": chapter.name, "project": "1", "step": "1"}
-    learn = Learn(page := visit(asked, width=1920, height=1080))
-    shown = page.locator(".fm-step:visible")
-    text = shown.locator(".fm-lesson-text p").first
+    address = {"tab": "learn", "chapter": chapter.name, "project": "1", "step": "1"}
+    learn = Learn(page := visit(address, width=1920, height=1080))
+    visible_step = page.locator(".fm-step:visible")
+    text = visible_step.locator(".fm-lesson-text p").first
     # For the back row: of 1,080 rows at least 1/45 of the height of the screen.
     assert text.evaluate("(p) => parseFloat(getComputedStyle(p).fontSize)") >= 24
-    expect(shown).to_have_count(1)
+    expect(visible_step).to_have_count(1)
     for step in chapter.steps:
-        expect(shown.get_by_role("heading", name=step.title)).to_be_visible()
+        expect(visible_step.get_by_role("heading", name=step.title)).to_be_visible()
         page.keyboard.press("ArrowRight")
     expect(learn.exercises).to_be_visible()
     page.keyboard.press("ArrowRight")
-    expect(shown.get_by_role("heading", name=following.steps[0].title)).to_be_visible()
+    expect(visible_step.get_by_role("heading", name=following.steps[0].title)).to_be_visible()
     accessible(page)
     page.keyboard.press("ArrowLeft")
     expect(learn.exercises).to_be_visible()
@@ -152,8 +152,8 @@ def test_a_lecturer_projects_links_and_saves_a_chapter(visit, tmp_path):
 
 
 def test_figures_answer_a_class(visit):
-    asked = {"tab": "learn", "chapter": "<script>"}
-    learn = Learn(page := visit(asked, color_scheme="dark", reduced_motion="reduce"))
+    address = {"tab": "learn", "chapter": "<script>"}
+    learn = Learn(page := visit(address, color_scheme="dark", reduced_motion="reduce"))
     figure = learn.see(COURSE[0]).figure("guess")
     figure.get_by_label("guess 1", exact=True).fill("tea")
     figure.get_by_label("percent of guess 1").fill("60")
@@ -196,8 +196,8 @@ def test_figures_answer_a_class(visit):
     ledger.get_by_role("button", name="Run the evaluator").click()
     evaluator = ledger.locator('[data-piece="evaluator"]')
     expect(evaluator).to_contain_text("Evaluator, 5 tokens")
-    one, other = re.findall(r"(\d\.\d{6}) nats", evaluator.inner_text())
-    assert one == other
+    ledger_mean, evaluator_mean = re.findall(r"(\d\.\d{6}) nats", evaluator.inner_text())
+    assert ledger_mean == evaluator_mean
     ledger.get_by_role("button", name="Seed: one more").click()
     expect(evaluator).to_be_empty()
 

@@ -38,16 +38,16 @@ def value_of(written):
 
 def stated(text):
     r"""The numbers that a text states, as it writes them, but for small whole ones."""
-    found = STATED.findall(text.replace("\\,", " ").replace("\\%", "%"))
-    return [number.strip() for number in found if not re.fullmatch(r"\d", number.strip())]
+    numbers = STATED.findall(text.replace("\\,", " ").replace("\\%", "%"))
+    return [number.strip() for number in numbers if not re.fullmatch(r"\d", number.strip())]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
 def test_the_numbers_of_a_text_are_those_that_are_computed_or_have_a_source(chapter):
     texts = [f"{step.title}\n{step.text}\n{step.after}" for step in chapter.steps]
-    said = {value_of(number)[0] for text in texts for number in stated(text)}
+    written = {value_of(number)[0] for text in texts for number in stated(text)}
     listed = {value_of(number)[0] for number in [*chapter.numbers, *chapter.sources]}
-    assert said == listed
+    assert written == listed
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_sizes_of_known_models_are_those_of_transformers():
     for column, (config, network) in enumerate(kinds, 1):
         number = {row[0]: int(value_of(stated(row[column])[0])[0]) for row in table[:-1]}
         with torch.device("meta"):
-            made = network(
+            model = network(
                 config(
                     vocab_size=number["tokens of the vocabulary"],
                     max_position_embeddings=number["longest text in tokens"],
@@ -86,7 +86,7 @@ def test_sizes_of_known_models_are_those_of_transformers():
                     num_attention_heads=number["attention heads in each layer"],
                 )
             )
-        millions = sum(parameter.numel() for parameter in made.parameters()) / 1e6
+        millions = sum(parameter.numel() for parameter in model.parameters()) / 1e6
         assert millions == pytest.approx(number["parameters"], rel=0.02)
 
 
@@ -97,27 +97,27 @@ TEXT = "the [MASK] sat on the mat."
 def test_the_three_numbers_are_those_of_scipy_and_torch(classes):
     """The outside references: `scipy.stats.entropy`, and `cross_entropy` with either target."""
     p, q = np.random.default_rng(classes).dirichlet(np.ones(classes), 2)
-    found = compare(p, q)
-    assert found.entropy_nats == pytest.approx(entropy(p), rel=1e-12)
-    assert found.kl_nats == pytest.approx(entropy(p, q), rel=1e-12)
-    assert found.cross_entropy_nats > compare(p, p).cross_entropy_nats
+    comparison = compare(p, q)
+    assert comparison.entropy_nats == pytest.approx(entropy(p), rel=1e-12)
+    assert comparison.kl_nats == pytest.approx(entropy(p, q), rel=1e-12)
+    assert comparison.cross_entropy_nats > compare(p, p).cross_entropy_nats
     assert compare(p, p).kl_nats == pytest.approx(0, abs=1e-12)
     logits = torch.tensor(np.log(q)[None] + 3.0)  # a softmax of these is q
     soft = torch.nn.functional.cross_entropy(logits, torch.tensor(p[None]))
-    assert found.cross_entropy_nats == pytest.approx(soft.item(), rel=1e-12)
+    assert comparison.cross_entropy_nats == pytest.approx(soft.item(), rel=1e-12)
     hard = torch.nn.functional.cross_entropy(logits, torch.tensor([1]))
     one_hot = compare(np.eye(classes)[1], q)
     assert one_hot.cross_entropy_nats == one_hot.kl_nats == pytest.approx(hard.item(), rel=1e-12)
     assert str(one_hot.entropy_nats) == "0.0"
-    assert [term.nats > 0 for term in one_hot.terms] == [own == 1 for own in range(classes)]
+    assert [term.nats > 0 for term in one_hot.terms] == [number == 1 for number in range(classes)]
 
 
 def test_a_zero_in_q_is_infinite_where_the_class_can_be_true():
-    found = compare([0.5, 0.5, 0], [1, 0, 0], ["a", "b"])
-    assert found.cross_entropy_nats == found.kl_nats == math.inf
-    assert found.impossible == ("b",)
-    assert found.entropy_nats == pytest.approx(math.log(2))
-    assert [term.name for term in found.terms] == ["a", "b", "class 3"]
+    comparison = compare([0.5, 0.5, 0], [1, 0, 0], ["a", "b"])
+    assert comparison.cross_entropy_nats == comparison.kl_nats == math.inf
+    assert comparison.impossible == ("b",)
+    assert comparison.entropy_nats == pytest.approx(math.log(2))
+    assert [term.name for term in comparison.terms] == ["a", "b", "class 3"]
     assert compare([1, 0], [1, 0]).cross_entropy_nats == 0  # 0 ln 0 adds nothing
 
 
@@ -128,12 +128,12 @@ def logits():
 
 @pytest.mark.parametrize("temperature", [0.05, 1, 100])
 def test_probabilities_loss_and_entropy_are_those_of_torch(logits, temperature):
-    made = softmax_of(logits, 7, [3, 7, 11], temperature=temperature)
-    wanted = torch.from_numpy(logits).double() / temperature
-    shares = torch.softmax(wanted, 0)[[3, 7, 11]]
-    assert [row.probability for row in made.rows[:3]] == pytest.approx(shares.tolist())
-    assert made.rows[-1].probability == pytest.approx(1 - shares.sum().item(), abs=1e-12)
-    loss = torch.nn.functional.cross_entropy(wanted[None], torch.tensor([7])).item()
-    assert made.nll_nats == pytest.approx(loss)
-    of_torch = torch.distributions.Categorical(logits=wanted).entropy().item()
-    assert made.entropy_nats == pytest.approx(of_torch, abs=1e-12)
+    softmax = softmax_of(logits, 7, [3, 7, 11], temperature=temperature)
+    scaled = torch.from_numpy(logits).double() / temperature
+    shares = torch.softmax(scaled, 0)[[3, 7, 11]]
+    assert [row.probability for row in softmax.rows[:3]] == pytest.approx(shares.tolist())
+    assert softmax.rows[-1].probability == pytest.approx(1 - shares.sum().item(), abs=1e-12)
+    loss = torch.nn.functional.cross_entropy(scaled[None], torch.tensor([7])).item()
+    assert softmax.nll_nats == pytest.approx(loss)
+    of_torch = torch.distributions.Categorical(logits=scaled).entropy().item()
+    assert softmax.entropy_nats == pytest.approx(of_torch, abs=1e-12)

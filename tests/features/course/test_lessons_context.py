@@ -24,37 +24,37 @@ def probability(model, view, word):
 )
 def test_the_examples_make_their_points(shipped, key, left, right):
     example = next(example for example in EXAMPLES if example.key == key)
-    sides = Sides.of(shipped, example.text)
-    both = probability(shipped, sides.both(), example.word)
-    assert both > 0.3
-    assert probability(shipped, sides.left(), example.word) < left * both
-    assert probability(shipped, sides.right(), example.word) < right * both
+    sentence = Sides.of(shipped, example.text)
+    full = probability(shipped, sentence.both(), example.word)
+    assert full > 0.3
+    assert probability(shipped, sentence.left(), example.word) < left * full
+    assert probability(shipped, sentence.right(), example.word) < right * full
     # Of a cup, the left side alone says it all.
-    assert (probability(shipped, sides.left(), example.word) > 0.8 * both) == (key == "cup")
+    assert (probability(shipped, sentence.left(), example.word) > 0.8 * full) == (key == "cup")
 
 
 def test_a_cut_text_ends_and_a_hidden_one_goes_on(shipped):
-    sides = Sides.of(shipped, EXAMPLES[1].text)
-    assert probability(shipped, sides.bare(), ".") > 0.9
-    assert probability(shipped, sides.bare(), "dog") < 0.001
-    cut = probability(shipped, sides.right(), "dog")
-    assert probability(shipped, sides.hidden("left"), "dog") > 100 * cut
+    sentence = Sides.of(shipped, EXAMPLES[1].text)
+    assert probability(shipped, sentence.bare(), ".") > 0.9
+    assert probability(shipped, sentence.bare(), "dog") < 0.001
+    cut = probability(shipped, sentence.right(), "dog")
+    assert probability(shipped, sentence.hidden("left"), "dog") > 100 * cut
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
 def test_masks_hide_one_token_each_in_any_vocabulary(family, tiny_models):
     tiny = load_model(str(tiny_models.folder(family)))
-    sides = Sides.of(tiny, TEXT)
+    sentence = Sides.of(tiny, TEXT)
     mask, token = tiny.vocabulary.mask_id, tiny.vocabulary.mask_token
-    encoding = sides.masked.encoding
-    place = encoding.ids.index(mask)
-    for side, hidden in (("left", place - 1), ("right", len(encoding) - place - 3)):
-        ids = tiny.vocabulary.encode(sides.hidden(side).text.replace("[MASK]", token)).ids
-        start = 1 if side == "left" else place
+    encoding = sentence.masked.encoding
+    position = encoding.ids.index(mask)
+    for direction, hidden in (("left", position - 1), ("right", len(encoding) - position - 3)):
+        ids = tiny.vocabulary.encode(sentence.hidden(direction).text.replace("[MASK]", token)).ids
+        start = 1 if direction == "left" else position
         assert ids.count(mask) == hidden + 1
         assert ids[start : start + hidden + 1] == (mask,) * (hidden + 1)
-        if side == "left":  # what stays keeps its positions
-            assert ids[place:] == encoding.ids[place:]
+        if direction == "left":  # what stays keeps its positions
+            assert ids[position:] == encoding.ids[position:]
 
 
 def test_a_causal_model_looks_back_and_a_masked_one_all_around():
@@ -68,14 +68,14 @@ def test_a_causal_model_looks_back_and_a_masked_one_all_around():
     assert (masked.words[masked.guesser], masked.clues) == ("[MASK]", 4)
     start, _ = attention(embedded, "[MASK] is blue.")
     assert (start.guesser, start.clues) == (None, 0)
-    with pytest.raises(TextError, match=f"room for {MOST_GRID_WORDS}"):
+    with pytest.raises(TextError, match=f"{MOST_GRID_WORDS} at most"):
         attention(embedded, "very " * MOST_GRID_WORDS + "[MASK]")
 
 
 def test_both_sides_are_worth_more_than_twice_either(shipped):
-    found = side_losses(shipped, ALL_WORDS, lambda *_: None)
-    assert 2 * found.mean("both") < min(found.mean("left"), found.mean("right"))
+    losses = side_losses(shipped, ALL_WORDS, lambda *_: None)
+    assert 2 * losses.mean("both") < min(losses.mean("left"), losses.mean("right"))
     # Explore measures the same losses of words that are hidden one by one.
-    words = [one.nll_nats for one in surprisal(shipped, ALL_WORDS).words][: len(found.words)]
-    assert [word.both for word in found.words] == pytest.approx(words, abs=1e-4)
-    assert found.mean("both") == pytest.approx(math.fsum(words) / len(words), abs=1e-4)
+    words = [word.nll_nats for word in surprisal(shipped, ALL_WORDS).words][: len(losses.words)]
+    assert [word.both for word in losses.words] == pytest.approx(words, abs=1e-4)
+    assert losses.mean("both") == pytest.approx(math.fsum(words) / len(words), abs=1e-4)

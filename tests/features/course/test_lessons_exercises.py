@@ -60,16 +60,16 @@ def test_a_right_response_is_right_and_no_mistake_passes(chapter):
 
 def numeric(exercise):
     answer, near, digits = exercise.answer, 10.0**-exercise.decimals, exercise.decimals
-    said = right_response(exercise).replace("-", "−").rstrip("0").rstrip(".")
-    assert said in exercise.explanation and abs(answer) > 2 * near
+    message = right_response(exercise).replace("-", "−").rstrip("0").rstrip(".")
+    assert message in exercise.explanation and abs(answer) > 2 * near
     assert exercise.check(f"{answer:.{digits}f}".replace(".", ",")).right is True
     for wrong in (answer - 1.1 * near, answer + 1.1 * near):
         assert exercise.check(f"{wrong:.9f}").right is False
-    said = {f"Not yet. {own.text}" for own in exercise.slips}
+    message = {f"Not yet. {slip.text}" for slip in exercise.slips}
     for slip in exercise.slips:
         for typed in (f"{slip.value:.{digits}f}", f"{slip.value:.9f}"):
             feedback = exercise.check(typed)
-            assert feedback.right is False and feedback.text in said, (exercise.text, slip)
+            assert feedback.right is False and feedback.text in message, (exercise.text, slip)
 
 
 def choice(exercise):
@@ -106,8 +106,8 @@ def test_a_new_exercise_is_data_alone():
         word = re.search("“(.+)”", exercise.text)[0]
         assert "log2" in exercise.check(f"{-math.log2(p):.3f}").text
         if abs(p + math.log2(p)) > 0.03:  # else one number is both slips
-            said = f"Not yet. That is the probability of {word}; the loss is −ln of it."
-            assert exercise.check(str(p)).text == said
+            message = f"Not yet. That is the probability of {word}; the loss is −ln of it."
+            assert exercise.check(str(p)).text == message
         assert exercise.explanation == f"−ln {p:g} = {torch_loss(p):.3f} nats."
 
 
@@ -125,14 +125,14 @@ def test_what_cannot_be_read_is_not_wrong():
         ordering: ("", "0", "0,0", "0,1,2", "a,b"),
     }
     for exercise, responses in unread.items():
-        assert [exercise.check(own).right for own in responses] == [None] * len(responses)
+        assert [exercise.check(typed).right for typed in responses] == [None] * len(responses)
     for response in ("1.25", "1,25", " +1.25 ", "1.25 nats", "1.259"):
         assert numeric.check(response).right is True, response
     assert numeric.check("−1,25").text == "Not yet. Sign."
     assert numeric.check("7").text == "Not yet: 7 is too large."
     # Of two slips within the tolerance of an answer the nearer one is meant.
     close = replace(numeric, slips=(Slip(2.000, "Far."), Slip(2.009, "Near.")))
-    assert [close.check(own).text for own in ("2.008", "2.001")] == [
+    assert [close.check(typed).text for typed in ("2.008", "2.001")] == [
         "Not yet. Near.",
         "Not yet. Far.",
     ]
@@ -143,13 +143,13 @@ def test_what_cannot_be_read_is_not_wrong():
 
 
 def numbers_of(text):
-    found = re.findall(r"(?<![\w.])[-−]?\d+(?:\.\d+)?", text)
-    return [float(number.replace("−", "-")) for number in found]
+    matches = re.findall(r"(?<![\w.])[-−]?\d+(?:\.\d+)?", text)
+    return [float(number.replace("−", "-")) for number in matches]
 
 
-def column(exercise, place=1):
+def column(exercise, index=1):
     """A column of the table as numbers."""
-    return [numbers_of(row[place])[0] for row in exercise.table[1:]]
+    return [numbers_of(row[index])[0] for row in exercise.table[1:]]
 
 
 def true_word(exercise):
@@ -233,26 +233,28 @@ def cut_or_masked(exercise, _):
 
 def kind_of_a_token(exercise, _):
     word = re.search("“(.+)”", exercise.text)[1]
-    shown, label = next(row[1:] for row in exercise.table[1:] if row[0] == word)
+    shown_word, label = next(row[1:] for row in exercise.table[1:] if row[0] == word)
     kinds = {"[MASK]": "as [MASK]", word: "unchanged"}
-    chosen = f"It is chosen and shown {kinds.get(shown, 'as a random token')}"
+    chosen = f"It is chosen and shown {kinds.get(shown_word, 'as a random token')}"
     return "It is not chosen" if label == "–" else chosen
 
 
 def flattered(exercise, numbers):
-    hundred, mean, kept = numbers
+    hundred, mean, masked_mean = numbers
     counts, losses = column(exercise), column(exercise, 2)
-    assert hundred == sum(counts) and kept > mean
+    assert hundred == sum(counts) and masked_mean > mean
     assert mean == pytest.approx(np.average(losses, weights=counts), abs=0.0051)
-    assert kept == pytest.approx(np.average(losses[:2], weights=counts[:2]), abs=0.0051)
+    assert masked_mean == pytest.approx(np.average(losses[:2], weights=counts[:2]), abs=0.0051)
     return "The model sees the word itself, so it is nearly certain of it and its loss is small"
 
 
 def one_hot_and_prediction(exercise, numbers):
-    place = int(re.search(r"number (\d)", exercise.text)[1]) - 1
-    truth, q = np.eye(4)[place], numbers[1:5]
+    position = int(re.search(r"number (\d)", exercise.text)[1]) - 1
+    truth, q = np.eye(4)[position], numbers[1:5]
     assert f"{entropy(truth) + entropy(truth, q):.3f} nats" in exercise.explanation
-    return " and ".join(f"[{', '.join(f'{own:g}' for own in values)}]" for values in (truth, q))
+    return " and ".join(
+        f"[{', '.join(f'{probability:g}' for probability in values)}]" for values in (truth, q)
+    )
 
 
 def empirical(exercise, _):
@@ -269,17 +271,23 @@ def better_of_two(exercise, _):
 
 
 def models_in_order(exercise, _):
-    given = {item.name: numbers_of(item.text) for item in exercise.items}
-    assert all(sum(pair) < 1 for pair in given.values())
-    ordered = sorted(given, key=lambda name: torch_loss(given[name][0]))
-    assert [name for name, (truth, rival) in given.items() if truth > rival] == [ordered[1]]
+    probabilities_by_name = {item.name: numbers_of(item.text) for item in exercise.items}
+    assert all(sum(pair) < 1 for pair in probabilities_by_name.values())
+    ordered = sorted(
+        probabilities_by_name, key=lambda name: torch_loss(probabilities_by_name[name][0])
+    )
+    assert [name for name, (truth, rival) in probabilities_by_name.items() if truth > rival] == [
+        ordered[1]
+    ]
     return " → ".join(ordered)
 
 
 def verdict(exercise, numbers):
     baseline, model, _, low, high = numbers
     assert (low + high) / 2 == pytest.approx(100 * (model / baseline - 1), abs=0.06)
-    bands = {"PASS" if end < 5 else "AT_RISK" if end < 10 else "REGRESSION" for end in (low, high)}
+    bands = {
+        "PASS" if bound < 5 else "AT_RISK" if bound < 10 else "REGRESSION" for bound in (low, high)
+    }
     return bands.pop() if len(bands) == 1 else "INCONCLUSIVE"
 
 
@@ -328,9 +336,9 @@ def test_choices_and_orders(name):
 
 
 def test_every_exercise_is_computed_anew():
-    asked = [
+    exercise_names = [
         f"{chapter} {number}"
         for chapter in EXERCISES
         for number in range(1, len(exercises_of(chapter, 1)) + 1)
     ]
-    assert sorted(asked) == sorted([*ANSWERS, *SOLUTIONS])
+    assert sorted(exercise_names) == sorted([*ANSWERS, *SOLUTIONS])

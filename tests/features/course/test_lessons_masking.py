@@ -29,15 +29,15 @@ def test_a_text_is_masked_as_the_first_text_of_an_evaluation(model, rate):
     for seed, text in enumerate(sample_texts(40)):
         config = EvaluationConfig(seed=seed, recipe=MaskRecipe(probability=rate))
         row = next(row for row in evaluate(model, [text, "a cat"], config) if row.id == 0)
-        shown = mask_text(model, text, seed, MaskRecipe(probability=rate)).chosen
+        chosen_tokens = mask_text(model, text, seed, MaskRecipe(probability=rate)).chosen
         if not isinstance(row, EvaluatedText):
-            assert not shown
+            assert not chosen_tokens
             continue
-        assert [token.position for token in shown] == row.cols.tolist()
-        assert [token.token_id for token in shown] == row.true_ids.tolist()
-        assert [token.shown_id for token in shown] == row.shown_ids.tolist()
-        assert [token.kind for token in shown] == [KINDS[kind] for kind in row.kinds]
-        seen += len(shown)
+        assert [token.position for token in chosen_tokens] == row.cols.tolist()
+        assert [token.token_id for token in chosen_tokens] == row.true_ids.tolist()
+        assert [token.shown_id for token in chosen_tokens] == row.shown_ids.tolist()
+        assert [token.kind for token in chosen_tokens] == [KINDS[kind] for kind in row.kinds]
+        seen += len(chosen_tokens)
     assert seen > 20
 
 
@@ -66,43 +66,43 @@ def test_the_mean_is_that_of_torchs_cross_entropy_over_labels(tiny_models):
         text = mask_text(ours, " ".join(SENTENCES)[:100], seed)
         losses = token_losses(ours, text)
         labels = [token.token_id if token.kind else -100 for token in text.tokens]
-        shown = torch.tensor([[token.shown_id for token in text.tokens]])
+        input_ids = torch.tensor([[token.shown_id for token in text.tokens]])
         with torch.no_grad():
-            logits = model(input_ids=shown).logits[0]
+            logits = model(input_ids=input_ids).logits[0]
         expected = cross_entropy(logits, torch.tensor(labels), ignore_index=-100).item()
         assert losses[-1].mean_nats == pytest.approx(expected, abs=1e-5)
-        for count, one in enumerate(losses, 1):
-            so_far = [own.nll_nats for own in losses[:count]]
-            assert one.sum_nats == pytest.approx(sum(so_far))
-            assert one.mean_nats == pytest.approx(np.mean(so_far))
+        for count, line in enumerate(losses, 1):
+            so_far = [earlier.nll_nats for earlier in losses[:count]]
+            assert line.sum_nats == pytest.approx(sum(so_far))
+            assert line.mean_nats == pytest.approx(np.mean(so_far))
 
 
 def test_many_seeds_are_pooled_as_if_each_was_evaluated(model):
     text, seeds = "the old dog ran to the red house", range(30)
-    told = []
-    pooled = over_seeds(model, text, seeds, told.append)
+    reported = []
+    pooled = over_seeds(model, text, seeds, reported.append)
     rows = []
     for seed in seeds:
         rows += evaluate(model, [text], EvaluationConfig(seed=seed))
     alone = summarize(rows).model
     assert pooled.tokens == alone.tokens > 20
     assert pooled.mean_nll_nats == pytest.approx(alone.mean_nll_nats, abs=1e-12)
-    assert {own.name: own.tokens for own in pooled.by_kind} == {
-        own.name: own.tokens for own in alone.by_kind
+    assert {group.name: group.tokens for group in pooled.by_kind} == {
+        group.name: group.tokens for group in alone.by_kind
     }
     measured = [row for row in rows if isinstance(row, EvaluatedText)]
-    for own in pooled.by_kind:
-        losses = [row.scores.nll_nats[row.kinds == KINDS.index(own.name)] for row in measured]
-        assert own.mean_nll_nats == pytest.approx(np.concatenate(losses).mean())
-    assert told == [*range(1, 31)]
+    for group in pooled.by_kind:
+        losses = [row.scores.nll_nats[row.kinds == KINDS.index(group.name)] for row in measured]
+        assert group.mean_nll_nats == pytest.approx(np.concatenate(losses).mean())
+    assert reported == [*range(1, 31)]
 
 
 def test_the_text_of_the_chapter_shows_all_three_kinds(shipped):
     losses = token_losses(shipped, mask_text(shipped, TEXT, SEED))
-    by_name = {one.token.kind: one.nll_nats for one in losses}
+    by_name = {loss.token.kind: loss.nll_nats for loss in losses}
     assert len(losses) == 5 and set(by_name) == set(KINDS)
     assert by_name["unchanged"] < 0.01
-    assert by_name["random"] == max(one.nll_nats for one in losses) > 3
+    assert by_name["random"] == max(loss.nll_nats for loss in losses) > 3
 
 
 def test_unchanged_tokens_flatter_the_mean(shipped):

@@ -26,7 +26,7 @@ from fillmask_ui.texts import TextSource, open_texts
 @pytest.fixture(scope="module")
 def known(shipped) -> Background:
     with open_texts(TextSource(samples=10)) as texts:
-        return background(shipped, (own.text for own in texts))
+        return background(shipped, (example.text for example in texts))
 
 
 @pytest.fixture
@@ -39,32 +39,32 @@ def vectors() -> np.ndarray:
 
 @pytest.mark.quick
 def test_cosines_are_those_of_scipy(vectors):
-    wanted = 1 - distance.cdist(vectors[:4], vectors[4:9], "cosine")
-    np.testing.assert_allclose(cosines(vectors[:4], vectors[4:9]), wanted)
+    expected = 1 - distance.cdist(vectors[:4], vectors[4:9], "cosine")
+    np.testing.assert_allclose(cosines(vectors[:4], vectors[4:9]), expected)
 
 
 @pytest.mark.quick
 def test_the_mean_cosine_is_split_into_its_dimensions(vectors):
     parts = cosine_parts(vectors)
     pairs = list(combinations(range(30), 2))
-    wanted = np.mean([1 - distance.cosine(vectors[a], vectors[b]) for a, b in pairs])
-    assert parts.sum() == pytest.approx(wanted)
+    expected = np.mean([1 - distance.cosine(vectors[a], vectors[b]) for a, b in pairs])
+    assert parts.sum() == pytest.approx(expected)
     assert parts.argmax() == 4
-    assert parts[4] > 0.9 * wanted
+    assert parts[4] > 0.9 * expected
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     assert parts[4] == pytest.approx(np.mean([unit[a, 4] * unit[b, 4] for a, b in pairs]))
 
 
 @pytest.mark.quick
 def test_principal_components_are_eigenvectors_of_the_covariance(vectors):
-    found = plane(vectors)
+    components = plane(vectors)
     sizes, axes = np.linalg.eigh(np.cov(vectors.T))
-    assert found.shares == pytest.approx(tuple(sizes[::-1][:2] / sizes.sum()))
-    wanted = (vectors - vectors.mean(axis=0)) @ axes[:, ::-1][:, :2]
-    np.testing.assert_allclose(np.abs(found.points), np.abs(wanted), atol=1e-9)
+    assert components.shares == pytest.approx(tuple(sizes[::-1][:2] / sizes.sum()))
+    expected = (vectors - vectors.mean(axis=0)) @ axes[:, ::-1][:, :2]
+    np.testing.assert_allclose(np.abs(components.points), np.abs(expected), atol=1e-9)
     again = plane(vectors, vectors[:3]).points
-    np.testing.assert_allclose(again, [*found.points, *found.points[:3]])
-    np.testing.assert_allclose(found.points.var(axis=0, ddof=1), sizes[::-1][:2])
+    np.testing.assert_allclose(again, [*components.points, *components.points[:3]])
+    np.testing.assert_allclose(components.points.var(axis=0, ddof=1), sizes[::-1][:2])
 
 
 @pytest.mark.quick
@@ -76,29 +76,29 @@ def test_the_nearest_sense_by_hand():
 
 
 def test_z_scores_are_those_of_scipy(shipped, known):
-    found = word_vectors(shipped, read_sentences(TWO_SENSES[0].lines), "bank", known)
-    states = found.background.vectors.astype(np.float64)
+    vectors = word_vectors(shipped, read_sentences(TWO_SENSES[0].lines), "bank", known)
+    states = vectors.background.vectors.astype(np.float64)
     assert len(states) > len(known.vectors)
     np.testing.assert_allclose(
-        found.z_scored(found.vectors), stats.zmap(found.vectors, states), atol=1e-9
+        vectors.z_scored(vectors.vectors), stats.zmap(vectors.vectors, states), atol=1e-9
     )
 
 
 @pytest.mark.parametrize("example", TWO_SENSES, ids=lambda example: example.word)
 def test_the_words_of_the_course_make_their_point(shipped, known, example):
     """Sentences of one sense are more alike; a new one is nearest to its own sense."""
-    found = word_vectors(shipped, read_sentences(example.lines), example.word, known)
-    scored = found.z_scored(found.vectors)
-    for own in (found.vectors, scored):
-        similarity = cosines(own, own)
-        pairs = list(combinations(range(len(own)), 2))
-        alike = [similarity[p] for p in pairs if found.senses[p[0]] == found.senses[p[1]]]
-        other = [similarity[p] for p in pairs if found.senses[p[0]] != found.senses[p[1]]]
-        assert np.mean(alike) > np.mean(other) + 0.15
-        assert min(alike) > max(other)
+    word = word_vectors(shipped, read_sentences(example.lines), example.word, known)
+    scored = word.z_scored(word.vectors)
+    for vectors in (word.vectors, scored):
+        similarity = cosines(vectors, vectors)
+        pairs = list(combinations(range(len(vectors)), 2))
+        alike = [similarity[p] for p in pairs if word.senses[p[0]] == word.senses[p[1]]]
+        different = [similarity[p] for p in pairs if word.senses[p[0]] != word.senses[p[1]]]
+        assert np.mean(alike) > np.mean(different) + 0.15
+        assert min(alike) > max(different)
     for sense, text in enumerate(example.fresh):
         new = word_vectors(shipped, [SenseSentence(text, -1)], example.word, known)
-        near, far = nearest_senses(found.z_scored(new.vectors)[0], scored, found.senses)
+        near, far = nearest_senses(word.z_scored(new.vectors)[0], scored, word.senses)
         assert near.sense == sense
         assert near.cosine > far.cosine + 0.1
 
@@ -108,9 +108,9 @@ def test_any_tokenizer_and_architecture(tiny_models, family):
     """Byte-level, Unigram and WordPiece; running text is longer than these models read."""
     model = load_model(tiny_models.folder(family))
     with open_texts(TextSource(samples=2)) as texts:
-        known = background(model, (own.text for own in texts))
+        known = background(model, (use.text for use in texts))
     assert known.vectors.shape[1] == 32
-    found = word_vectors(model, read_sentences("The café is cold.\n\nA café!"), "Café", known)
-    assert [own.encoding.text[own.start : own.end] for own in found.uses] == ["café"] * 2
-    similarity = cosines(*[found.z_scored(found.vectors)] * 2)
+    vectors = word_vectors(model, read_sentences("The café is cold.\n\nA café!"), "Café", known)
+    assert [use.encoding.text[use.start : use.end] for use in vectors.uses] == ["café"] * 2
+    similarity = cosines(*[vectors.z_scored(vectors.vectors)] * 2)
     assert -1 <= similarity[0, 1] < 0.999

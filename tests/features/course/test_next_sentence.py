@@ -82,15 +82,15 @@ def test_both_losses_are_those_of_transformers(pretrained, runtime, truth):
         hidden = hide(pair.encoding, model.vocabulary, SEED)
         labels = torch.full_like(plain["input_ids"], -100)
         labels[0, hidden.cols] = torch.tensor(hidden.true_ids)
-        shown = {**plain, "input_ids": torch.tensor(hidden.input_ids)[None]}
-        both = reference(**shown, labels=labels, next_sentence_label=torch.tensor([truth])).loss
-        alone = reference(**shown).prediction_logits[0]
+        inputs = {**plain, "input_ids": torch.tensor(hidden.input_ids)[None]}
+        total = reference(**inputs, labels=labels, next_sentence_label=torch.tensor([truth])).loss
+        alone = reference(**inputs).prediction_logits[0]
         masked = torch.nn.functional.cross_entropy(alone, labels[0])
     assert next_probability(model, pair) == pytest.approx(float(order[FOLLOWS]), abs=1e-4)
     loss = pair_loss(model, pair, SEED, truth, 0.5)
     assert len(loss.hidden) >= 2
     assert loss.masked_nats == pytest.approx(float(masked), abs=1e-4)
-    assert loss.total_nats == pytest.approx(float(both), abs=1e-4)
+    assert loss.total_nats == pytest.approx(float(total), abs=1e-4)
 
 
 @pytest.mark.parametrize("runtime", ["torch", "onnx"])
@@ -109,14 +109,14 @@ def test_without_the_head_segments_are_zeros_in_transformers_too(runtime, loaded
     reference = reference_model(tiny_models.folder("bert"))
     with torch.no_grad():
         types = torch.tensor([pair.segments])
-        zeros, told = (
-            float(reference(input_ids=ids, token_type_ids=own, labels=labels).loss)
-            for own in (torch.zeros_like(types), types)
+        zeros, predicted = (
+            float(reference(input_ids=ids, token_type_ids=segments, labels=labels).loss)
+            for segments in (torch.zeros_like(types), types)
         )
     loss = pair_loss(model, pair, SEED, RANDOM, 0.7)
     assert loss.order_nats == pytest.approx(-np.log(0.3))
     assert loss.masked_nats == pytest.approx(zeros, abs=1e-4)
-    assert loss.masked_nats != pytest.approx(told, abs=1e-3)
+    assert loss.masked_nats != pytest.approx(predicted, abs=1e-3)
     for name in ("sentence_pair", "pretraining_loss"):
         assert "every token as part of segment A" in shown(model, name)
 
