@@ -247,7 +247,7 @@ def test_the_summary_against_sums_by_hand():
     mean = np.mean([word.reference_nll_nats for word in words])
     assert summary.reference_mean_word_nll_nats == pytest.approx(mean)
     best = [
-        (word.reference[0].wanted[0].token, word.candidate[0].wanted[0].token) for word in words
+        (word.reference[0].expected[0].token, word.candidate[0].expected[0].token) for word in words
     ]
     assert [word.flipped for word in words] == [a != b for a, b in best]
     assert summary.flipped == sum(a != b for a, b in best) > 0

@@ -51,10 +51,10 @@ def check_click(model, text, word):
     start, end = word.word.start, word.word.end
     clicked = text[:start] + model.vocabulary.mask_token + text[end:]
     (mask,) = filling.fill(model, clicked, top_k=5).masks
-    assert [best.token_id for best in word.wanted] == [
+    assert [best.token_id for best in word.expected] == [
         candidate.token_id for candidate in mask.candidates
     ]
-    for best, same in zip(word.wanted, mask.candidates, strict=True):
+    for best, same in zip(word.expected, mask.candidates, strict=True):
         assert best.probability == pytest.approx(same.probability, abs=1e-5)
     if not word.unknown:
         hidden = filling.score_candidate_at(model, clicked, text[start:end], 0)
@@ -84,7 +84,7 @@ def test_real_models(family, tiny_models):
     expected = reference(hidden, top_k=model.signature.vocabulary_size)
     (same,) = [own for own in expected if own["token"] == alone.parts[0].token_id]
     assert alone.probability == pytest.approx(same["score"], rel=1e-4)
-    assert [own.token_id for own in alone.wanted] == [own["token"] for own in expected[:5]]
+    assert [own.token_id for own in alone.expected] == [own["token"] for own in expected[:5]]
 
 
 def evaluated(model, text):

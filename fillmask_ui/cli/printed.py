@@ -188,7 +188,7 @@ def print_surprisal(surprisal: SentenceSurprisal, unit: str) -> None:
             word.nll_nats,
             word.probability,
             word.rank or None,
-            _guesses(word.wanted),
+            _guesses(word.expected),
             _parts(word.parts, "  ", unit),
         )
         for word in surprisal.words
@@ -230,8 +230,8 @@ def print_compared_losses(comparison: SentenceComparison, unit: str) -> None:
             word.reference_nll_nats,
             word.candidate_nll_nats,
             word.difference_nats,
-            " | ".join(_guess(part.wanted[0]) for part in word.reference),
-            " | ".join(_guess(part.wanted[0]) for part in word.candidate),
+            " | ".join(_guess(part.expected[0]) for part in word.reference),
+            " | ".join(_guess(part.expected[0]) for part in word.candidate),
             "changed" if word.flipped else "",
         )
         for word in comparison.words

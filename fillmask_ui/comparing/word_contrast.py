@@ -241,7 +241,7 @@ def compared_words(
         candidate_parts = tuple(candidate[number] for number in stretch.candidate)
         flipped = None
         if len(parts) == len(candidate_parts) == 1:
-            best, candidate_best = parts[0].wanted[0], candidate_parts[0].wanted[0]
+            best, candidate_best = parts[0].expected[0], candidate_parts[0].expected[0]
             if alignment.alike:
                 flipped = best.token != candidate_best.token
             else:  # the strings of two vocabularies differ in their prefixes alone: `Ġcat`, `cat`

@@ -42,7 +42,7 @@ class WordSurprisal:
     nll_nats: float  # -ln P(word), the sum over `parts`
     parts: tuple[ScoredPart, ...]  # its sub-tokens, each given those before it
     rank: int | None  # among all V tokens; None for several tokens
-    wanted: tuple[Candidate, ...]  # the best tokens at one mask in its place
+    expected: tuple[Candidate, ...]  # the best tokens at one mask in its place
     unknown: bool  # whether the vocabulary cannot spell it
 
     @property

@@ -177,7 +177,7 @@ def surprisal_values(
     for word in words[:MAX_COLUMNS]:
         if not word.unknown:
             loss, level = in_unit(word.nll_nats, unit), LOSSES.of(word.nll_nats)
-            guess = spelling.candidate_names(word.wanted, vocabulary)[0]
+            guess = spelling.candidate_names(word.expected, vocabulary)[0]
             columns.append(WordColumn(word.word.text, loss, short(loss), guess, level))
     return {
         "summary": summarize_surprisal(words),

@@ -69,7 +69,7 @@ def comparison_rows(comparison: Comparison) -> Iterator[Row]:
 
 def _surprisal_rows(surprisal: SentenceSurprisal) -> Iterator[Row]:
     for word in surprisal.words:
-        best = word.wanted[0]
+        best = word.expected[0]
         yield {
             "word": word.word.text,
             "start": word.word.start,
@@ -79,8 +79,8 @@ def _surprisal_rows(surprisal: SentenceSurprisal) -> Iterator[Row]:
             "rank": word.rank,
             "unknown": word.unknown,
             "tokens": len(word.parts),
-            "wanted": best.word,
-            "wanted_probability": best.probability,
+            "expected": best.word,
+            "expected_probability": best.probability,
         }
 
 
@@ -164,7 +164,7 @@ def _contrast_html(mask: Contrast) -> Iterator[str]:
 
 def _surprisal_html(surprisal: SentenceSurprisal) -> Iterator[str]:
     words = surprisal.words
-    vocabulary = listed_tokens(candidate for word in words for candidate in word.wanted)
+    vocabulary = listed_tokens(candidate for word in words for candidate in word.expected)
     values = answers.surprisal_values(words, vocabulary, "nats")
     counts = {"known": len(words), "total": len(words)}
     yield still("page/surprise.html", vocabulary=vocabulary, **values, **counts)

@@ -90,7 +90,7 @@ def surprise(session: Session, text: str, model: str = "", top_k: int = 1) -> Js
     check_top_k(top_k, BEST_TOKENS)
     answer = session.ask(session.model_soon(model), filling.surprisal, text).to_dict()
     for word in answer["words"]:
-        word["wanted"] = word["wanted"][:top_k]
+        word["expected"] = word["expected"][:top_k]
     return answer
 
 

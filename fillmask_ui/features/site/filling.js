@@ -93,6 +93,6 @@ export class Filling {
     if (word_ids.length > 1) views.push([ids.toSpliced(first, end - first, mask_id), first]);
     const logs = await this.at(views);
     const unknown = word_ids.some((id) => special_ids.includes(id));
-    return { word, ...this.#loss(word_ids, logs), wanted: this.candidates(logs.at(-1), EXPECTED), unknown };
+    return { word, ...this.#loss(word_ids, logs), expected: this.candidates(logs.at(-1), EXPECTED), unknown };
   }
 }

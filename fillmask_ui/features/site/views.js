@@ -137,7 +137,7 @@ export class Views {
     const { ticks, zero, mark } = axis(Math.max(LEAST_AXIS, ...values.filter(Number.isFinite)), unit);
     ticks.at(-1).label += ` ${unit}`;
     const columns = words.map((word, at) => {
-      const [below] = candidate_names(word.wanted, this.vocabulary);
+      const [below] = candidate_names(word.expected, this.vocabulary);
       const text = short(values[at]);
       return [{ word: word.word.text, value: values[at], text, below, level: level(word) }, mark(values[at], "", text)];
     });

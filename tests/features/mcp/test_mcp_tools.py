@@ -64,7 +64,7 @@ def test_the_tools_are_described_and_answer_as_the_commands_print(page):
         assert result == json.loads(expected)
     expected = json.loads(json.dumps(surprisal(TABLE, PLAIN).to_dict()))
     assert called(url, "surprise", text=PLAIN, top_k=5) == expected
-    assert len(called(url, "surprise", text=PLAIN)["words"][0]["wanted"]) == 1
+    assert len(called(url, "surprise", text=PLAIN)["words"][0]["expected"]) == 1
     assert "embedded:int8" in [own["reference"] for own in called(url, "models")]
     expected = [step.to_dict() for step in unmask(TABLE, MASKED)]
     assert called(url, "unmask", text=MASKED)["steps"] == expected

@@ -57,7 +57,7 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     attributed = explore.mode("What mattered")
     expect(explore.story).to_have_text(
         f"Most surprising: moon, {moon.nll_nats:.2f} nats. "
-        f"The model expected sofa ({100 * moon.wanted[0].probability:.1f}%)."
+        f"The model expected sofa ({100 * moon.expected[0].probability:.1f}%)."
     )
     wanted = [LOSSES.of(own.nll_nats) for own in expected.words]
     assert explore.tints() == wanted and len({*wanted}) > 2
@@ -67,7 +67,7 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     expect(attributed).to_be_disabled()
     # What the model wanted stands beside a word, by pointer and by keyboard.
     explore.words.nth(5).hover()
-    for own in moon.wanted:
+    for own in moon.expected:
         expect(beside).to_contain_text(own.word)
     expect(explore.words.nth(5)).to_have_accessible_description(re.compile("The model wanted"))
     beside.hover()
@@ -230,7 +230,7 @@ def test_two_models_at_a_mask_and_on_a_sentence(visit, served):
     explore.words.nth(5).hover()
     beside, moon = page.get_by_role("tooltip"), expected.words[5]
     for side in (*moon.first, *moon.second):
-        expect(beside).to_contain_text(side.wanted[0].word)
+        expect(beside).to_contain_text(side.expected[0].word)
     expect(beside).to_contain_text(f"loss {moon.candidate_nll_nats:.3f} nats")
     tints.get_by_role("radio", name="Candidate").click()
     expect(explore.words.nth(5)).to_have_attribute("data-apart", f"{moon.candidate_nll_nats:.2f}")
