@@ -114,7 +114,7 @@ def test_a_class_beside_the_model():
     words = guessed("river, dog 5, CAT 2, walking").words
     assert [own.word for own in words[:4]] == ["cat", "dog", "river", "walking"]
     assert [own.asked for own in words[:4]] == [True, False, False, False]
-    shares = [own.probability for own in words[:4]]
+    shares = [own.reference_probability for own in words[:4]]
     assert shares == pytest.approx([2 / 9, 5 / 9, 1 / 9, 1 / 9])
     assert words[4].candidate_probability == pytest.approx(max(probabilities).item())
     whole_words = sum(own.candidate_probability for own in words if own.word != "walking")
@@ -183,19 +183,21 @@ def test_the_losses_are_those_of_the_rows_and_all_else_is_of_the_tables(tmp_path
         first, _, found = both_of(session, tmp_path, link, position)
         np.testing.assert_array_equal(first.reading.ids, seen)
         (true,) = [own for own in found.candidates if own.asked]
-        assert true.token_id == true.candidate_token_id == row.true_ids[entry]
-        assert true.nll_nats == row.scores.nll_nats[entry]
+        assert true.reference_token_id == true.candidate_token_id == row.true_ids[entry]
+        assert true.reference_nll_nats == row.scores.nll_nats[entry]
         assert true.candidate_nll_nats == row.baseline.nll_nats[entry]
-        assert true.rank == row.scores.ranks[entry]
+        assert true.reference_rank == row.scores.ranks[entry]
         assert true.candidate_rank == row.baseline.ranks[entry]
         for own in found.candidates:
-            assert own.nll_nats == pytest.approx(nll_at(A, seen, position, own.token_id), abs=1e-6)
-            other = nll_at(B, seen, position, own.token_id)
+            token_id = own.reference_token_id
+            reference = nll_at(A, seen, position, token_id)
+            assert own.reference_nll_nats == pytest.approx(reference, abs=1e-6)
+            other = nll_at(B, seen, position, token_id)
             assert own.candidate_nll_nats == pytest.approx(other, abs=1e-6)
-        assert sum(own.listed for own in found.candidates) == 4
+        assert sum(own.reference_listed for own in found.candidates) == 4
         assert sum(own.candidate_listed for own in found.candidates) == 4
         assert found.kl_nats == pytest.approx(row.difference.kl_nats[entry], abs=1e-9)
-        assert found.entropy_nats == row.scores.entropy_nats[entry]
+        assert found.reference_entropy_nats == row.scores.entropy_nats[entry]
         assert found.flipped == (row.scores.top_ids[entry] != row.baseline.top_ids[entry])
 
 

@@ -165,7 +165,7 @@ def test_two_sentences_under_one_model(visit, served):
     pair = pair_masks(served.store.get("embedded"), KING, QUEEN, top_k=10)
     he = pair.candidates[0]
     expect(explore.story).to_contain_text(
-        f"he changes most: {100 * he.probability:.1f}% with king, "
+        f"he changes most: {100 * he.reference_probability:.1f}% with king, "
         f"{100 * he.candidate_probability:.1f}% with queen."
     )
     expect(hint).to_have_text("")
@@ -207,7 +207,7 @@ def test_two_models_at_a_mask_and_on_a_sentence(visit, served):
     expect(rows).to_have_count(len(changed))
     for row, own in zip(rows.all(), changed, strict=True):
         told = row.inner_text().replace("−", "-")
-        assert f"{own.rank:,} → {own.candidate_rank:,}" in told
+        assert f"{own.reference_rank:,} → {own.candidate_rank:,}" in told
         assert f"{100 * own.difference:+.2f}" in told or abs(own.difference) < 5e-5
     explore.fits(1280)
     page.set_viewport_size({"width": 390, "height": 844})
@@ -221,7 +221,7 @@ def test_two_models_at_a_mask_and_on_a_sentence(visit, served):
     explore.sentence.fill(MOON)
     explore.see(MOON)
     tints = both.get_by_role("radiogroup", name="Columns and tints")
-    labels = [f"{own.candidate_nll_nats - own.nll_nats:+.2f}" for own in expected.words]
+    labels = [f"{own.candidate_nll_nats - own.reference_nll_nats:+.2f}" for own in expected.words]
     labels = ["=" if label[1:] == "0.00" else label.replace("-", "−") for label in labels]
     assert "=" in labels
     expect(explore.words.last).to_have_attribute("data-apart", labels[-1])
@@ -229,7 +229,7 @@ def test_two_models_at_a_mask_and_on_a_sentence(visit, served):
     expect(explore.losses).to_have_count(7)
     explore.words.nth(5).hover()
     beside, moon = page.get_by_role("tooltip"), expected.words[5]
-    for side in (*moon.first, *moon.second):
+    for side in (*moon.reference, *moon.candidate):
         expect(beside).to_contain_text(side.expected[0].word)
     expect(beside).to_contain_text(f"loss {moon.candidate_nll_nats:.3f} nats")
     tints.get_by_role("radio", name="Candidate").click()
