@@ -36,8 +36,8 @@ def assert_alike(values, expected):
             assert_alike(values[key], value)
     elif isinstance(expected, list):
         assert len(values) == len(expected)
-        for value, other in zip(values, expected, strict=True):
-            assert_alike(value, other)
+        for value, expected_value in zip(values, expected, strict=True):
+            assert_alike(value, expected_value)
     elif isinstance(expected, float):
         assert values == pytest.approx(expected, rel=1e-12, abs=1e-15, nan_ok=True)
     else:

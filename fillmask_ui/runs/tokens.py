@@ -3,7 +3,6 @@
 import csv
 import itertools
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +22,30 @@ from fillmask_ui.runs.store import Run, RunStore
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
 
-# Columns of the file, in their order, and the attribute that has their values if it is not the
-# name with a plural s.
-_TOKEN = ("position", "token_id", "token", "kind", "shown_id", "part")
-_SCORES = ("nll_nats", "rank", "entropy_nats", "top_id", "top_token", "top_probability")
-_DIFFERENCES = (
-    *("kl_nats", "kl_reverse_nats"),
-    *("mean_abs_logit_difference", "max_abs_logit_difference"),
-)
+# Columns of the file with the types of their cells, in their order.
+_TOKEN = {
+    "position": int,
+    "token_id": int,
+    "token": str,
+    "kind": str,
+    "shown_id": int,
+    "part": str,
+}
+_SCORES = {
+    "nll_nats": float,
+    "rank": int,
+    "entropy_nats": float,
+    "top_id": int,
+    "top_token": str,
+    "top_probability": float,
+}
+_DIFFERENCES = {
+    "kl_nats": float,
+    "kl_reverse_nats": float,
+    "mean_abs_logit_difference": float,
+    "max_abs_logit_difference": float,
+}
+# The attributes that have their values, where they are not the names with a plural s.
 _ATTRIBUTES = {
     "position": "cols",
     "token_id": "true_ids",
@@ -40,8 +55,6 @@ _ATTRIBUTES = {
     "max_abs_logit_difference": "max_abs",
 } | {name: name for name in ("nll_nats", "entropy_nats", "kl_nats", "kl_reverse_nats")}
 _NAMED = {"kind": KINDS, "part": PARTS}
-_STRINGS = re.compile("kind|part|.*token")
-_WHOLE = re.compile("position|rank|step|.*_id")
 _ROWS_A_GROUP = 20_000
 
 
@@ -71,7 +84,7 @@ def export(run: Run, target: Path, file_format: str | None = None) -> int:
 def write_text(run: Run, file: TextIO, file_format: str) -> int:
     """Write a run as csv, json or jsonl to an open file; the number of records is returned."""
     if file_format == "csv":
-        writer = csv.DictWriter(file, _columns(run), restval="", lineterminator="\n")
+        writer = csv.DictWriter(file, list(_columns(run)), restval="", lineterminator="\n")
         writer.writeheader()
         count = 0
         for record in _records(run):
@@ -90,15 +103,15 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
     return count
 
 
-def _columns(run: Run) -> list[str]:
-    scores = _SCORES + run.info.config.metric.token_columns
-    baseline_scores = (f"baseline_{name}" for name in scores)
-    return ["text_id", *_TOKEN, *scores, *baseline_scores, *_DIFFERENCES]
+def _columns(run: Run) -> dict[str, type]:
+    scores = _SCORES | run.info.config.metric.token_columns
+    baseline_scores = {f"baseline_{name}": kind for name, kind in scores.items()}
+    return {"text_id": int, **_TOKEN, **scores, **baseline_scores, **_DIFFERENCES}
 
 
 def _records(run: Run) -> Iterator[dict[str, Any]]:
     """One flat record for each hidden token of the run."""
-    scores = _SCORES + run.info.config.metric.token_columns
+    scores = _SCORES | run.info.config.metric.token_columns
     for row in run.rows():
         if isinstance(row, SkippedText):
             continue
@@ -125,13 +138,8 @@ def _write_parquet(run: Run, target: Path) -> int:
     except ImportError as error:
         raise DataError("parquet needs pyarrow: pip install pyarrow, or export to csv") from error
 
-    def field(name: str) -> tuple[str, Any]:
-        column = name.removeprefix("baseline_")
-        if _STRINGS.fullmatch(column):
-            return name, pa.string()
-        return name, pa.int64() if _WHOLE.fullmatch(column) else pa.float64()
-
-    schema = pa.schema([field(name) for name in _columns(run)])
+    types = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+    schema = pa.schema([(name, types[kind]) for name, kind in _columns(run).items()])
     records, count = _records(run), 0
     with pq.ParquetWriter(target, schema) as writer:
         while group := list(itertools.islice(records, _ROWS_A_GROUP)):

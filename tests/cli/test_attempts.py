@@ -149,13 +149,15 @@ def _pickled(folder: Path) -> None:
 
 
 def _classifier(tensors: dict[str, Any]) -> None:
-    for name in [own for own in tensors if own.startswith("cls.")]:
+    for name in [name for name in tensors if name.startswith("cls.")]:
         tensors["classifier." + name.rpartition(".")[2]] = tensors.pop(name)
 
 
 def _another_layer(tensors: dict[str, Any]) -> None:
     layer = "bert.encoder.layer.1."
-    more = {n.replace(".1.", ".2.", 1): own for n, own in tensors.items() if n.startswith(layer)}
+    more = {
+        n.replace(".1.", ".2.", 1): tensor for n, tensor in tensors.items() if n.startswith(layer)
+    }
     tensors.update(more)
 
 
@@ -356,8 +358,8 @@ _RUNS = [
 
 # Sweep files and records of trainings.
 def _sweep(content: str, *words: str, code: int = 2) -> Attempt:
-    made = _put("s.toml", content)
-    return Attempt(f"a sweep: {content[:30]}", "sweep {}/s.toml", words, code, made)
+    file = _put("s.toml", content)
+    return Attempt(f"a sweep: {content[:30]}", "sweep {}/s.toml", words, code, file)
 
 
 def _record(name: str, file: str, content: str, *words: str) -> Attempt:
@@ -411,12 +413,12 @@ def test_an_attempt_ends_well(attempt: Attempt, fillmask, tmp_path, tiny_models,
     if attempt.make is not None:
         attempt.make(tmp_path, tiny_models.folder("bert"))
     before = _files(tmp_path)
-    result = fillmask(*(own.format(tmp_path, **LONG) for own in shlex.split(attempt.command)))
-    said = result.stderr if attempt.code else result.stdout
+    result = fillmask(*(word.format(tmp_path, **LONG) for word in shlex.split(attempt.command)))
+    output = result.stderr if attempt.code else result.stdout
     assert result.returncode == attempt.code, result.stdout + result.stderr
     assert "Traceback" not in result.stderr
     for word in attempt.words:
-        assert word.lower() in " ".join(said.lower().split())
+        assert word.lower() in " ".join(output.lower().split())
     after = _files(tmp_path)
     assert not (tmp_path / "harm").exists()
     if attempt.code:

@@ -75,14 +75,14 @@ def test_the_published_command(hub, tiny_models, tmp_path):
     command = ["-m", "fillmask_ui", *command]
     done = hub.run(tmp_path / "cache", *command, FILLMASK_UI_RUNS=str(tmp_path / "runs"))
     assert done.returncode == 3, done.stderr
-    found = json.loads((tmp_path / "result.json").read_text())
+    result = json.loads((tmp_path / "result.json").read_text())
     value, count = published_value(folder)
-    assert found["tokens"] == count
-    assert found["cross_entropy"] == pytest.approx(value, abs=1e-5)
+    assert result["tokens"] == count
+    assert result["cross_entropy"] == pytest.approx(value, abs=1e-5)
     # The ONNX file and the weights beside it are one model.
-    assert found["verdict"] == "NEAR_CHANCE"  # with random weights
-    assert abs(found["relative_change"]) < 1e-5
-    assert found["skipped"]["empty or blank"] > 5
+    assert result["verdict"] == "NEAR_CHANCE"  # with random weights
+    assert abs(result["relative_change"]) < 1e-5
+    assert result["skipped"]["empty or blank"] > 5
     for line in ("Dataset: Salesforce/wikitext", "Task: fill-mask", f"Samples: {SAMPLES}"):
         assert line in done.stdout
     assert f"{value:.4f}" in done.stdout

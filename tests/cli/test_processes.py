@@ -27,8 +27,8 @@ HEED = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
 def started(command, tmp_path, **environment):
     """A command line, or a shell's script in which `$F` is the program, run to its end."""
     words = ["bash", "-c", command] if isinstance(command, str) else [*PROGRAM, *command]
-    own = {"F": " ".join(PROGRAM), "FILLMASK_UI_RUNS": str(tmp_path / "runs")}
-    return ran(*words, **own | environment)
+    variables = {"F": " ".join(PROGRAM), "FILLMASK_UI_RUNS": str(tmp_path / "runs")}
+    return ran(*words, **variables | environment)
 
 
 @pytest.mark.parametrize(
@@ -63,22 +63,22 @@ def test_a_lone_surrogate_from_the_shell(tmp_path):
 
 def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path):
     size = {"TERM": "xterm-256color", "COLUMNS": "120"}
-    main, other = os.openpty()
+    main, terminal = os.openpty()
     process = subprocess.Popen(
         [*PROGRAM, "eval", *FAST, "--batch-tokens", "64"],
         env={**os.environ, "FILLMASK_UI_RUNS": str(tmp_path), **size},
         stdout=subprocess.DEVNULL,
-        stderr=other,
+        stderr=terminal,
         stdin=subprocess.DEVNULL,
     )
-    os.close(other)
-    shown = b""
+    os.close(terminal)
+    output = b""
     # Linux ends a terminal whose last writer is gone with an error.
     with os.fdopen(main, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
         while part := terminal.read(4096):
-            shown += part
-    assert process.wait(60) == 0, shown.decode()
-    text = shown.decode()
+            output += part
+    assert process.wait(60) == 0, output.decode()
+    text = output.decode()
     assert "8/8" in text
     assert re.search(r"\d:\d\d:\d\d", text)
     assert "mean NLL" in text
@@ -102,9 +102,9 @@ def test_what_the_hubs_client_reads_at_its_import(
     (damaged / "refs").mkdir(parents=True)
     (damaged / "refs" / "main").write_bytes(b"\xff\0\n\x80")  # no commit
     shutil.copytree(tiny_models.folder("bert"), damaged / "snapshots" / "abc")
-    own = {name: value.format(tmp_path) for name, value in variables.items()}
+    values = {name: value.format(tmp_path) for name, value in variables.items()}
     closed = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "home")}
-    done = started(arguments, tmp_path, **(closed | own))
+    done = started(arguments, tmp_path, **(closed | values))
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert words in done.stderr
@@ -145,23 +145,23 @@ def test_a_killed_run_resumes_to_the_same_figures(fillmask, tmp_path, monkeypatc
     assert resumed.returncode == 0, resumed.stderr
     assert "dropped a half-written last line" in resumed.stderr
     assert done < 120
-    found = resumed.json
-    assert {**found, "run": ""} == {**whole, "run": ""}
+    values = resumed.json
+    assert {**values, "run": ""} == {**whole, "run": ""}
     again = fillmask("eval", "--resume", rows.parent.name, "--json")
     assert "is done already" in again.stderr
-    assert again.json == found
+    assert again.json == values
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     # Minutes of work, so that it cannot be over before the signal arrives.
     options = ("--metric", "pseudo-perplexity", "--batch-tokens", "512")
     process = begun(tmp_path, *options, preexec_fn=HEED)
-    asked = time.monotonic()
+    start = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert time.monotonic() - asked < 10
+    _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - start < 10
     assert process.returncode == 130
     (run_folder,) = tmp_path.iterdir()
-    assert f"fillmask-ui eval --resume {run_folder.name}" in said
-    assert "Traceback" not in said
+    assert f"fillmask-ui eval --resume {run_folder.name}" in errors
+    assert "Traceback" not in errors
     assert json.loads((run_folder / "run.json").read_text())["state"] == "stopped"

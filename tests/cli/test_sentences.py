@@ -24,9 +24,10 @@ def test_file_and_standard_input_agree(fillmask, tmp_path):
     from_pipe = fillmask("predict", "--file", "-", "--json", stdin=lines)
     assert from_file.returncode == from_pipe.returncode == 0
     filled, piped = (
-        [json.loads(line) for line in said.stdout.splitlines()] for said in (from_file, from_pipe)
+        [json.loads(line) for line in result.stdout.splitlines()]
+        for result in (from_file, from_pipe)
     )
-    assert [own["text"] for own in piped] == [PARIS, "The [MASK] sang 😀.", "שלום [MASK]"]
+    assert [answer["text"] for answer in piped] == [PARIS, "The [MASK] sang 😀.", "שלום [MASK]"]
     for together, alone in zip(filled, piped, strict=True):  # to the rounding of float32
         assert together["text"] == alone["text"]
         pairs = zip(
@@ -48,10 +49,10 @@ def test_sentences_of_a_file_are_filled_together_in_order(fillmask, tmp_path):
     texts[3], texts[70] = "no mask", "word " * 99 + "[MASK]"
     drawn = []
     choices = {"top_k": 2, "candidates": (), "joint": 0, "beam_width": 16}
-    found = _filled(model, (drawn.append(text) or text for text in texts), WINDOW_TEXTS, choices)
-    first = next(found)
+    fillings = _filled(model, (drawn.append(text) or text for text in texts), WINDOW_TEXTS, choices)
+    first = next(fillings)
     assert len(drawn) == WINDOW_TEXTS  # no more is read before the first answer
-    together = [first, *found]
+    together = [first, *fillings]
     calls = len(model.calls)
     for text, filling in zip(texts, together, strict=True):
         if text in (texts[3], texts[70]):
@@ -96,12 +97,12 @@ def test_the_table_names_words_figures_and_what_was_wanted(fillmask):
 
 
 def test_layers_are_those_of_python_and_the_last_is_predict(fillmask):
-    asked = (PARIS, "-k", "3", "--json")
-    found, said = fillmask("layers", *asked).json, fillmask("predict", *asked).json
+    arguments = (PARIS, "-k", "3", "--json")
+    lens, predicted = fillmask("layers", *arguments).json, fillmask("predict", *arguments).json
     expected = layers(load_model("embedded"), PARIS, top_k=3).to_dict()
-    assert found == json.loads(json.dumps(expected))
-    (mask,) = found["positions"]
-    assert mask["layers"][-1]["candidates"] == said["masks"][0]["candidates"]
+    assert lens == json.loads(json.dumps(expected))
+    (mask,) = lens["positions"]
+    assert mask["layers"][-1]["candidates"] == predicted["masks"][0]["candidates"]
     table = fillmask("layers", PARIS).stdout
     for layer in mask["layers"]:
         assert f"│ {layer['layer']:>5} │ {layer['entropy_nats']:14.3f} │" in table

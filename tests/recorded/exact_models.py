@@ -68,13 +68,13 @@ def build(
         "intermediate_size": 8,
     }
     (folder / "config.json").write_text(json.dumps(config))
-    left, own, right = _tables(len(tokens), seed, noise_seed)
+    left, center, right = _tables(len(tokens), seed, noise_seed)
     for text in texts:
-        known = tokenizer(text, truncation=True)["input_ids"]
-        for before, after in set(itertools.pairwise(known)):
+        ids = tokenizer(text, truncation=True)["input_ids"]
+        for before, after in set(itertools.pairwise(ids)):
             left[before, after] += 2
             right[after, before] += 2
-    _write_graph(folder / "onnx" / "model.onnx", left, own, right)
+    _write_graph(folder / "onnx" / "model.onnx", left, center, right)
 
 
 def _tables(size: int, seed: int, noise_seed: int) -> np.ndarray:
@@ -89,7 +89,7 @@ def _tables(size: int, seed: int, noise_seed: int) -> np.ndarray:
     return tables.astype(np.float32)
 
 
-def _write_graph(path: Path, left: np.ndarray, own: np.ndarray, right: np.ndarray) -> None:
+def _write_graph(path: Path, left: np.ndarray, center: np.ndarray, right: np.ndarray) -> None:
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -104,7 +104,7 @@ def _write_graph(path: Path, left: np.ndarray, own: np.ndarray, right: np.ndarra
     constants = {
         **{name: np.array(values, np.int64) for name, values in whole.items()},
         "table_left": left,
-        "table_own": own,
+        "table_own": center,
         "table_right": right,
     }
     nodes = [
@@ -127,7 +127,7 @@ def _write_graph(path: Path, left: np.ndarray, own: np.ndarray, right: np.ndarra
             helper.make_tensor_value_info(name, TensorProto.INT64, free)
             for name in ("input_ids", "attention_mask")
         ],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [*free, len(own)])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [*free, len(center)])],
         [numpy_helper.from_array(values, name) for name, values in constants.items()],
     )
     # Fixed, so that the file has the same bytes whatever version of onnx writes it.

@@ -152,7 +152,7 @@ def cells(table: str) -> list[list[str | float]]:
     return [[float(cell) if _FLOAT.fullmatch(cell) else cell for cell in row] for row in rows]
 
 
-def check_json(name: str, found: Any, *, close: bool = False) -> None:
+def check_json(name: str, current: Any, *, close: bool = False) -> None:
     """Hold values against the recorded ones of that name: floats to 12 digits, all else exactly.
 
     With `close`, floats may differ by 1 in 10,000 and shown decimals by one in the last place:
@@ -160,28 +160,28 @@ def check_json(name: str, found: Any, *, close: bool = False) -> None:
     """
     path = OUTPUTS / "json" / f"{name}.json"
     if RECORD and not (
-        path.exists() and not differing(json.loads(path.read_text("utf-8")), found, close=close)
+        path.exists() and not differing(json.loads(path.read_text("utf-8")), current, close=close)
     ):
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", "utf-8")
-    _refuse(path, differing(json.loads(path.read_text("utf-8")), found, close=close))
+        path.write_text(json.dumps(current, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    _refuse(path, differing(json.loads(path.read_text("utf-8")), current, close=close))
 
 
-def check_csv(name: str, found: str) -> None:
+def check_csv(name: str, current: str) -> None:
     """Hold a table against the recorded one of that name: floats to 12 digits."""
     path = OUTPUTS / "text" / f"{name}.csv"
     if RECORD:
         path.parent.mkdir(exist_ok=True)
-        path.write_text(found, "utf-8", newline="")
-    _refuse(path, differing(cells(path.read_text("utf-8")), cells(found)))
+        path.write_text(current, "utf-8", newline="")
+    _refuse(path, differing(cells(path.read_text("utf-8")), cells(current)))
 
 
 def _refuse(path: Path, differences: list[str]) -> None:
-    shown = "\n".join(differences[:20])
-    assert not differences, f"{path.name}: {len(differences)} differ\n{shown}"
+    listed = "\n".join(differences[:20])
+    assert not differences, f"{path.name}: {len(differences)} differ\n{listed}"
 
 
-def differing(recorded: Any, found: Any, where: str = "", *, close: bool = False) -> list[str]:
+def differing(recorded: Any, current: Any, where: str = "", *, close: bool = False) -> list[str]:
     """Where two JSON values differ, and how.
 
     The models' logits have the same bits everywhere, but exp and log of numpy may differ in the
@@ -191,35 +191,35 @@ def differing(recorded: Any, found: Any, where: str = "", *, close: bool = False
     ['.a[1]: was 2.0, is 2.1']
     """
     pairs: list[tuple[Any, Any, str]] = []
-    if isinstance(recorded, dict) and isinstance(found, dict):
-        lost, gained = recorded.keys() - found.keys(), found.keys() - recorded.keys()
+    if isinstance(recorded, dict) and isinstance(current, dict):
+        lost, gained = recorded.keys() - current.keys(), current.keys() - recorded.keys()
         if lost or gained:
             return [f"{where}: lost the keys {sorted(lost)}, gained {sorted(gained)}"]
-        pairs = [(recorded[key], found[key], f"{where}.{key}") for key in recorded]
-    elif isinstance(recorded, list) and isinstance(found, list):
-        if len(recorded) != len(found):
-            return [f"{where}: had {len(recorded)} entries, has {len(found)}"]
-        entries = enumerate(zip(recorded, found, strict=True))
+        pairs = [(recorded[key], current[key], f"{where}.{key}") for key in recorded]
+    elif isinstance(recorded, list) and isinstance(current, list):
+        if len(recorded) != len(current):
+            return [f"{where}: had {len(recorded)} entries, has {len(current)}"]
+        entries = enumerate(zip(recorded, current, strict=True))
         pairs = [(old, new, f"{where}[{index}]") for index, (old, new) in entries]
-    elif type(recorded) is not type(found) or not _same(recorded, found, close):
-        return [f"{where}: was {recorded!r}, is {found!r}"]
+    elif type(recorded) is not type(current) or not _same(recorded, current, close):
+        return [f"{where}: was {recorded!r}, is {current!r}"]
     return [difference for pair in pairs for difference in differing(*pair, close=close)]
 
 
-def _same(recorded: Any, found: Any, close: bool) -> bool:
+def _same(recorded: Any, current: Any, close: bool) -> bool:
     if isinstance(recorded, float):
         relative, absolute = (1e-4, 1e-6) if close else (1e-12, 1e-13)
-        return math.isclose(recorded, found, rel_tol=relative, abs_tol=absolute)
-    if not close or not isinstance(recorded, str) or recorded == found:
-        return bool(recorded == found)
-    texts = _NUMBER.sub("#", recorded), _NUMBER.sub("#", found)
-    pairs = zip(_NUMBER.findall(recorded), _NUMBER.findall(found), strict=False)
+        return math.isclose(recorded, current, rel_tol=relative, abs_tol=absolute)
+    if not close or not isinstance(recorded, str) or recorded == current:
+        return bool(recorded == current)
+    texts = _NUMBER.sub("#", recorded), _NUMBER.sub("#", current)
+    pairs = zip(_NUMBER.findall(recorded), _NUMBER.findall(current), strict=False)
     return texts[0] == texts[1] and all(_near(*pair) for pair in pairs)
 
 
-def _near(recorded: str, found: str) -> bool:
+def _near(recorded: str, current: str) -> bool:
     """Whether two shown numbers are the same but for one in the last place, or 1 in 10,000."""
     digits, _, exponent = recorded.partition("e")
-    places = min(len(digits.partition(".")[2]) - int(exponent or 0), 6)
-    room = 1.01 * 10.0**-places if places else 0.0
-    return abs(float(recorded) - float(found)) <= room + 1e-4 * abs(float(recorded))
+    digits_kept = min(len(digits.partition(".")[2]) - int(exponent or 0), 6)
+    room = 1.01 * 10.0**-digits_kept if digits_kept else 0.0
+    return abs(float(recorded) - float(current)) <= room + 1e-4 * abs(float(recorded))

@@ -40,8 +40,8 @@ class Page:
         if isinstance(action, dict) and "version" not in action:
             before = self.ask(tab, function, {k: v for k, v in values.items() if k != "action"})
             clicked = {**action, "version": before["version"]}
-            shown = {key: before[key] for key in ("text", "base", "hidden")}
-            values = {**values, **shown, "action": clicked}
+            sentence = {key: before[key] for key in ("text", "base", "hidden")}
+            values = {**values, **sentence, "action": clicked}
         if (tab, function) == ("unmask", "cell"):
             self.ask(tab, "history", values)
         if function == "parting":
@@ -58,8 +58,8 @@ class Page:
 
     def _settled(self, tab: str, function: str, values: Mapping[str, Any]) -> Json:
         until = time.monotonic() + SECONDS
-        asked = sent(values) if tab == "explore" else values
-        while _on_its_way(answer := answered(TABS[tab][function], self._session, asked)):
+        request = sent(values) if tab == "explore" else values
+        while _on_its_way(answer := answered(TABS[tab][function], self._session, request)):
             assert time.monotonic() < until, answer
             time.sleep(0.01)
         return json.loads(json.dumps(answer, allow_nan=False))

@@ -29,20 +29,20 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_answers(page):
-    found = {
+    answers = {
         "predict": page.predict(TWO, top_k=2, candidates="cat, walked", api_name="/predict"),
         "default": page.predict(COLD, api_name="/predict"),
         "other": page.predict(COLD, "letters", 3, api_name="/predict"),
         "score": page.predict(TWO, "cat, walked", api_name="/score_candidates"),
         "models": page.predict(api_name="/models"),
     }
-    check_json("answers", parsed(json.dumps(found)))
-    found = {
+    check_json("answers", parsed(json.dumps(answers)))
+    answers = {
         "noisy": page.predict(TWO, model="noisy", top_k=2, api_name="/compare"),
         "letters": page.predict(COLD, "table", "letters", 2, "walked", api_name="/compare"),
         "same": page.predict(COLD, top_k=1, api_name="/compare"),
     }
-    check_json("answers-compare", parsed(json.dumps(found)))
+    check_json("answers-compare", parsed(json.dumps(answers)))
     assert len(page.predict(TWO, api_name="/unmask")["steps"]) == 2  # of a feature
 
 
@@ -53,14 +53,17 @@ def test_each_function_of_the_table_is_a_documented_endpoint(page):
         endpoint = offered[f"/{tool.__name__}"]
         kinds = {name: SCHEMA.get(kind) for name, kind in tool.__annotations__.items()}
         del kinds["return"], kinds["session"]
-        described = {own["parameter_name"]: own["type"]["type"] for own in endpoint["parameters"]}
+        described = {
+            parameter["parameter_name"]: parameter["type"]["type"]
+            for parameter in endpoint["parameters"]
+        }
         assert described == kinds
         (answer,) = endpoint["returns"]
         assert answer["type"]["type"] in ("object", "array")
 
 
 def test_refusals(page):
-    found = {}
+    answers = {}
     for endpoint, values in (
         ("/predict", {"text": "no mask"}),
         ("/predict", {"text": " "}),
@@ -78,5 +81,5 @@ def test_refusals(page):
     ):
         with pytest.raises(AppError) as refused:
             page.predict(**values, api_name=endpoint)
-        found[f"{endpoint} {json.dumps(values)[:60]}"] = str(refused.value)
-    check_json("answers-refused", found)
+        answers[f"{endpoint} {json.dumps(values)[:60]}"] = str(refused.value)
+    check_json("answers-refused", answers)

@@ -135,7 +135,7 @@ def test_the_output_file_holds_what_json_prints(tmp_path):
 def test_figures_of_the_terminal():
     results = {name: call(*arguments) for name, arguments in TEXT.items()}
     assert {result.returncode for result in results.values()} == {0}
-    check_json("terminal", {name: decimals(own.stdout) for name, own in results.items()})
+    check_json("terminal", {name: decimals(result.stdout) for name, result in results.items()})
 
 
 def test_the_embedded_models_are_listed():

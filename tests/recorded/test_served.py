@@ -30,20 +30,21 @@ def store() -> ModelStore:
 @pytest.mark.parametrize("group", sorted(GROUPS))
 def test_answers(group, store):
     # A page for each case: what one was asked before may come along with an answer.
-    asked = {name: case["ask"] for name, case in GROUPS[group].items()}
-    found = {
-        name: {"ask": ask, "figures": figures(Page(store).ask(*ask))} for name, ask in asked.items()
+    questions = {name: case["ask"] for name, case in GROUPS[group].items()}
+    answers = {
+        name: {"ask": ask, "figures": figures(Page(store).ask(*ask))}
+        for name, ask in questions.items()
     }
-    check_json(f"page/{group}", found, close="embedded" in group)
+    check_json(f"page/{group}", answers, close="embedded" in group)
 
 
 def test_every_function_is_asked():
     """But that of Quantize, which is below, and replays, which `ui/test_explore_views.py` holds."""
     cases = (case for group in GROUPS.values() for case in group.values())
-    asked = {tuple(case["ask"][:2]) for case in cases}
+    functions = {tuple(case["ask"][:2]) for case in cases}
     served = {(tab, function) for tab, functions in TABS.items() for function in functions}
     elsewhere = {("quantize", "figure"), ("explore", "replay"), ("explore", "both_replayed")}
-    assert asked == served - elsewhere
+    assert functions == served - elsewhere
 
 
 # Of files that other versions of onnx write otherwise.
@@ -94,8 +95,8 @@ def broken(workshop, tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("broken")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(workshop)
-        made = call("quantize", "table", "-o", root, "--scheme", "int8-tensor", "--no-measure")
-    assert made.returncode == 0, made.stderr
+        quantized = call("quantize", "table", "-o", root, "--scheme", "int8-tensor", "--no-measure")
+    assert quantized.returncode == 0, quantized.stderr
     (path,) = root.glob("onnx/*_int8_tensor.onnx")
     graph = onnx.load(path)
     (scale,) = (each for each in graph.graph.initializer if each.name == "table_left_scale")
@@ -110,25 +111,27 @@ def test_quantize(tmp_path):
     measured = ("quantize", "table", "-o", tmp_path / "out", *schemes, *FEW)
     plain = ("quantize", "noisy", "-o", tmp_path / "two", "--scheme", "qdq", "--no-measure")
     exclude = ("--scheme", "int8-tensor", "--exclude", "table_own", "--no-measure")
-    kept = (*plain[:4], "--force", *exclude)
-    found = {
+    excluded = (*plain[:4], "--force", *exclude)
+    printed_values = {
         name: printed(*arguments, root=tmp_path, also=FILES)
-        for name, arguments in {"measured": measured, "plain": plain, "kept": kept}.items()
+        for name, arguments in {"measured": measured, "plain": plain, "kept": excluded}.items()
     }
-    found["default"] = printed(*measured[:3], tmp_path / "three", *FEW, root=tmp_path, also=FILES)
-    found["again"] = printed(*plain, root=tmp_path, also=FILES)
-    check_json("quantize", found, close=True)
+    printed_values["default"] = printed(
+        *measured[:3], tmp_path / "three", *FEW, root=tmp_path, also=FILES
+    )
+    printed_values["again"] = printed(*plain, root=tmp_path, also=FILES)
+    check_json("quantize", printed_values, close=True)
 
 
 def test_diagnose(broken, tmp_path):
-    asked = ("diagnose", broken, "--baseline", "table", *FEW, "--most", "2")
+    command = ("diagnose", broken, "--baseline", "table", *FEW, "--most", "2")
     root = broken.parents[1]
-    found = {
-        "plain": printed(*asked, root=root, also=FILES),
-        "all": printed(*asked, "--budget", "0%", root=root, also=FILES),
-        "none": printed(*asked[:-1], "0", "--metric", "uniform", root=root, also=FILES),
+    printed_values = {
+        "plain": printed(*command, root=root, also=FILES),
+        "all": printed(*command, "--budget", "0%", root=root, also=FILES),
+        "none": printed(*command[:-1], "0", "--metric", "uniform", root=root, also=FILES),
     }
-    check_json("diagnose", found, close=True)
+    check_json("diagnose", printed_values, close=True)
 
 
 def test_the_panel_of_a_variant(broken):
@@ -139,11 +142,11 @@ def test_the_panel_of_a_variant(broken):
         "any_budget": {"texts": "12", "budget": "100"},
         "made": {"texts": "12", "budget": "0", "make": "1"},
     }
-    found = {}
+    answers = {}
     for name, more in values.items():
         request = {"name": "diagnose", "model": str(broken), "values": plain | more}
-        found[name] = figures(Page(store).ask("quantize", "figure", request))
-    check_json("diagnose-panel", found, close=True)
+        answers[name] = figures(Page(store).ask("quantize", "figure", request))
+    check_json("diagnose-panel", answers, close=True)
 
 
 @pytest.mark.parametrize(("name", "text"), [("sweep", SWEEP), ("sweep-broken", BROKEN)])

@@ -28,8 +28,8 @@ def test_a_run_is_shown_exported_and_reported(name, tmp_path):
     measured = printed(*EVALUATIONS[name])
     run = measured["run"]
     for begun in (run, run[:8], "latest"):
-        shown = printed("runs", "show", begun, "--json")
-        assert shown == measured | {"state": "done", "engines": [{"name": "local"}]}
+        printed_run = printed("runs", "show", begun, "--json")
+        assert printed_run == measured | {"state": "done", "engines": [{"name": "local"}]}
     check_csv(f"runs-export-{name}", call("runs", "export", run).stdout)
     folder = tmp_path / "runs" / run
     stored = [json.loads(line) for line in (folder / "rows.jsonl").read_text("utf-8").splitlines()]
@@ -55,7 +55,7 @@ def test_the_list_and_two_runs_beside_each_other():
     compared = printed("runs", "compare", alone["run"], table["run"], "--json")
     assert compared["baseline_run"] == table["run"]
     names = ("verdict", "mean_nll_nats", "relative_change", "relative_change_interval_95")
-    pair = [[own[name] for name in names] for own in (whole, compared)]
+    pair = [[values[name] for name in names] for values in (whole, compared)]
     assert differing(*pair) == []
     refused = call("runs", "compare", alone["run"], printed(*TABLE, "--seed", "3")["run"])
     assert refused.returncode == 1

@@ -9,7 +9,7 @@ Axes: T tokens of a text, M hidden positions.
 
 import math
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -72,8 +72,9 @@ class Metric(ABC):
     one_by_one: ClassVar[bool] = False  # whether it takes about a row of the model per token
     # Then the figure is a share of texts that come out right, else a loss.
     higher_is_better: ClassVar[bool] = False
-    # Columns of exported tokens that it alone has: singulars of fields of its scores.
-    token_columns: ClassVar[tuple[str, ...]] = ()
+    # Columns of exported tokens that it alone has, with the types of their cells: singulars of
+    # fields of its scores.
+    token_columns: ClassVar[Mapping[str, type]] = {}
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -17,9 +17,9 @@ Axes: M hidden positions of a text, N texts, V vocabulary.
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -61,7 +61,12 @@ class Unmasking(Metric):
     figure_label = "Mean loss, filled step by step"
     figure_key = "unmasking_loss"
     one_by_one = True
-    token_columns = ("step", "written_id", "written_token", "written_probability")
+    token_columns: ClassVar[Mapping[str, type]] = {
+        "step": int,
+        "written_id": int,
+        "written_token": str,
+        "written_probability": float,
+    }
 
     hidden_share: float = option(
         0.15, "Unmasking: share of the tokens to hide, above 0 and at most 1.", metavar="P", most=1
