@@ -15,15 +15,9 @@ def models(as_json: bool = JSON) -> None:
         for model in available:
             print_json(asdict(model))
         return
-    rows = (
-        (
-            model.reference,
-            ", ".join(model.runtimes),
-            model.where,
-            model.note,
-            model.size_bytes / 1e6,
-        )
-        for model in available
-    )
+    rows = []
+    for model in available:
+        runtimes, megabytes = ", ".join(model.runtimes), model.size_bytes / 1e6
+        rows.append((model.reference, runtimes, model.where, model.note, megabytes))
     columns = ("model", "runtime", "where", "note", Column("MB", ",.1f"))
     print_table(Table.of(columns, rows))

@@ -92,11 +92,8 @@ def print_comparison(comparison: Comparison, unit: str, models: Sequence[MaskedL
     loss = loss_form(unit)
     columns: tuple[str | Column, ...] = (
         "word",
-        Column("reference", percent, missing="-"),
-        Column("candidate", percent, missing="-"),
-        Column("difference, points", right=True),
-        Column("rank", right=True),
-        Column("change", right=True),
+        *(Column(role, percent, missing="-") for role in ROLES),
+        *(Column(heading, right=True) for heading in ("difference, points", "rank", "change")),
         "",
     )
     print_line(comparison.reference.encoding.text, "bold")
@@ -220,8 +217,7 @@ def print_compared_losses(comparison: SentenceComparison, unit: str) -> None:
         "word",
         *_losses(unit),
         Column("difference", lambda nats: signed(in_unit(nats, unit), 4)),
-        "reference expected",
-        "candidate expected",
+        *(f"{role} expected" for role in ROLES),
         "top word",
     )
     rows = [
@@ -287,13 +283,8 @@ def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
     ]
     if differing:
         kl = Column(f"KL ({unit})", loss_form(unit), missing="-", right=True)
-        columns: tuple[str | Column, ...] = (
-            "#",
-            "sentence",
-            "reference predicts",
-            "candidate predicts",
-        )
-        columns += (kl, *_losses(unit))
+        guesses = [f"{role} predicts" for role in ROLES]
+        columns: list[str | Column] = ["#", "sentence", *guesses, kl, *_losses(unit)]
         rows = [
             (
                 rank,

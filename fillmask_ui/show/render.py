@@ -42,24 +42,17 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_NUMBERS = "general grouped in_unit is_zero loss_number percent signed signed_loss signed_percent"
+_ENVIRONMENT.filters |= {name: getattr(numbers, name) for name in _NUMBERS.split()}
 _ENVIRONMENT.filters |= {
     "as_unsure": as_unsure,
     "cell": numbers.cell_text,
     "cosine": numbers.cosine_text,
     "exp": math.exp,
     "factors": words.factors,
-    "general": numbers.general,
-    "grouped": numbers.grouped,
     "guesses": words.guesses,
-    "in_unit": numbers.in_unit,
-    "is_zero": numbers.is_zero,
     "loss": numbers.loss_text,
-    "loss_number": numbers.loss_number,
     "names": words.candidate_names,
-    "percent": numbers.percent,
-    "signed": numbers.signed,
-    "signed_loss": numbers.signed_loss,
-    "signed_percent": numbers.signed_percent,
     "three_digits": numbers.three_digits,
 }
 _ENVIRONMENT.globals |= {
