@@ -104,14 +104,14 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
 
 
 def _columns(run: Run) -> dict[str, type]:
-    scores = _SCORES | run.info.config.metric.token_columns
+    scores = {**_SCORES, **run.info.config.metric.token_columns}
     baseline_scores = {f"baseline_{name}": kind for name, kind in scores.items()}
     return {"text_id": int, **_TOKEN, **scores, **baseline_scores, **_DIFFERENCES}
 
 
 def _records(run: Run) -> Iterator[dict[str, Any]]:
     """One flat record for each hidden token of the run."""
-    scores = _SCORES | run.info.config.metric.token_columns
+    scores = {**_SCORES, **run.info.config.metric.token_columns}
     for row in run.rows():
         if isinstance(row, SkippedText):
             continue
