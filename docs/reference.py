@@ -71,7 +71,7 @@ def _row(parameter: Any) -> str:
         names[0] += f" {value}"
     flags = ", ".join(f"`{name}`" for name in names).replace("|", "\\|")
     default = "required" if parameter.required else parameter.default
-    default = {None: "", False: "", True: "on"}.get(default, default)
+    default = {"None": "", "False": "", "True": "on"}.get(str(default), default)
     return f"| {flags} | {escape(parameter.help, quote=False)} | {default} |\n"
 
 

@@ -69,7 +69,9 @@ PORT = option(None, "Port; by default the first free one from 7860.", min=1, max
 PUBLIC = option(False, "Limits for public use (SECURITY.md).", "--public")
 BASELINE = option(None, "The reference to compare --model with.", metavar="REF")
 FAIL_ON = option(
-    None, "Exit with code 3 on this verdict or a worse one: regression, at-risk, inconclusive."
+    None,
+    "Exit with code 3 on this verdict or a worse one: regression, at-risk, inconclusive.",
+    metavar="VERDICT",
 )
 # The verdicts that it turns into exit code 3.
 FAILING = {

@@ -23,7 +23,7 @@ class HubTarget:
 
     push_to_hub: str | None = option(
         None,
-        "Push the finished folder to this repository of the Hugging Face hub, made if it is new.",
+        "Push the finished folder to this repository of the Hugging Face hub; created if needed.",
         metavar="REPO",
     )
     private: bool = option(False, "With --push-to-hub: a new repository is private.")

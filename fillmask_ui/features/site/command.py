@@ -55,7 +55,7 @@ def site(
 ) -> None:
     """Write a page that any static host serves, with the model in the browser.
 
-    Nothing is fetched from elsewhere. With --frozen one page without a model or scripts.
+    The page fetches nothing from elsewhere. With --frozen it has no model and no scripts.
     """
     from fillmask_ui.features.site.build import build, freeze
 
@@ -75,7 +75,7 @@ def site(
 def space(directory: str = DIRECTORY, force: bool = FORCE) -> None:
     """Write the page as a folder that a Hugging Face Space runs, ready to upload.
 
-    It holds the package, the embedded model and texts, and what the Space reads first.
+    It holds the package, the embedded model and texts, and the files that the Space starts from.
     """
     package, within = Path(fillmask_ui.__file__).parent, expanded(directory).resolve()
     sources = {package.name: package} | {f"assets/{name}": asset(name) for name in _ASSETS}

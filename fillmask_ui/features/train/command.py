@@ -40,8 +40,7 @@ def train(*, request: RunRequest, recipe: TrainingRecipe) -> None:
     """Train a masked language model on text, from weights or from scratch.
 
     The folder of the run holds the log, a plot of the loss, a checkpoint and, at the end, the
-    model. The same command goes on where an interrupted run stopped; Ctrl-C ends the step under
-    way, saves and stops.
+    model. Ctrl-C finishes the current step, saves and stops; the same command then continues.
     """
     need_torch()
     from fillmask_ui.features.train.loss_chart import loss_figure
@@ -123,8 +122,8 @@ def package(
 ) -> None:
     """Make a model folder to publish from a training run.
 
-    Weights are halved, ONNX graphs in full precision and int8 are made that share them, their
-    agreement with PyTorch is checked, and the model card says what was measured.
+    It stores the weights in half precision, makes ONNX graphs in full precision and int8, checks
+    them against PyTorch, and writes a model card with what was measured.
     """
     need_torch()
     from fillmask_ui.features.train import package_model

@@ -63,7 +63,7 @@ class RunRequest:
 
     text: list[str] = option(
         MISSING,
-        "Text, one paragraph a line, plain or .gz, or a folder of such files; repeat for several. "
+        "Text, one paragraph per line, plain or .gz, or a folder of such files; repeatable. "
         "A share such as :0.4 takes that part of the paragraphs, :3 reads each three times an "
         "epoch.",
         metavar="FILE[:SHARE]",

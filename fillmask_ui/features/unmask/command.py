@@ -29,7 +29,7 @@ def unmask(
     new_tokens: int | None = option(
         None, "Number of new tokens after the prefix or before the suffix."
     ),
-    length: int | None = option(None, "Number of tokens of a text of masks alone."),
+    length: int | None = option(None, "Number of masks, in a text of only masks."),
     file: str | None = TEXT_FILE,
     model: ModelChoice,
     config: UnmaskingConfig,

@@ -94,4 +94,4 @@ class UnmaskingOptions:
 class UnmaskingConfig(UnmaskingOptions):
     """How a text is unmasked."""
 
-    seed: int = option(42, "Seed of everything random.", least=0)
+    seed: int = option(42, "Seed of the random draws.", least=0)
