@@ -34,13 +34,16 @@ class Control:
     kind: str  # name of the macro
     label: str
     name: str = ""
-    given: Mapping[str, Any] = field(default_factory=dict)  # more parameters; functions are called
+    # More parameters of the macro; a function is called for its value.
+    settings: Mapping[str, Any] = field(default_factory=dict)
     parts: Sequence["Control"] = ()  # what it surrounds
 
     @property
     def parameters(self) -> dict[str, Any]:
-        given = {name: own() if callable(own) else own for name, own in self.given.items()}
-        return {"name": self.name, "label": self.label, **given}
+        parameters = {"name": self.name, "label": self.label}
+        for name, setting in self.settings.items():
+            parameters[name] = setting() if callable(setting) else setting
+        return parameters
 
     def each(self) -> Iterator["Control"]:
         yield self
@@ -48,10 +51,10 @@ class Control:
             yield from part.each()
 
 
-def control(kind: str, name: str, label: str = "", *given: Any, **more: Any) -> Control:
+def control(kind: str, name: str, label: str = "", *settings: Any, **more: Any) -> Control:
     """A control with the parameters of its macro; `value` is what it holds at first."""
     _, _, *names = macros("page/controls.html")[kind].arguments
-    return Control(kind, label, name, dict(zip(names, given, strict=False)) | more)
+    return Control(kind, label, name, dict(zip(names, settings, strict=False)) | more)
 
 
 def around(kind: str, label: str, *parts: Control) -> Control:
@@ -88,12 +91,14 @@ class Asked:
 
     def __getitem__(self, name: str) -> Any:
         """What a declared control holds, else its first value; numbers are within its bounds."""
-        own = self.controls[name]
-        given = own.given
-        if own.kind not in ("slider", "dial"):
-            return self.text(name, given.get("value", ""))
-        read = self.integer if isinstance(given.get("step", 1), int) else self.number
-        return read(name, given.get("low", 0), given.get("high", MOST_SEED), given["value"])
+        control = self.controls[name]
+        settings = control.settings
+        if control.kind not in ("slider", "dial"):
+            return self.text(name, settings.get("value", ""))
+        read = self.integer if isinstance(settings.get("step", 1), int) else self.number
+        return read(
+            name, settings.get("low", 0), settings.get("high", MOST_SEED), settings["value"]
+        )
 
     def text(self, name: str, plain: str = "") -> str:
         """What a control holds, else `plain`; longer texts are cut."""
@@ -145,21 +150,28 @@ class Figure:
 
     @property
     def controls(self) -> dict[str, Control]:
-        return {own.name: own for top in self.form for own in top.each() if own.name}
+        return {
+            control.name: control for top in self.form for control in top.each() if control.name
+        }
 
-    def show(self, asked: Asked) -> Shown:
+    def show(self, request: Asked) -> Shown:
         """All pieces: the macros without parameters."""
-        found = self.values(replace(asked, controls=self.controls))
-        values, held = found if isinstance(found, tuple) else (found, {})
-        parts = macros(self.template, **values).items()
-        return Shown({name: str(own()) for name, own in parts if not own.arguments}, held)
+        result = self.values(replace(request, controls=self.controls))
+        values, control_values = result if isinstance(result, tuple) else (result, {})
+        pieces = macros(self.template, **values).items()
+        html = {name: str(macro()) for name, macro in pieces if not macro.arguments}
+        return Shown(html, control_values)
 
     def form_html(self) -> str:
         """Its controls and the places of its pieces, which a macro `form(fields)` may arrange."""
-        known = macros(self.template)
-        placed = [name for name, own in self.controls.items() if own.kind == "piece"]
-        pieces = [name for name, own in known.items() if not own.arguments and name not in placed]
-        values = {"figure": self, "layout": known.get("form"), "pieces": pieces}
+        template_macros = macros(self.template)
+        pieces = [
+            name
+            for name, macro in template_macros.items()
+            if not macro.arguments
+            and not (name in self.controls and self.controls[name].kind == "piece")
+        ]
+        values = {"figure": self, "layout": template_macros.get("form"), "pieces": pieces}
         return render("ui/figure.html", **values)
 
 
@@ -168,6 +180,6 @@ def answer(
 ) -> dict[str, Any]:
     """The JSON answer for a figure: `shown`, or `busy`, with which the browser asks again."""
     model = session.model_soon(request.model) if needs_model else None
-    shown = show(Asked(session, request.values, model))
-    told = {"kind": "shown", "pieces": shown.pieces, "set": shown.set}
-    return told if shown.waiting is None else told | shown.waiting.told()
+    content = show(Asked(session, request.values, model))
+    reply = {"kind": "shown", "pieces": content.pieces, "set": content.set}
+    return reply if content.waiting is None else reply | content.waiting.told()

@@ -104,7 +104,7 @@ class Job:
         self._work, self._slots = work, slots
         self._patience_seconds = patience_seconds
         self._stop, self._ended = threading.Event(), threading.Event()
-        self._asked_at = time.monotonic()
+        self._polled_at = time.monotonic()
         self._ended_at = math.inf
         self._at_cancel: Callable[[], None] | None = None
 
@@ -115,7 +115,7 @@ class Job:
 
     def wait(self, seconds: float = PATIENCE_SECONDS) -> Any:
         """What the work returned, or its `Waiting` after some time; raises what it raised."""
-        self._asked_at = time.monotonic()
+        self._polled_at = time.monotonic()
         if not self._ended.wait(seconds):
             return self.status
         if self._error is not None:
@@ -139,12 +139,13 @@ class Job:
         if self.cancelled or self.abandoned:
             raise UnwantedError
         so_far = step.so_far if isinstance(step, Waiting) else None
-        known = self.status.so_far if so_far is None else so_far
-        self.status = Waiting(step.message, step.fraction, known)
+        if so_far is None:
+            so_far = self.status.so_far
+        self.status = Waiting(step.message, step.fraction, so_far)
 
     def poll(self) -> Waiting:
         """How it stands, for a page that follows it; a cancelled job has stopped at once."""
-        self._asked_at = time.monotonic()
+        self._polled_at = time.monotonic()
         if self.cancelled and not self._ended.wait(STOP_SECONDS):
             return replace(self.status, state="stopped", message="")
         return self.status
@@ -156,7 +157,7 @@ class Job:
     @property
     def abandoned(self) -> bool:
         """Whether nobody has polled it for too long."""
-        return time.monotonic() - self._asked_at > self._patience_seconds
+        return time.monotonic() - self._polled_at > self._patience_seconds
 
     @property
     def ended(self) -> bool:
@@ -164,7 +165,7 @@ class Job:
 
     @property
     def followed(self) -> bool:
-        return time.monotonic() - self._asked_at < FOLLOWED_SECONDS
+        return time.monotonic() - self._polled_at < FOLLOWED_SECONDS
 
     @property
     def news(self) -> bool:
@@ -176,11 +177,11 @@ class Job:
         try:
             while after is not None and not after._ended.wait(0.2):
                 self.report(Waiting("Waiting for the run before to stop…"))
-            with ExitStack() as taken:
+            with ExitStack() as held_slots:
                 for slot in self._slots:
                     while not slot.acquire(timeout=0.2):
                         self.report(Waiting("Waiting for another run to end…"))
-                    taken.callback(slot.release)
+                    held_slots.callback(slot.release)
                 self._result = self._work(self)
                 if isinstance(self._result, GeneratorType):
                     with closing(self._result) as steps:
@@ -206,7 +207,7 @@ class Page:
         self.job: Job | None = None
         self.visitor = self.name = ""  # unknown until the browser sends them
         self.drawn: Any = None  # what it shows of the job, which is not drawn again
-        self._told: Waiting | None = None
+        self._last_status: Waiting | None = None
         self._lock = threading.Lock()
 
     def start(
@@ -241,9 +242,9 @@ class Page:
         """The status of its job; None if there is no job, or nothing new since the last call."""
         status = self.job.poll() if self.job is not None else None
         with self._lock:
-            if status is self._told:
+            if status is self._last_status:
                 return None
-            self._told = status
+            self._last_status = status
         return status
 
     def cancel(self) -> None:
@@ -299,20 +300,20 @@ class Jobs:
         if page is not None:
             page.close()
 
-    def add(self, job: Job) -> None:
+    def add(self, new_job: Job) -> None:
         """Know a job; a `DataError` if too many wait already."""
         with self._lock:
-            if sum(not earlier.ended for earlier in self._jobs) >= MOST_JOBS:
+            if sum(not job.ended for job in self._jobs) >= MOST_JOBS:
                 raise DataError(f"{MOST_JOBS} runs wait already: try again in some minutes")
-            self._jobs = [*(own for own in self._jobs if not own.ended or own.news), job]
+            self._jobs = [job for job in self._jobs if not job.ended or job.news] + [new_job]
 
     def news(self, visitor: str, name: str) -> Job | None:
         """The job for an opening page to show: its own, or one that no page follows."""
         with self._lock:
-            found = [job for job in self._jobs if job.visitor == visitor and job.news]
-        own = [job for job in found if job.page == name]
-        left = [job for job in found if not job.ended and not job.followed]
-        return next(reversed(own or left), None)
+            candidates = [job for job in self._jobs if job.visitor == visitor and job.news]
+        of_page = [job for job in candidates if job.page == name]
+        unfollowed = [job for job in candidates if not job.ended and not job.followed]
+        return next(reversed(of_page or unfollowed), None)
 
     def files_in_use(self) -> list[str]:
         """Paths that jobs read or will read."""
@@ -342,14 +343,16 @@ class SharedJobs:
         The call after its end starts it anew.
         """
         with self._lock:
-            self._jobs = {key: own for key, own in self._jobs.items() if not own.abandoned}
+            self._jobs = {key: job for key, job in self._jobs.items() if not job.abandoned}
             job = self._jobs.get(question)
             if job is None:
                 if len(self._jobs) >= self._most:
-                    many = "Many are computing at the moment; yours begins soon…"
-                    raise Unfinished(Waiting(many))
-                patience = self._patience_seconds
-                job = Job(lambda own: work(own.report), self._slots, patience_seconds=patience)
+                    raise Unfinished(Waiting("Others are computing; your answer begins soon…"))
+                job = Job(
+                    lambda running: work(running.report),
+                    self._slots,
+                    patience_seconds=self._patience_seconds,
+                )
                 job.status = Waiting(self._doing)
                 self._jobs[question] = job.begin()
         try:

@@ -110,17 +110,17 @@ class RequestGuard:
 
     def _count(self, size: int, address: str) -> None:
         """Count what may be kept on the disk; 413 if it is too much."""
-        now = time.monotonic()
-        self._sent = [sent for sent in self._sent if now - sent[0] < UPLOAD_SECONDS]
+        timestamp = time.monotonic()
+        self._sent = [sent for sent in self._sent if timestamp - sent[0] < UPLOAD_SECONDS]
         for path in _received().rglob("*"):  # Gradio leaves what was broken off
             if path.is_file() and time.time() - path.stat().st_ctime > UPLOAD_SECONDS:
                 path.unlink(missing_ok=True)
         self._users = {path: user for path, user in self._users.items() if path.exists()}
-        total = sum(own for *_, own in self._sent)
-        of_address = sum(own for _, sender, own in self._sent if sender == address)
+        total = sum(upload_size for *_, upload_size in self._sent)
+        of_address = sum(upload_size for _, sender, upload_size in self._sent if sender == address)
         if total + size > MOST_UPLOADS or of_address + size > MOST_OF_ADDRESS:
             raise HTTPException(413, "too many uploads: try again in some minutes")
-        self._sent.append((now, address, size))
+        self._sent.append((timestamp, address, size))
 
     async def _checked_body(self, request: Request, receive: Receive, address: str) -> Receive:
         """A `receive` that replays the body: small JSON of a session, which names only uploads."""
@@ -136,10 +136,10 @@ class RequestGuard:
             if len(body) > MOST_BODY:
                 raise HTTPException(413, f"a request to this page has at most {MOST_BODY:,} bytes")
         try:
-            asked = json.loads(body or b"{}", object_hook=check)
+            payload = json.loads(body or b"{}", object_hook=check)
         except (ValueError, RecursionError):
             raise HTTPException(400, "this page takes JSON") from None
-        session = asked.get("session_hash") if isinstance(asked, dict) else None
+        session = payload.get("session_hash") if isinstance(payload, dict) else None
         if len(body) >= LEAST_PASTE and not request.url.path.endswith("/component_server"):
             self._count(len(body), address)
         if session is not None:
@@ -204,11 +204,11 @@ def _upload(file: dict[str, Any]) -> Path:
 
 def middleware(server_name: str | None, *, public: bool) -> list[Middleware]:
     """The guard of a page that listens on `server_name`."""
-    own = (server_name or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1").lower()
+    host = (server_name or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1").lower()
     local = {"localhost", "127.0.0.1", "[::1]", "::1"}
     guards = [Middleware(RequestGuard, public=public)]
-    if not public and (own.startswith("127.") or own in local):
+    if not public and (host.startswith("127.") or host in local):
         named = os.environ.get("FILLMASK_UI_HOSTS", "").lower().split(",")
-        hosts = local | {own, *(name.strip().partition(":")[0] for name in named)} - {""}
+        hosts = local | {host, *(name.strip().partition(":")[0] for name in named)} - {""}
         guards.insert(0, Middleware(TrustedHostMiddleware, allowed_hosts=[*hosts]))
     return guards

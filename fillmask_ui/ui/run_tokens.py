@@ -59,21 +59,26 @@ def replayed(
     metric = token.info.config.metric
     reading = replay(token.row, metric, model.vocabulary, token.entry, token.scores)
     ids = tuple(reading.ids.tolist())
-    found = session.ask(model, fill_at, ids, reading.position, reading.true_id, top_k=top_k)
-    now, then = found.scored[0].nll_nats, float(token.scores.nll_nats[token.entry])
+    mask = session.ask(model, fill_at, ids, reading.position, reading.true_id, top_k=top_k)
+    loss, stored_loss = mask.scored[0].nll_nats, float(token.scores.nll_nats[token.entry])
     changed = ""
-    if now != then and not abs(now - then) < _ROUNDING_NATS:
+    if loss != stored_loss and not abs(loss - stored_loss) < _ROUNDING_NATS:
         changed = (
-            f"The run has a loss of {then:.4f} nats, and asked again the model gives {now:.4f}: it "
-            "or what runs it has changed since. The figures are those of today."
+            f"The run has a loss of {stored_loss:.4f} nats; the model now gives {loss:.4f}. "
+            "The model or its runtime has changed since. The figures are today's."
         )
-    return Replayed(token, model, reading, found, changed)
+    return Replayed(token, model, reading, mask, changed)
 
 
 def link_of(place: TokenPlace) -> dict[str, str]:
     """The parameters of a link to a token of a run."""
-    named = {"run": place.run, "run_b": place.other, "example": str(place.example)}
-    link = {**named, "token": str(place.position), "side": "B" if place.side else ""}
+    link = {
+        "run": place.run,
+        "run_b": place.other,
+        "example": str(place.example),
+        "token": str(place.position),
+        "side": "B" if place.side else "",
+    }
     return {name: value for name, value in link.items() if value}
 
 
@@ -106,12 +111,12 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
     first = 0 if around is None else max(0, reading.position - around)
     last = len(reading.ids) if around is None else reading.position + around + 1
     entries = {int(col): entry for entry, col in enumerate(row.cols)}
-    asked = {int(entry) for entry in reading.scored}
+    scored_entries = {int(entry) for entry in reading.scored}
 
     def word(token_id: int) -> str:
         return vocabulary.word(token_id).strip() or vocabulary.token(token_id)
 
-    found = []
+    tokens = []
     for position, read in enumerate(reading.ids[first:last].tolist(), first):
         true_id, entry = int(row.ids[position]), entries.get(position)
         state = "special" if true_id in vocabulary.special_ids else "plain"
@@ -122,7 +127,7 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
             state = "along" if read == vocabulary.mask_id else earlier
             token = replace(
                 token,
-                state=KINDS[row.kinds[entry]] if entry in asked else state,
+                state=KINDS[row.kinds[entry]] if entry in scored_entries else state,
                 number=entry + 1,
                 true=word(true_id),
                 nll_nats=float(scores.nll_nats[entry]),
@@ -133,8 +138,8 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
             if reading.filled:
                 written = word(int(reading.filled.written_ids[entry]))
                 token = replace(token, step=int(reading.filled.steps[entry]), written=written)
-        found.append(token)
-    return found
+        tokens.append(token)
+    return tokens
 
 
 def reading_values(replayed: Replayed, around: int | None = None) -> dict[str, Any]:
@@ -158,35 +163,39 @@ BY_NAME = (
 
 def compared_readings(session: Session, first: Replayed, second: Replayed) -> Contrast:
     """Both models at one token of a run, marked as asked about."""
-    one, two = _distribution(session, first), _distribution(session, second)
-    alike = same_tokenizer(first.model.vocabulary, second.model.vocabulary)
-    words: dict[WordIds, str]
+    reference, candidate = _distribution(session, first), _distribution(session, second)
+    vocabulary = first.model.vocabulary
+    alike = same_tokenizer(vocabulary, second.model.vocabulary)
+    words: dict[WordIds, str] = {}
     if alike:
-        name = first.model.vocabulary.word
-        both = (*_ids(one), *_ids(two))
-        words = {((token_id,), (token_id,)): name(token_id) for token_id in both}
+        for token_id in (*_ids(reference), *_ids(candidate)):
+            words[((token_id,), (token_id,))] = vocabulary.word(token_id)
     else:
-        own, other = _names(one), _names(two)
-        words = {(own.get(word), other.get(word)): word for word in (*own, *other)}
+        reference_names, candidate_names = _names(reference), _names(candidate)
+        for word in (*reference_names, *candidate_names):
+            words[(reference_names.get(word), candidate_names.get(word))] = word
     true = (first.reading.true_id,), (second.reading.true_id,)
-    asked = [pair for pair in words if pair[0] == true[0] or pair[1] == true[1]]
-    found = contrast(one, two, words, asked, alike=alike)
-    # Of a text that was filled step by step each model may have read another input.
-    return found if one.ids == two.ids else replace(found, kl_nats=None, js_nats=None)
+    true_pairs = [pair for pair in words if pair[0] == true[0] or pair[1] == true[1]]
+    comparison = contrast(reference, candidate, words, true_pairs, alike=alike)
+    if reference.ids != candidate.ids:
+        # Each model has filled the text step by step, and read an input of its own.
+        return replace(comparison, kl_nats=None, js_nats=None)
+    return comparison
 
 
 def _distribution(session: Session, replayed: Replayed) -> Distribution:
     """What a model predicts now."""
     ids = tuple(replayed.reading.ids.tolist())
-    place = (ids,), (replayed.reading.position,)
-    logits = session.ask(replayed.model, raw_logits_at, *place)  # float32 [1, V]
+    position = replayed.reading.position
+    logits = session.ask(replayed.model, raw_logits_at, (ids,), (position,))  # float32 [1, V]
     return Distribution(replayed.model, ids, replayed.mask, scoring.exponentials(logits))
 
 
-def _ids(own: Distribution) -> list[int]:
-    listed = [candidate.token_id for candidate in own.mask.candidates]
-    return [*listed, own.mask.scored[0].parts[0].token_id]
+def _ids(distribution: Distribution) -> list[int]:
+    listed = [candidate.token_id for candidate in distribution.mask.candidates]
+    return [*listed, distribution.mask.scored[0].parts[0].token_id]
 
 
-def _names(own: Distribution) -> dict[str, tuple[int]]:
-    return {own.model.vocabulary.word(token_id): (token_id,) for token_id in reversed(_ids(own))}
+def _names(distribution: Distribution) -> dict[str, tuple[int]]:
+    word = distribution.model.vocabulary.word
+    return {word(token_id): (token_id,) for token_id in reversed(_ids(distribution))}

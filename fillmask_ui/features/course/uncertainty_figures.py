@@ -191,7 +191,7 @@ def _typed(request: Asked, name: str, description: str) -> float:
     if not 0 < value < 1000:
         raise OptionError(
             f"{description} was {written[:40]!r}; type a number above 0 and below 1000, such as "
-            f"{request.controls[name].given['value']}"
+            f"{request.controls[name].settings['value']}"
         )
     return value
 

@@ -26,7 +26,7 @@ from fillmask_ui.show.numbers import in_unit, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.text_words import text_words
 from fillmask_ui.ui.explore.contrast_view import ONE_MODEL
-from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
+from fillmask_ui.ui.explore.explore_state import Json, LoadedQuestion, Question
 from fillmask_ui.ui.explore.prediction_view import model_name
 from fillmask_ui.ui.explore.sentence_strip import version_of
 from fillmask_ui.ui.session import MAX_WORK, Session
@@ -37,39 +37,43 @@ MAX_ROWS = 10
 
 @dataclass(frozen=True)
 class _Word:
-    """A word that is known."""
+    """A measured word."""
 
-    record: Any  # for the templates, as `own`
+    record: Any  # for the templates, as `word`
     tint: Json  # in the strip
     tokens: tuple[int, ...]  # the first of each of its buttons there
 
 
-def _shown(
-    asked: Asked, story: str, words: Sequence[_Word], values: Json, total: int | None = None
+def _words_answer(
+    loaded: LoadedQuestion,
+    story: str,
+    words: Sequence[_Word],
+    values: Json,
+    total: int | None = None,
 ) -> Json:
-    """The words new to the browser, and a `story`, a template, of all words known.
+    """The words new to the browser, and a `story`, a template, of all words measured so far.
 
-    The templates of its table and of a word have names like it, and get `values`, too; `total`
-    words are known in the end, those of the text unless given. In the answer `next` is the `start`
-    of the next call, None at the end.
+    The templates of its table and of a word have names like it, and get `values`, too. `total` is
+    the number of words in the end, that of the text by default. In the answer `next` is the
+    `start` of the next call, None at the end.
     """
-    name, known = Path(story).stem, len(words)
+    name, measured = Path(story).stem, len(words)
     if total is None:
-        total = len(text_words(asked.model.vocabulary.encode(asked.text)))
-    new = words[min(asked.question.start, known) :]
-    values |= {"unit": asked.question.unit, "vocabulary": asked.model.vocabulary}
-    values |= {"known": known, "total": total}
+        total = len(text_words(loaded.model.vocabulary.encode(loaded.text)))
+    new = words[min(loaded.question.start, measured) :]
+    values |= {"unit": loaded.question.unit, "vocabulary": loaded.model.vocabulary}
+    values |= {"known": measured, "total": total}
     entries = []
     for word in new:
-        html = render(f"explore/{name}_word.html", own=word.record, **values)
+        html = render(f"explore/{name}_word.html", word=word.record, **values)
         entries += [{"token": token, **word.tint, "html": html} for token in word.tokens]
     records = [word.record for word in new]
     return {
-        "version": version_of(asked.text),
+        "version": version_of(loaded.text),
         "words": entries,
-        "known": known,
+        "known": measured,
         "total": total,
-        "next": known if known < total else None,
+        "next": measured if measured < total else None,
         "html": {
             "story": render(story, **values),
             "table": render(f"explore/{name}_table.html", words=records, **values),
@@ -79,43 +83,44 @@ def _shown(
 
 def occlusion(session: Session, question: Question) -> Json:
     """What the guess at a mask loses without each other word, some words at a time."""
-    asked = Asked.read(session, question)
-    text, mask, unit = asked.text, asked.mask, asked.question.unit
-    word = asked.draft.word(mask) or ""
+    loaded = LoadedQuestion.read(session, question)
+    text, mask, unit = loaded.text, loaded.mask, loaded.question.unit
+    word = loaded.draft.word(mask) or ""
 
-    def longer(model: MaskedLM, known: Occlusion | None) -> Occlusion:
-        words = known.words if known else ()
+    def longer(model: MaskedLM, cached: Occlusion | None) -> Occlusion:
+        words = cached.words if cached else ()
         window = next(occlusion_windows(model, text, mask, word=word, start=len(words)))
         return replace(window, words=(*words, *window.words))
 
     key = (occlusion_windows, text, mask, word)
-    found = session.further(asked.model, key, asked.question.start, longer)
-    most = sorted(found.words, key=lambda own: -own.kl_nats)[:MAX_ROWS]
-    sizes = [in_unit(own.kl_nats, unit) for own in most]
+    measured = session.further(loaded.model, key, loaded.question.start, longer)
+    most = sorted(measured.words, key=lambda word: -word.kl_nats)[:MAX_ROWS]
+    sizes = [in_unit(word.kl_nats, unit) for word in most]
     axis = Axis.fitted(sizes, unit, digits=3)
     marks = [(axis.mark(size, "reference", f"{size:.3f}"),) for size in sizes]
     rows = [
-        BarRow(own.word.text, mark, (Cell(percent(own.probability)),))
-        for own, mark in zip(most, marks, strict=True)
+        BarRow(word.word.text, mark, (Cell(percent(word.probability)),))
+        for word, mark in zip(most, marks, strict=True)
     ]
     tinted = [
-        _Word(own, {"level": CHANGES.of(own.kl_nats)}, own.word.tokens[:1]) for own in found.words
+        _Word(word, {"level": CHANGES.of(word.kl_nats)}, word.word.tokens[:1])
+        for word in measured.words
     ]
     labels, largest = CHANGES.labels(unit), most[0] if most else None
-    values = {"found": found, "most": largest, "labels": labels, "rows": rows, "axis": axis}
-    return _shown(asked, "explore/mattered.html", tinted, values)
+    values = {"found": measured, "most": largest, "labels": labels, "rows": rows, "axis": axis}
+    return _words_answer(loaded, "explore/mattered.html", tinted, values)
 
 
 def surprisal(session: Session, question: Question) -> Json:
     """How surprising each word of a sentence is, some words at a time."""
-    asked = Asked.read(session, question)
-    words = measured_words(session, asked.model, asked.text, asked.question.start)
+    loaded = LoadedQuestion.read(session, question)
+    words = measured_words(session, loaded.model, loaded.text, loaded.question.start)
     tinted = []
     for word in words:
         level = 0 if word.unknown else LOSSES.of(word.nll_nats)
         tinted.append(_Word(word, {"level": level}, word.word.tokens[:1]))
-    values = surprisal_values(words, asked.model.vocabulary, asked.question.unit)
-    return _shown(asked, "page/surprise.html", tinted, values)
+    values = surprisal_values(words, loaded.model.vocabulary, loaded.question.unit)
+    return _words_answer(loaded, "page/surprise.html", tinted, values)
 
 
 def measured_words(
@@ -123,11 +128,11 @@ def measured_words(
 ) -> tuple[WordSurprisal, ...]:
     """The known words of a text, with more measured if word `start` is not among them."""
 
-    def longer(own: MaskedLM, known: SentenceSurprisal | None) -> SentenceSurprisal:
-        words = known.words if known else ()
-        windows = surprisal_windows(own, text, start=len(words), most_work=MAX_WORK)
-        encoding = known.encoding if known else encode_unmasked(own, text)
-        return SentenceSurprisal(encoding, own.signature, (*words, *next(windows, ())))
+    def longer(model: MaskedLM, cached: SentenceSurprisal | None) -> SentenceSurprisal:
+        words = cached.words if cached else ()
+        windows = surprisal_windows(model, text, start=len(words), most_work=MAX_WORK)
+        encoding = cached.encoding if cached else encode_unmasked(model, text)
+        return SentenceSurprisal(encoding, model.signature, (*words, *next(windows, ())))
 
     return session.further(model, (surprisal_windows, text), start, longer).words
 
@@ -136,22 +141,22 @@ def contrast_words(session: Session, question: Question) -> Json:
     """A sentence without a mask under two models, some words at a time."""
     if not question.compare:
         return ONE_MODEL
-    asked = Asked.read(session, question)
-    models = asked.model, session.model_soon(asked.question.compare)
-    unit, tint = asked.question.unit, asked.question.tint
-    alignment = align_text(*models, asked.text)
+    loaded = LoadedQuestion.read(session, question)
+    models = loaded.model, session.model_soon(loaded.question.compare)
+    unit, tint = loaded.question.unit, loaded.question.tint
+    alignment = align_text(*models, loaded.text)
     words: tuple[ComparedWord, ...] = ()
     total = len(alignment.stretches)
     if total:
-        wanted = alignment.stretches[min(asked.question.start, total - 1)]
-        sides = []
-        for model, numbers in zip(models, (wanted.reference, wanted.candidate), strict=True):
+        stretch = alignment.stretches[min(loaded.question.start, total - 1)]
+        measured_by_model = []
+        for model, numbers in zip(models, (stretch.reference, stretch.candidate), strict=True):
             # Reuses what was measured for either model alone.
-            found = measured_words(session, model, asked.text, numbers.stop - 1)
-            while len(found) < numbers.stop:
-                found = measured_words(session, model, asked.text, numbers.stop - 1)
-            sides.append(found)
-        words = compared_words(alignment, *sides)
+            measured = measured_words(session, model, loaded.text, numbers.stop - 1)
+            while len(measured) < numbers.stop:
+                measured = measured_words(session, model, loaded.text, numbers.stop - 1)
+            measured_by_model.append(measured)
+        words = compared_words(alignment, *measured_by_model)
 
     tinted = []
     for word in words:
@@ -161,4 +166,4 @@ def contrast_words(session: Session, question: Question) -> Json:
     values = compared_values(words, alignment.alike, tint, unit)
     values["vocabularies"] = [model.vocabulary for model in models]
     values["models"] = [model_name(model) for model in models]
-    return {"tint": tint, **_shown(asked, "page/apart.html", tinted, values, total)}
+    return {"tint": tint, **_words_answer(loaded, "page/apart.html", tinted, values, total)}

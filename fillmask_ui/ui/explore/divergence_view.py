@@ -52,25 +52,25 @@ def divergent(session: Session, question: Question) -> Json:
         raise OptionError("there is one model: pick a second one to compare it with")
     names = (question.model, question.compare)
     first, second = (session.model_soon(name) for name in names)
-    asked = _asked(question)
+    all_sentences = _sentences(question)
 
-    def grow(_: MaskedLM, known: Searched | None) -> Searched:
-        done, until = known.words if known else (), time.monotonic() + WINDOW_SECONDS
-        for sentence in asked[len(done) :]:
-            done = (*done, look(first, second, sentence))
+    def grow(_: MaskedLM, cached: Searched | None) -> Searched:
+        looked_at, until = cached.words if cached else (), time.monotonic() + WINDOW_SECONDS
+        for sentence in all_sentences[len(looked_at) :]:
+            looked_at = (*looked_at, look(first, second, sentence))
             if time.monotonic() > until:
                 break
-        return Searched(done)
+        return Searched(looked_at)
 
-    key = (look, str(second.signature), id(second), asked)
-    found = session.further(first, key, question.start, grow)
-    known, total = len(found.words), len(asked)
+    key = (look, str(second.signature), id(second), all_sentences)
+    searched = session.further(first, key, question.start, grow)
+    count, total = len(searched.words), len(all_sentences)
     return {
         "kind": "none",
-        "known": known,
+        "known": count,
         "total": total,
-        "next": known if known < total else None,
-        "html": _html(found, (first, second), question),
+        "next": count if count < total else None,
+        "html": _html(searched, (first, second), question),
     }
 
 
@@ -78,11 +78,11 @@ def divergent(session: Session, question: Question) -> Json:
 def embedded_sentences() -> tuple[Sentence, ...]:
     """The first sentences of the embedded texts, in the order of their evaluation."""
     with open_texts(TextSource()) as texts:
-        found = (sentence for text in texts for sentence in sentences(text))
-        return tuple(islice(found, MAX_SENTENCES))
+        all_sentences = (sentence for text in texts for sentence in sentences(text))
+        return tuple(islice(all_sentences, MAX_SENTENCES))
 
 
-def _asked(question: Question) -> tuple[Sentence, ...]:
+def _sentences(question: Question) -> tuple[Sentence, ...]:
     """The embedded sentences, or the visitor's."""
     if question.sentences is None:
         return embedded_sentences()
@@ -93,47 +93,51 @@ def _asked(question: Question) -> tuple[Sentence, ...]:
     return tuple(Sentence(number, 0, line) for number, line in enumerate(lines))
 
 
-def _html(found: Searched, models: tuple[MaskedLM, MaskedLM], question: Question) -> str:
+def _html(searched: Searched, models: tuple[MaskedLM, MaskedLM], question: Question) -> str:
     unit = question.unit
-    hidden = [own for looked in found.words for own in looked.hidden]
-    left_out = sum(bool(looked.left_out) for looked in found.words)
-    flips = sum(own.flipped for own in hidden)
-    kls = [own.kl_nats for own in hidden if own.kl_nats is not None]
+    hidden = [word for sentence in searched.words for word in sentence.hidden]
+    left_out = sum(bool(sentence.left_out) for sentence in searched.words)
+    flips = sum(word.flipped for word in hidden)
+    kls = [word.kl_nats for word in hidden if word.kl_nats is not None]
     bins = _bins(hidden, unit)
     in_bin = 0 <= question.bin < len(bins)
     chosen = bins[question.bin] if in_bin else hidden
 
-    def differs(own: Divergence) -> bool:
-        return own.flipped or not is_zero(in_unit(own.change_nats, unit), 3)
-
-    listed = sorted(chosen, key=lambda own: _size(own, question.order), reverse=True)
-    axis = Axis.fitted([float(len(own)) for own in bins], "hidden words")
+    listed = sorted(chosen, key=lambda word: _size(word, question.order), reverse=True)
+    axis = Axis.fitted([float(len(words)) for words in bins], "hidden words")
     return render(
         "explore/search_found.html",
-        looked=len(found.words) - left_out,
+        looked=len(searched.words) - left_out,
         left_out=left_out,
         words=len(hidden),
         most_words=WORDS,
         flips=flips,
         interval=share_interval(flips, len(hidden)) if hidden else None,
         mean_kl_nats=math.fsum(kls) / len(kls) if kls else None,
-        same=not any(differs(own) for own in hidden),
+        same=not any(_differs(word, unit) for word in hidden),
         rows=list(_bars(bins, axis, unit, question.bin)),
         axis=axis,
         bin=question.bin if in_bin else None,
         chosen=len(chosen),
         order=question.order,
         by_kl=bool(kls) or not hidden,
-        listed=[_listed(own, models) for own in listed[:MAX_LISTED] if differs(own) or in_bin],
+        listed=[
+            _listed(word, models) for word in listed[:MAX_LISTED] if in_bin or _differs(word, unit)
+        ],
         unit=unit,
     )
+
+
+def _differs(word: Divergence, unit: str) -> bool:
+    """Whether the models differ there in the digits shown."""
+    return word.flipped or not is_zero(in_unit(word.change_nats, unit), 3)
 
 
 def _bins(hidden: Sequence[Divergence], unit: str) -> list[list[Divergence]]:
     """The hidden words by their change, from each border to the next."""
     bins: list[list[Divergence]] = [[] for _ in BORDERS]
-    for own in hidden:
-        bins[max(1, bisect(BORDERS, in_unit(own.change_nats, unit))) - 1].append(own)
+    for word in hidden:
+        bins[max(1, bisect(BORDERS, in_unit(word.change_nats, unit))) - 1].append(word)
     return bins
 
 
@@ -141,38 +145,35 @@ def _bars(
     bins: Sequence[Sequence[Divergence]], axis: Axis, unit: str, pressed: int
 ) -> Iterator[BarRow]:
     names = [f"{low:g}–{high:g}" for low, high in pairwise(BORDERS)] + [f"{BORDERS[-1]:g}+ {unit}"]
-    for number, (name, own) in enumerate(zip(names, bins, strict=True)):
-        flips = sum(one.flipped for one in own)
+    for number, (name, words) in enumerate(zip(names, bins, strict=True)):
+        flips = sum(word.flipped for word in words)
         yield BarRow(
             name,
-            (axis.mark(float(len(own)), "rest", f"{len(own):,}"),),
+            (axis.mark(float(len(words)), "rest", f"{len(words):,}"),),
             (Cell(f"{flips:,}", quiet=not flips),),
-            key=str(number) if own else "",
+            key=str(number) if words else "",
             title="lists these hidden words",
             pressed=number == pressed,
         )
 
 
-def _size(own: Divergence, order: str) -> float:
+def _size(word: Divergence, order: str) -> float:
     """By what the list is sorted; a word without that number comes last."""
-    if (
-        order == "probability"
-        and own.reference_nll_nats is not None
-        and own.candidate_nll_nats is not None
-    ):
-        return abs(math.exp(-own.candidate_nll_nats) - math.exp(-own.reference_nll_nats))
-    if order == "rank" and own.reference_rank is not None and own.candidate_rank is not None:
-        return abs(own.candidate_rank - own.reference_rank)
-    return own.change_nats if order == "kl" else -1.0
+    losses = word.reference_nll_nats, word.candidate_nll_nats
+    if order == "probability" and losses[0] is not None and losses[1] is not None:
+        return abs(math.exp(-losses[1]) - math.exp(-losses[0]))
+    if order == "rank" and word.reference_rank is not None and word.candidate_rank is not None:
+        return abs(word.candidate_rank - word.reference_rank)
+    return word.change_nats if order == "kl" else -1.0
 
 
-def _listed(own: Divergence, models: tuple[MaskedLM, MaskedLM]) -> Json:
+def _listed(word: Divergence, models: tuple[MaskedLM, MaskedLM]) -> Json:
     """A hidden word with what both models say there, and the state that a click on it sets."""
-    firsts = zip(models, (own.reference_first, own.candidate_first), strict=True)
-    hidden = [own.word] if own.word else []
-    state = {"text": own.masked, "base": own.masked, "hidden": hidden, "selected": own.mask}
+    firsts = zip(models, (word.reference_first, word.candidate_first), strict=True)
+    hidden = [word.word] if word.word else []
+    state = {"text": word.masked, "base": word.masked, "hidden": hidden, "selected": word.mask}
     return {
-        "own": own,
+        "word": word,
         "names": [candidate_names([first], model.vocabulary)[0] for model, first in firsts],
         "set": json.dumps(state),
     }

@@ -5,8 +5,8 @@ from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.filling import fill
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.explore import prediction_view
-from fillmask_ui.ui.explore.contrast_view import Pair
-from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
+from fillmask_ui.ui.explore.contrast_view import ModelPair
+from fillmask_ui.ui.explore.explore_state import Json, LoadedQuestion, Question
 from fillmask_ui.ui.session import Session
 
 # Masks in a file of whole vocabularies; each is tens of thousands of lines.
@@ -26,37 +26,37 @@ def download(session: Session, question: Question) -> Json:
     """One of `DOWNLOADS`, by its `label`: its `name`, `type` and `text`."""
     if question.label not in DOWNLOADS:
         raise OptionError(unknown("file", question.label, DOWNLOADS))
-    found = _downloaded(session, question, whole=question.label == ALL_TOKENS)
+    figures = _downloaded(session, question, whole=question.label == ALL_TOKENS)
     name, kind = DOWNLOADS[question.label]
     as_json = question.label == "JSON"
-    text = found.to_json(indent=2) if as_json else prediction_view.masks_csv(found)
+    text = figures.to_json(indent=2) if as_json else prediction_view.masks_csv(figures)
     return {"name": name, "type": kind, "text": text}
 
 
 def _downloaded(session: Session, question: Question, *, whole: bool) -> Filling | Comparison:
     """What a file holds, as `fillmask-ui predict --json` prints it."""
-    asked, top_k = Asked.read(session, question), question.top_k
+    loaded, top_k = LoadedQuestion.read(session, question), question.top_k
     if whole:
-        _check_whole(session, asked)
+        _check_whole(session, loaded)
     if question.compare:
-        pair = Pair.read(session, question)
+        pair = ModelPair.read(session, question)
         return pair.compare(session, top_k=None if whole else top_k, candidates=pair.words)
     if whole:
-        return session.ask(asked.model, fill, asked.text, top_k=None)
-    shown = prediction_view.answer(session, question).filling
-    if shown is None:
+        return session.ask(loaded.model, fill, loaded.text, top_k=None)
+    filling = prediction_view.answer(session, question).filling
+    if filling is None:
         raise OptionError("nothing is predicted yet: hide a word first")
-    words = tuple(word.word for word in shown.masks[0].scored)
-    return session.ask(asked.model, fill, asked.text, top_k=top_k, candidates=words)
+    words = tuple(word.word for word in filling.masks[0].scored)
+    return session.ask(loaded.model, fill, loaded.text, top_k=top_k, candidates=words)
 
 
-def _check_whole(session: Session, asked: Asked) -> None:
+def _check_whole(session: Session, loaded: LoadedQuestion) -> None:
     """Refuse a file of all tokens of too many masks."""
     most = MAX_WHOLE_MASKS
     if session.public:
-        most = max(1, PUBLIC_LINES // asked.model.signature.vocabulary_size)
-    if len(asked.draft.hidden) > most:
+        most = max(1, PUBLIC_LINES // loaded.model.signature.vocabulary_size)
+    if len(loaded.draft.hidden) > most:
         raise OptionError(
-            f"the text has {len(asked.draft.hidden)} masks, and a file of all tokens has at most "
+            f"the text has {len(loaded.draft.hidden)} masks, and a file of all tokens has at most "
             f"{most} on this page: leave some masks out, or download what is shown"
         )

@@ -12,7 +12,7 @@ MASK = "[MASK]"
 
 
 @dataclass(frozen=True)
-class Example:
+class ExampleSentence:
     """A sentence to click on."""
 
     name: str  # on its button
@@ -25,8 +25,8 @@ class Example:
 
     def state(self) -> dict[str, Any]:
         hidden: list[str | None] = [*self.hidden] or [None] * self.text.count(MASK)
-        shown = {"text": self.text, "hidden": hidden, "words": self.words}
-        return shown | {"other": self.other, "selected": 0}
+        values = {"text": self.text, "hidden": hidden, "words": self.words}
+        return values | {"other": self.other, "selected": 0}
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ExampleSet:
     """Examples of one idea."""
 
     name: str
-    examples: tuple[Example, ...]
+    examples: tuple[ExampleSentence, ...]
 
 
 def read_sets(path: Path) -> tuple[ExampleSet, ...]:

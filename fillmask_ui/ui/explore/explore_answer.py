@@ -13,7 +13,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.components import error_message
 from fillmask_ui.ui.explore import contrast_view, prediction_view
 from fillmask_ui.ui.explore import sentence_strip as strip
-from fillmask_ui.ui.explore.explore_state import Action, Asked, Json, Question
+from fillmask_ui.ui.explore.explore_state import Action, Json, LoadedQuestion, Question
 from fillmask_ui.ui.session import Session
 
 
@@ -26,38 +26,38 @@ def answer(session: Session, question: Question) -> Json:
         try:
             session.model_soon(question.model)
             if question.action is not None:
-                question = _acted(Asked.read(session, question), question.action)
+                question = _acted(LoadedQuestion.read(session, question), question.action)
         except FillmaskError as error:
             message = error_message(error)
             return prediction_view.Answer("error", message, draft=question.draft).to_dict()
-    found = prediction_view.answer(session, question).to_dict()
-    return {**found, "text": prediction_view.sendable(question.text)}
+    reply = prediction_view.answer(session, question).to_dict()
+    return {**reply, "text": prediction_view.sendable(question.text)}
 
 
-def _acted(asked: Asked, action: Action) -> Question:
+def _acted(loaded: LoadedQuestion, action: Action) -> Question:
     """The question after a click; a click on an outdated text changes nothing."""
-    draft, selected, vocabulary = asked.draft, asked.question.selected, asked.model.vocabulary
+    draft, selected, vocabulary = loaded.draft, loaded.question.selected, loaded.model.vocabulary
     if strip.version_of(draft.text) != action.version:
-        return asked.question
+        return loaded.question
     if action.do == "restore":
         draft, selected = strip.restore(draft, vocabulary, action.token), 0
     elif action.do == "choose":
         selected = action.token
     elif action.do == "fill":
-        draft, selected = _filled(draft, asked.model, action.key), 0
+        draft, selected = _filled(draft, loaded.model, action.key), 0
     elif (hidden := strip.hide(draft, vocabulary, action.token)) != draft:
         # Select the mask just made, where the two texts begin to differ.
         start = strip.common_length(draft.text, hidden.text)
         draft, selected = hidden, hidden.text[:start].count(vocabulary.mask_token)
-    return replace(asked.question, text=draft.text, draft=draft, selected=selected)
+    return replace(loaded.question, text=draft.text, draft=draft, selected=selected)
 
 
 def _filled(draft: strip.Draft, model: MaskedLM, key: str) -> strip.Draft:
     """The draft with the tokens of a bar or row filled in; an invalid key changes nothing."""
-    found = re.fullmatch(r"(all|\d{1,9}):(\d{1,9}(?:,\d{1,9})*)", key)
-    if found is None:
+    key_match = re.fullmatch(r"(all|\d{1,9}):(\d{1,9}(?:,\d{1,9})*)", key)
+    if key_match is None:
         return draft
-    mask, token_ids = found[1], [int(own) for own in found[2].split(",")]
+    mask, token_ids = key_match[1], [int(token_id) for token_id in key_match[2].split(",")]
     if max(token_ids) >= model.signature.vocabulary_size:
         return draft
     if mask != "all":
@@ -73,8 +73,8 @@ def joint(session: Session, question: Question) -> Json:
         with contextlib.suppress(FillmaskError):
             return {"html": contrast_view.joint_html(session, question)}
     try:
-        asked = Asked.read(session, question)
-        filling = session.ask(asked.model, fill, asked.text, top_k=1)
+        loaded = LoadedQuestion.read(session, question)
+        filling = session.ask(loaded.model, fill, loaded.text, top_k=1)
     except FillmaskError:
         return {"html": ""}  # the answer reports the error
     return {"html": prediction_view.joint_html(filling, question.unit)}

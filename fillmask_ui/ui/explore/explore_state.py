@@ -63,7 +63,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoadedQuestion:
     """A question whose model is loaded."""
 
     question: Question
@@ -71,7 +71,7 @@ class Asked:
     draft: Draft  # of the sentence box, with the words known behind its masks
 
     @classmethod
-    def read(cls, session: Session, question: Question) -> "Asked":
+    def read(cls, session: Session, question: Question) -> "LoadedQuestion":
         """Load the model of a question; a `FillmaskError` if it or the text is refused."""
         check_text(question.text)
         model = session.model(question.model)

@@ -21,7 +21,7 @@ from fillmask_ui.show.numbers import loss_text, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.text_words import text_words
 from fillmask_ui.ui.components import error_message
-from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
+from fillmask_ui.ui.explore.explore_state import Json, LoadedQuestion, Question
 from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft, strip_html, version_of
 from fillmask_ui.ui.session import Session, check_text
 
@@ -61,16 +61,19 @@ class Answer:
 
     def to_dict(self) -> Json:
         mask = self.filling.masks[self.selected] if self.filling else None
-        shown: Json | None = None
+        mask_values: Json | None = None
         losses: list[Json] = []
         if self.filling and mask:
             losses = [loss_point(self.filling, self.selected, self.hidden, self.unit)]
-            shown = {
+            mask_values = {
                 "candidates": [
-                    {"id": own.token_id, **_some(own, "word", "probability", "nll_nats")}
-                    for own in mask.candidates
+                    {
+                        "id": candidate.token_id,
+                        **_some(candidate, "word", "probability", "nll_nats"),
+                    }
+                    for candidate in mask.candidates
                 ],
-                "rest": max(0.0, 1.0 - sum(own.probability for own in mask.candidates)),
+                "rest": max(0.0, 1.0 - sum(candidate.probability for candidate in mask.candidates)),
                 **_some(mask, "entropy_nats", "perplexity"),
             }
         hidden = self.hidden and _some(self.hidden, "word", "probability", "nll_nats", "rank")
@@ -83,7 +86,7 @@ class Answer:
             "model": self.model,
             "selected": self.selected,
             "masks": len(self.draft.hidden),
-            "mask": shown and finite(shown),
+            "mask": mask_values and finite(mask_values),
             "truth": hidden and finite(hidden),
             "losses": losses,
             "measurable": self.measurable,
@@ -109,27 +112,27 @@ def answer(session: Session, question: Question) -> Answer:
     if not question.text.strip():
         return Answer("hint", _WELCOME)
     try:
-        asked = Asked.read(session, question)
-        encoding = asked.model.vocabulary.encode(asked.text)
+        loaded = LoadedQuestion.read(session, question)
+        encoding = loaded.model.vocabulary.encode(loaded.text)
     except FillmaskError as error:
         return Answer("error", error_message(error), draft=question.draft)
-    model, draft = asked.model, asked.draft
+    model, draft = loaded.model, loaded.draft
     try:
         check_length(model, encoding)
         if strange := unknown_words(encoding, model):
-            found = Answer("hint", strange)
+            reply = Answer("hint", strange)
         elif draft.hidden:
-            found = _predicted(session, asked)
+            reply = _predicted(session, loaded)
         else:
-            found = Answer("none", measurable=True)
+            reply = Answer("none", measurable=True)
     except FillmaskError as error:
-        found = Answer("error", error_message(error))
+        reply = Answer("error", error_message(error))
     strip = strip_html(
-        draft, encoding, model.vocabulary, found.filling, found.selected, found.hidden
+        draft, encoding, model.vocabulary, reply.filling, reply.selected, reply.hidden
     )
     tokens = [*zip(encoding.tokens, encoding.ids, strict=True)][:MAX_STRIP_TOKENS]
     html = {"strip": strip, "tokens": render("explore/tokens.html", tokens=tokens)}
-    return replace(found, draft=draft, model=model_name(model), html={**found.html, **html})
+    return replace(reply, draft=draft, model=model_name(model), html={**reply.html, **html})
 
 
 def model_name(model: MaskedLM) -> str:
@@ -145,18 +148,18 @@ def unknown_words(encoding: Encoding, model: MaskedLM) -> str:
     words = text_words(encoding)
     words = tuple(w for w in words if any(c.isalnum() for c in w.text))
     unknown = model.vocabulary.unk_id
-    known = [w for w in words if not any(encoding.ids[i] == unknown for i in w.tokens)]
-    if not words or 2 * len(known) >= len(words):
+    known_words = [w for w in words if not any(encoding.ids[i] == unknown for i in w.tokens)]
+    if not words or 2 * len(known_words) >= len(words):
         return ""
-    some = f"only {len(known)} of the {len(words)} words" if known else "no word"
+    some = f"only {len(known_words)} of the {len(words)} words" if known_words else "no word"
     return (
         f"This model knows {some} of this sentence, so its guesses would mean nothing. "
         "Pick a model that was trained on this language."
     )
 
 
-def _predicted(session: Session, asked: Asked) -> Answer:
-    model, text, question = asked.model, asked.text, asked.question
+def _predicted(session: Session, loaded: LoadedQuestion) -> Answer:
+    model, text, question = loaded.model, loaded.text, loaded.question
     words, notice = split_words(question.words), ""
     try:
         check_text(text, words)
@@ -168,24 +171,24 @@ def _predicted(session: Session, asked: Asked) -> Answer:
         # Predictions are shown even if some words cannot be scored.
         notice = error_message(error)
         filling = session.ask(model, fill, text, top_k=question.top_k, joint=0)
-    hidden = scored_hidden(session, asked, asked.mask)
+    hidden = scored_hidden(session, loaded, loaded.mask)
     return Answer(
         "error" if notice else "none",
         notice,
         filling=filling,
-        selected=asked.mask,
+        selected=loaded.mask,
         hidden=hidden,
         unit=question.unit,
-        html=mask_html(filling, model, asked.mask, question=question, hidden=hidden),
+        html=mask_html(filling, model, loaded.mask, question=question, hidden=hidden),
     )
 
 
-def scored_hidden(session: Session, asked: Asked, mask: int) -> ScoredWord | None:
+def scored_hidden(session: Session, loaded: LoadedQuestion, mask: int) -> ScoredWord | None:
     """The word behind a mask; None if it is unknown or cannot be scored."""
-    if (word := asked.draft.word(mask)) is not None:
+    if (word := loaded.draft.word(mask)) is not None:
         # It may have no tokens, or more than the model or the text's limit allows.
         with contextlib.suppress(OptionError, TextError):
-            return session.ask(asked.model, score_candidate_at, asked.text, word, mask)
+            return session.ask(loaded.model, score_candidate_at, loaded.text, word, mask)
     return None
 
 
@@ -215,9 +218,9 @@ def mask_html(
         "bars": bars_of(mask, selected, model.vocabulary, signature.vocabulary_size, hidden),
         "left_out": max(0, len(mask.candidates) - MAX_BARS),
         "endings": [
-            own.token_id
-            for own in mask.candidates
-            if model.vocabulary.is_continuation(own.token_id) and own.word[:1].isalnum()
+            candidate.token_id
+            for candidate in mask.candidates
+            if model.vocabulary.is_continuation(candidate.token_id) and candidate.word[:1].isalnum()
         ],
         "unit": question.unit,
         "zoom": question.zoom,
@@ -228,13 +231,13 @@ def mask_html(
     return {piece: render(template, **values) for piece, template in PIECES.items()}
 
 
-def masks_csv(found: Filling | Comparison) -> str:
+def masks_csv(filling: Filling | Comparison) -> str:
     """All words of all masks, one per line, unrounded."""
     out = io.StringIO()
-    if isinstance(found, Comparison):
-        columns, rows = _COLUMNS_OF_TWO, [*comparison_rows(found)]
+    if isinstance(filling, Comparison):
+        columns, rows = _COLUMNS_OF_TWO, [*comparison_rows(filling)]
     else:
-        columns, rows = _CSV_COLUMNS, [row for row in filling_rows(found) if not row["asked"]]
+        columns, rows = _CSV_COLUMNS, [row for row in filling_rows(filling) if not row["asked"]]
     writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in rows)
@@ -248,14 +251,14 @@ MAX_POINTS = 8
 def loss_point(filling: Filling, mask: int, hidden: ScoredWord | None, unit: str) -> Json:
     """A mask on the loss curve: its hidden word, or its first candidate if that is unknown."""
     best = filling.masks[mask].candidates[0]
-    own = hidden or best
+    scored = hidden or best
     return finite(
         {
             "mask": mask,
-            "word": own.word.strip() or best.token,
+            "word": scored.word.strip() or best.token,
             "hidden": hidden is not None,
-            **_some(own, "probability", "nll_nats"),  # an infinite loss becomes null
-            "texts": (percent(own.probability), loss_text(own.nll_nats, unit)),
+            **_some(scored, "probability", "nll_nats"),  # an infinite loss becomes null
+            "texts": (percent(scored.probability), loss_text(scored.nll_nats, unit)),
         }
     )
 
@@ -265,9 +268,9 @@ def losses(session: Session, question: Question) -> Json:
     filling = answer(session, question).filling
     if filling is None:
         return {"points": []}
-    asked = Asked.read(session, question)
+    loaded = LoadedQuestion.read(session, question)
     points = [
-        loss_point(filling, mask, scored_hidden(session, asked, mask), question.unit)
+        loss_point(filling, mask, scored_hidden(session, loaded, mask), question.unit)
         for mask in range(min(MAX_POINTS, len(filling.masks)))
     ]
-    return {"version": version_of(asked.text), "points": points}
+    return {"version": version_of(loaded.text), "points": points}

@@ -19,8 +19,8 @@ from fillmask_ui.show.render import render
 from fillmask_ui.tokenizers import same_tokenizer
 from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS, error_message
 from fillmask_ui.ui.explore import prediction_view
-from fillmask_ui.ui.explore.contrast_view import Pair, shown
-from fillmask_ui.ui.explore.explore_state import Asked, Json, Question
+from fillmask_ui.ui.explore.contrast_view import ModelPair, contrast_answer
+from fillmask_ui.ui.explore.explore_state import Json, LoadedQuestion, Question
 from fillmask_ui.ui.explore.prediction_view import Answer
 from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft
 from fillmask_ui.ui.run_tokens import BY_NAME, Replayed, compared_readings, reading_values, replayed
@@ -37,25 +37,25 @@ def answer(session: Session, question: Question) -> Json:
     the sentence, with an error.
     """
     try:
-        place = _place(question)
-        met = _met(session, question, place)
-        token = met[place.side]
+        position = _place(question)
+        seen_tokens = _met(session, question, position)
+        token = seen_tokens[position.side]
         if token is None:
-            raise DataError(f"run {place.run} has no such token")
+            raise DataError(f"run {position.run} has no such token")
         again = replayed(session, token, top_k=question.top_k, load=session.model_soon)
-        in_roles = _in_roles(session, question, met, place.side)
+        in_roles = _in_roles(session, question, seen_tokens, position.side)
         if question.alone:
             session.model_soon(in_roles.model)
-        found = _answer(session, in_roles, met, place.side, again)
+        reply = _answer(session, in_roles, seen_tokens, position.side, again)
     except FillmaskError as error:
         plain = prediction_view.answer(session, replace(question, run=None)).to_dict()
         text = prediction_view.sendable(question.text)
         return {**plain, "kind": "error", "notice": error_message(error), "text": text}
-    text = prediction_view.sendable(found.draft.text)
+    text = prediction_view.sendable(reply.draft.text)
     models = {"model": in_roles.model}
     if in_roles.compare:
         models["compare"] = in_roles.compare
-    return {**found.to_dict(), "text": text, "set": {"text": text, **models}}
+    return {**reply.to_dict(), "text": text, "set": {"text": text, **models}}
 
 
 def _place(question: Question) -> TokenPlace:
@@ -64,18 +64,20 @@ def _place(question: Question) -> TokenPlace:
     return question.run
 
 
-def _met(session: Session, question: Question, place: TokenPlace) -> Sequence[MeasuredToken | None]:
+def _met(
+    session: Session, question: Question, position: TokenPlace
+) -> Sequence[MeasuredToken | None]:
     """The token as each model of its run met it, in one of the runs that the visitor may see."""
     if session.stored_runs is None:
         raise DataError("this page keeps no runs")
-    return measured_tokens(session.stored_runs(question.visitor), place)
+    return measured_tokens(session.stored_runs(question.visitor), position)
 
 
 def _in_roles(
-    session: Session, question: Question, met: Sequence[MeasuredToken | None], side: int
+    session: Session, question: Question, seen_tokens: Sequence[MeasuredToken | None], side: int
 ) -> Question:
     """The question with the models of the run, which keep their roles where two are compared."""
-    names = [_reference_of(session, token) if token else "" for token in met]
+    names = [_reference_of(session, token) if token else "" for token in seen_tokens]
     if not question.compare or len(names) < 2:
         return replace(question, model=names[side])
     candidate, reference = names
@@ -87,23 +89,25 @@ def _in_roles(
 def _answer(
     session: Session,
     question: Question,
-    met: Sequence[MeasuredToken | None],
+    seen_tokens: Sequence[MeasuredToken | None],
     side: int,
     again: Replayed,
 ) -> Answer:
     token, model, reading = again.token, again.model, again.reading
-    asked = _sole(question, again)
+    loaded = _sole(question, again)
     around = None if question.alone or len(reading.ids) <= MAX_STRIP_TOKENS else _AROUND
-    found = (
-        prediction_view.answer(session, asked.question) if question.alone else _as_run(asked, again)
+    reply = (
+        prediction_view.answer(session, loaded.question)
+        if question.alone
+        else _as_run(loaded, again)
     )
     ids = token.row.ids.copy()
     ids[reading.position] = model.vocabulary.mask_id
     same = bool(np.array_equal(ids, reading.ids))
     alone_nats = None
     if question.alone and not same:
-        place = tuple(ids.tolist()), reading.position, reading.true_id
-        alone_nats = session.ask(model, fill_at, *place, top_k=1).scored[0].nll_nats
+        reading_position = tuple(ids.tolist()), reading.position, reading.true_id
+        alone_nats = session.ask(model, fill_at, *reading_position, top_k=1).scored[0].nll_nats
     # The number of threads changes no prediction.
     options = {} if session.public else replace(token.choice, threads=None).changed_options()
     values = {
@@ -114,16 +118,18 @@ def _answer(
         "alone": question.alone,
         "same": same,
         "alone_nats": alone_nats,
-        "options": ", ".join(f"{name.replace('_', '-')} {own}" for name, own in options.items()),
-        "sides": _sides(met, side),
+        "options": ", ".join(
+            f"{name.replace('_', '-')} {option}" for name, option in options.items()
+        ),
+        "sides": _sides(seen_tokens, side),
     }
-    html = {**found.html, "replay": render("explore/replay.html", **values)}
+    html = {**reply.html, "replay": render("explore/replay.html", **values)}
     if not question.alone:
         html["strip"] = render("explore/reading.html", **values)
-    return replace(found, html=html)
+    return replace(reply, html=html)
 
 
-def _sole(question: Question, again: Replayed) -> Asked:
+def _sole(question: Question, again: Replayed) -> LoadedQuestion:
     """The sentence with only this token hidden; a much longer one is cut to what a link holds."""
     token, mask_token = again.token, again.model.vocabulary.mask_token
     text, (start, end) = token.row.text, token.row.spans[token.entry].tolist()
@@ -141,47 +147,47 @@ def _sole(question: Question, again: Replayed) -> Asked:
     hidden = (*[None] * number, None if part else word or None)
     draft = Draft(f"{left}{mask_token}{right}", hidden)
     question = replace(question, text=draft.text, draft=draft, selected=number)
-    return Asked(question, again.model, draft)
+    return LoadedQuestion(question, again.model, draft)
 
 
-def _as_run(asked: Asked, again: Replayed) -> Answer:
+def _as_run(loaded: LoadedQuestion, again: Replayed) -> Answer:
     (true,) = again.mask.scored
-    mask, model = replace(again.mask, scored=()), asked.model
-    encoding = model.vocabulary.encode(asked.text)
-    filling = Filling(encoding, model.signature, (mask,) * (asked.mask + 1))
+    mask, model = replace(again.mask, scored=()), loaded.model
+    encoding = model.vocabulary.encode(loaded.text)
+    filling = Filling(encoding, model.signature, (mask,) * (loaded.mask + 1))
     html = prediction_view.mask_html(
-        filling, model, asked.mask, question=asked.question, hidden=true
+        filling, model, loaded.mask, question=loaded.question, hidden=true
     )
     return Answer(
         "hint" if again.changed else "none",
         again.changed,
-        draft=asked.draft,
+        draft=loaded.draft,
         model=prediction_view.model_name(model),
         filling=filling,
-        selected=asked.mask,
+        selected=loaded.mask,
         hidden=true,
-        unit=asked.question.unit,
+        unit=loaded.question.unit,
         html=html,
     )
 
 
-def _sides(met: Sequence[MeasuredToken | None], shown: int) -> list[Json]:
+def _sides(seen_tokens: Sequence[MeasuredToken | None], contrast_answer: int) -> list[Json]:
     """The models that saw the token, the reference first, if there are two."""
-    both = [token for token in met if token is not None]
-    if len(both) < 2:
+    pair = [token for token in seen_tokens if token is not None]
+    if len(pair) < 2:
         return []
-    found = []
-    for side, token in reversed([*enumerate(both)]):
-        place = {"side": "B" if side else "", "token": str(token.row.cols[token.entry])}
-        found.append(
+    models = []
+    for side, token in reversed([*enumerate(pair)]):
+        link = {"side": "B" if side else "", "token": str(token.row.cols[token.entry])}
+        models.append(
             {
-                "set": json.dumps(place),
+                "set": json.dumps(link),
                 "name": f"{('Candidate', 'Reference')[side]}: {token.signature['name']}",
-                "pressed": side == shown,
+                "pressed": side == contrast_answer,
                 "nll_nats": float(token.scores.nll_nats[token.entry]),
             }
         )
-    return found
+    return models
 
 
 def _reference_of(session: Session, token: MeasuredToken) -> str:
@@ -202,18 +208,18 @@ def contrast_models(session: Session, question: Question) -> Json:
 
     The figures of the hidden token are those stored in the run.
     """
-    met = _met(session, question, _place(question))
-    names = [_reference_of(session, token) for token in met if token is not None]
+    seen_tokens = _met(session, question, _place(question))
+    names = [_reference_of(session, token) for token in seen_tokens if token is not None]
     if len(names) < 2 or question.compare not in names:
         return {"kind": "hint", "notice": _NOT_COMPARED.format(question.compare)}
     reference, candidate = (
         replayed(session, token, top_k=question.top_k, load=session.model_soon)
-        for token in reversed(met)
+        for token in reversed(seen_tokens)
         if token is not None
     )
     models = reference.model, candidate.model
-    pair = Pair(_sole(question, reference), models, reference.mask.scored[0].word, (), ())
+    pair = ModelPair(_sole(question, reference), models, reference.mask.scored[0].word, (), ())
     alike = same_tokenizer(*(model.vocabulary for model in models))
-    return shown(
+    return contrast_answer(
         pair, compared_readings(session, reference, candidate), () if alike else (BY_NAME,)
     )

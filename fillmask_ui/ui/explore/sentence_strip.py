@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Any
 
 from fillmask_ui.filling.prompt import mask_positions, mask_range, normalise_masks, write_token
@@ -69,7 +69,8 @@ def _items(encoding: Encoding, vocabulary: Vocabulary) -> Iterator[dict[str, Any
     """Words and masks in their order, as `explore/strip.html` shows them."""
     text, spans = encoding.text, encoding.spans
     words = {word.tokens[0]: word for word in text_words(encoding) if not word.is_blank}
-    masks = {place: number for number, place in enumerate(mask_positions(encoding, vocabulary))}
+    positions = mask_positions(encoding, vocabulary)
+    masks = {position: number for number, position in enumerate(positions)}
     for index in sorted({*words, *masks}):
         start = spans[index].start
         joined = 0 < start <= len(text) and not text[start - 1].isspace()
@@ -105,10 +106,10 @@ class Draft:
         return [self.word(mask) for mask in range(masks)]
 
 
-def pieces(text: str, mask_token: str) -> list[str]:
+def split_pieces(text: str, mask_token: str) -> list[str]:
     """Words, blanks, signs and masks; joined, they give the text again.
 
-    >>> pieces("A cat's [MASK].", "[MASK]")
+    >>> split_pieces("A cat's [MASK].", "[MASK]")
     ['A', ' ', 'cat', "'", 's', ' ', '[MASK]', '.']
     """
     return re.findall(rf"{re.escape(mask_token)}|\w+|\s+|.", text, flags=re.DOTALL)
@@ -126,19 +127,19 @@ def carried(draft: Draft, text: str, mask_token: str) -> Draft:
     """
     text = normalise_masks(text, mask_token)
     # Another model writes masks differently.
-    old = pieces(normalise_masks(draft.text, mask_token), mask_token)
-    new = pieces(text, mask_token)
+    old = split_pieces(normalise_masks(draft.text, mask_token), mask_token)
+    new = split_pieces(text, mask_token)
     start = common_length(old, new)
     end = common_length(old[start:][::-1], new[start:][::-1])
     old_tail, new_tail = len(old) - end, len(new) - end
-    kept = _count_words([*old[:start], *old[old_tail:]], mask_token)
+    kept_words = _count_words([*old[:start], *old[old_tail:]], mask_token)
     hidden: list[str | None] = [None] * new.count(mask_token)
     # An unrelated sentence with the same ending keeps no words.
-    if 2 * kept >= _count_words(old, mask_token):
+    if 2 * kept_words >= _count_words(old, mask_token):
         before, after = old[:start].count(mask_token), old[old_tail:].count(mask_token)
-        known = draft.words(old.count(mask_token))
-        hidden[:before] = known[:before]
-        hidden[len(hidden) - after :] = known[len(known) - after :]
+        known_words = draft.words(old.count(mask_token))
+        hidden[:before] = known_words[:before]
+        hidden[len(hidden) - after :] = known_words[len(known_words) - after :]
     changed = "".join(old[start:old_tail]).strip()
     typing = changed.startswith(("[", "<", "_"))  # the beginning of a mask is no word
     if new[start:new_tail] == [mask_token] and changed and not typing and mask_token not in changed:
@@ -148,9 +149,10 @@ def carried(draft: Draft, text: str, mask_token: str) -> Draft:
 
 def common_length(left: Sequence[str], right: Sequence[str]) -> int:
     """The number of pieces that two texts share at their start."""
-    return sum(
-        1 for _ in takewhile(lambda both: both[0] == both[1], zip(left, right, strict=False))
-    )
+    for index, (first, second) in enumerate(zip(left, right, strict=False)):
+        if first != second:
+            return index
+    return min(len(left), len(right))
 
 
 def _count_words(parts: list[str], mask_token: str) -> int:

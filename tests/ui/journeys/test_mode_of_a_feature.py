@@ -23,10 +23,10 @@ LENGTH = Mode(
 FEATURE = Feature(name="lengths", package=__package__, modes=[LENGTH])
 """
 VIEW = """
-from fillmask_ui.ui.explore.explore_state import Asked
+from fillmask_ui.ui.explore.explore_state import LoadedQuestion
 
 def view(session, question):
-    asked = Asked.read(session, question)
+    asked = LoadedQuestion.read(session, question)
     count = len(asked.model.vocabulary.encode(asked.text))
     return {"html": f'<p class="fm-say">{count} tokens.</p>'}
 """
