@@ -90,7 +90,7 @@ words = st.lists(st.sampled_from(["the", "cat", "sat", "[MASK]", "mat", ",", " "
 def test_there_is_always_one_entry_a_mask(old, new, hidden):
     draft = sentence_strip.carried(Draft(" ".join(old), tuple(hidden)), "".join(new), "[MASK]")
     assert len(draft.hidden) == draft.text.count("[MASK]")
-    assert "".join(sentence_strip.pieces(draft.text, "[MASK]")) == draft.text
+    assert "".join(sentence_strip.split_pieces(draft.text, "[MASK]")) == draft.text
 
 
 @given(st.text(alphabet="the cat.,quickly[MASK] \n"), st.integers(0, 30))

@@ -271,9 +271,7 @@ def test_a_model_that_has_changed_is_said(tmp_path):
     again = replayed(session_of(table=TableModel(2)), token, top_k=3)
     assert "has changed since" in again.changed
     stored, asked_again = token.scores.nll_nats[token.entry], again.mask.scored[0].nll_nats
-    assert f"a loss of {stored:.4f} nats, and asked again the model gives {asked_again:.4f}" in (
-        again.changed
-    )
+    assert f"a loss of {stored:.4f} nats; the model now gives {asked_again:.4f}" in again.changed
     other = session_of(table=TableModel(1, vocabulary=letter_vocabulary()))
     with pytest.raises(DataError, match="replaced since"):
         replayed(other, token, top_k=3)

@@ -73,7 +73,7 @@ def test_whoever_comes_when_too_many_wait_is_asked_to_come_again():
 
     assert state(jobs, "a", held).message == ""
     refused = state(jobs, "b", lambda report: 2)
-    assert refused == Waiting("Many are computing at the moment; yours begins soon…")
+    assert refused == Waiting("Others are computing; your answer begins soon…")
     gate.set()
     assert finished(jobs, "a", held) == 1
     assert finished(jobs, "b", lambda report: 2) == 2

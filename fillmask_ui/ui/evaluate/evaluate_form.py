@@ -37,7 +37,7 @@ SHARES = ("mask_share", "random_share", "unchanged_share")
 PUBLIC_TEXTS, PUBLIC_TEXTS_ONE_BY_ONE = 200, 50
 PUBLIC_TOKENS = 128
 # The one click of an empty page; the other fields keep their values.
-QUICK = {
+QUICK: dict[str, Any] = {
     "where": EMBEDDED,
     "metric": _METRIC,
     "model": "embedded:int8",
@@ -56,7 +56,7 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
         places = {name: PLACES[name] for name in PLACES if not session.public or name != DATASET}
         for name, label, choices in (("where", "Texts", places), ("metric", "Metric", metrics)):
             controls[name] = gr.Radio(
-                [(shown, own) for own, shown in choices.items()],
+                [(label, value) for value, label in choices.items()],
                 value=next(iter(choices)),
                 label=label,
                 elem_id=f"evaluate-{name}",
@@ -95,17 +95,17 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
             )
         controls["shuffle"] = gr.Checkbox(value=True, label="Draw the texts at random")
         with gr.Row():
-            own = _metric_controls()
-        controls |= own
+            metric_controls = _metric_controls()
+        controls |= metric_controls
         if installed_engines() and not session.public:
             controls |= _engine_controls()
     controls["metric"].change(
         lambda metric: [
             notice_html("hint", METRICS[metric].note),
-            *(gr.update(visible=name in controls_of(metric)) for name in own),
+            *(gr.update(visible=name in controls_of(metric)) for name in metric_controls),
         ],
         controls["metric"],
-        [note, *own.values()],
+        [note, *metric_controls.values()],
         **QUIET,
     )
     return controls
@@ -158,7 +158,7 @@ def _build_texts(controls: Controls, public: bool) -> None:
         )
     controls["where"].change(
         lambda where: [
-            *(gr.update(visible=where == own) for own in (UPLOAD, PASTE, DATASET)),
+            *(gr.update(visible=where == place) for place in (UPLOAD, PASTE, DATASET)),
             gr.update(visible=where != EMBEDDED),
             gr.update(visible=where != PASTE),
         ],
@@ -170,7 +170,7 @@ def _build_texts(controls: Controls, public: bool) -> None:
 
 def _engine_controls() -> Controls:
     """Where to measure; the options of Ray are hidden until it is chosen."""
-    found: Controls = {
+    controls: Controls = {
         "engine": gr.Radio(
             [("This process", LOCAL), *((name.title(), name) for name in installed_engines())],
             value=LOCAL,
@@ -179,55 +179,59 @@ def _engine_controls() -> Controls:
             elem_id="evaluate-engine",
         )
     }
-    own = functools.partial(option_control, EngineChoice)
+    control = functools.partial(option_control, EngineChoice)
     with gr.Column(visible=False) as of_ray:
-        found["address"] = own(
+        controls["address"] = control(
             "address", info="of a cluster; blank for this machine", placeholder="127.0.0.1:6379"
         )
         with gr.Row():
-            found["workers"] = own("workers", info="0 for all cores", min_width=120)
-            found["threads_per_worker"] = own("threads_per_worker", info="0 for one", min_width=120)
-    found["engine"].change(
-        lambda engine: gr.update(visible=engine != LOCAL), found["engine"], of_ray, **QUIET
+            controls["workers"] = control("workers", info="0 for all cores", min_width=120)
+            controls["threads_per_worker"] = control(
+                "threads_per_worker", info="0 for one", min_width=120
+            )
+    controls["engine"].change(
+        lambda engine: gr.update(visible=engine != LOCAL), controls["engine"], of_ray, **QUIET
     )
-    return found
+    return controls
 
 
 def _build_models(controls: Controls, session: Session) -> None:
     """The reference, then the candidate; both of `QUICK` where the page opens with its model."""
     default = session.default_model
-    both = (QUICK["baseline"], QUICK["model"]) if default == QUICK["baseline"] else ("", default)
+    reference, candidate = "", default
+    if default == QUICK["baseline"]:
+        reference, candidate = QUICK["baseline"], QUICK["model"]
     with gr.Row(elem_id="evaluate-models"):
         controls["baseline"] = components.model_picker(
             session,
             choices=[("none", ""), *components.model_choices(session)],
-            value=both[0],
+            value=reference,
             label="Reference",
             info="on identical masks; none to measure one model alone",
             elem_id="evaluate-baseline",
         )
         controls["model"] = components.model_picker(
-            session, value=both[1], label="Candidate", elem_id="evaluate-model"
+            session, value=candidate, label="Candidate", elem_id="evaluate-model"
         )
 
 
-def option_control(owner: type, name: str, **shown: Any) -> Any:
-    """The component of an option of a configuration; `shown` overrides its settings.
+def option_control(owner: type, name: str, **overrides: Any) -> Any:
+    """The component of an option of a configuration, with some of its settings overridden.
 
     It has no bounds, as `gr.Number` would refuse or round a value silently, and cannot be blank: 0
     stands for a number not given.
     """
-    option = {own.name: own for own in all_options(owner)}[name]
-    kind, default = option.kind, option.default
-    own = {"value": default, "label": option.label, "info": option.help}
-    if kind in (int, float) and default is None:
-        own |= {"value": 0, "info": f"{option.help} 0: not given."}
-    shown = own | shown
-    if kind is bool:
-        return gr.Checkbox(**{"min_width": 240, **shown})  # beside others it would shrink to a line
+    (option,) = (option for option in all_options(owner) if option.name == name)
+    settings = {"value": option.default, "label": option.label, "info": option.help, **overrides}
+    is_number = option.kind in (int, float)
+    if is_number and option.default is None:
+        settings = {**settings, "value": 0, "info": f"{option.help} 0: not given.", **overrides}
+    if option.kind is bool:
+        # Beside others it would shrink to a line.
+        return gr.Checkbox(**{"min_width": 240, **settings})
     if option.choices:
-        return gr.Radio(list(option.choices), **shown)
-    return gr.Number(**shown) if kind in (int, float) else gr.Textbox(max_lines=1, **shown)
+        return gr.Radio(list(option.choices), **settings)
+    return gr.Number(**settings) if is_number else gr.Textbox(max_lines=1, **settings)
 
 
 def controls_of(metric: str) -> list[str]:
@@ -236,27 +240,27 @@ def controls_of(metric: str) -> list[str]:
     >>> controls_of("cross-entropy")
     ['probability', 'shares', 'whole_word', 'mask_stream']
     """
-    names = (own.name for own in all_options(METRICS[metric]))
+    names = (option.name for option in all_options(METRICS[metric]))
     return list(dict.fromkeys("shares" if name in SHARES else name for name in names))
 
 
 def _metric_controls() -> Controls:
     """A component for each option of any metric; those of the first metric are visible."""
-    found: Controls = {}
+    controls: Controls = {}
     for metric, owner in METRICS.items():
-        shown: dict[str, Any] = {"visible": metric == _METRIC}
+        visibility: dict[str, Any] = {"visible": metric == _METRIC}
         for name in controls_of(metric):
-            if name == "shares" and name not in found:
-                found[name] = gr.Textbox(
+            if name == "shares" and name not in controls:
+                controls[name] = gr.Textbox(
                     " ".join(f"{share:g}" for share in DEFAULT_SHARES),
                     label="Shares",
                     info="shown as mask, as a random token, unchanged",
                     max_lines=1,
-                    **shown,
+                    **visibility,
                 )
-            elif name not in found:
-                found[name] = option_control(owner, name, **shown)
-    return found
+            elif name not in controls:
+                controls[name] = option_control(owner, name, **visibility)
+    return controls
 
 
 def plan_of(
@@ -268,11 +272,11 @@ def plan_of(
     texts are not written yet: `uploads.pasted_file` does it, once their job has its turn.
     """
     metric = METRICS[values["metric"]]
-    own = configured(metric, _chosen(all_options(metric), values))
+    metric_options = configured(metric, _chosen(all_options(metric), values))
     shared = _chosen(
         [options_of(EvaluationConfig)[name] for name in ("seed", "max_tokens")], values
     )
-    config = EvaluationConfig(own, **shared)
+    config = EvaluationConfig(metric_options, **shared)
     borders = _chosen(all_options(Limits), values)
     for name in ("pass_below", "risk_below"):
         borders[name] /= 100  # boxes show percent
@@ -298,19 +302,19 @@ def engine_of(values: Values) -> EngineChoice:
     return configured(EngineChoice, _chosen(all_options(EngineChoice), values))
 
 
-def _chosen(wanted: Iterable[Option], values: Values) -> dict[str, Any]:
+def _chosen(options: Iterable[Option], values: Values) -> dict[str, Any]:
     """The values of options by name; None for a blank one that need not be given."""
-    options = {own.name: own for own in wanted}
-    if set(SHARES) <= options.keys():
+    by_name = {option.name: option for option in options}
+    if set(SHARES) <= by_name.keys():
         values = {**values, **_shares(values)}
     chosen: dict[str, Any] = {}
-    for name, own in options.items():
+    for name, option in by_name.items():
         value = values[name].strip() if isinstance(values[name], str) else values[name]
         # Its own box shows 0 for blank; shares have one box for all, and one of them may be 0.
-        if own.default is None and (value is None or (not value and name not in SHARES)):
+        if option.default is None and (value is None or (not value and name not in SHARES)):
             chosen[name] = None
-        elif own.kind in (int, float):
-            chosen[name] = _number(own.label.lower(), value, whole=own.kind is int)
+        elif option.kind in (int, float):
+            chosen[name] = _number(option.label.lower(), value, whole=option.kind is int)
         else:
             chosen[name] = value
     return chosen
@@ -378,8 +382,8 @@ def _dataset(values: Values, root: Path, *, public: bool) -> str:
 
 def _number(name: str, value: Any, *, whole: bool = False) -> Any:
     if type(value) not in (int, float) or (whole and value % 1):
-        wanted = "a whole number" if whole else "a number"
-        raise OptionError(f"{name} must be {wanted}; it was {str(value)[:100]!r}")
+        expected = "a whole number" if whole else "a number"
+        raise OptionError(f"{name} must be {expected}; it was {str(value)[:100]!r}")
     return int(value) if whole else float(value)
 
 
@@ -429,9 +433,9 @@ def controls_of_run(
         values["shares"] = " ".join(map(str, shares))
     for role, choice in (("reference", plan.baseline), ("candidate", plan.model)):
         # The number of threads changes no figure.
-        given = replace(choice, threads=None).changed_options() if choice else {}
-        asked = [f"{name.replace('_', '-')} {value}" for name, value in given.items()]
-        missing += [f"the {role} was asked for with {option}" for option in asked]
+        options = replace(choice, threads=None).changed_options() if choice else {}
+        for name, value in options.items():
+            missing.append(f"the {role} ran with {name.replace('_', '-')} {value}")
     if source.shuffle and source.seed != config.seed:
         missing.append(f"its texts were drawn with the seed {source.seed}")
     try:
@@ -445,9 +449,11 @@ def controls_of_run(
         if value != getattr(TextSource, name) and name not in values:
             missing.append(f"its texts were read with the {name} {value}")
     # Browsers get UTF-8 only.
-    sent = {name: printable(own) if type(own) is str else own for name, own in values.items()}
+    for name, value in values.items():
+        if isinstance(value, str):
+            values[name] = printable(value)
     note = "The controls are set to what this run was made with, as far as they can be: "
-    return sent, note + "; ".join(missing) + "." if missing else ""
+    return values, note + "; ".join(missing) + "." if missing else ""
 
 
 def _held(owner: Any) -> dict[str, Any]:
@@ -467,10 +473,10 @@ def _texts(source: TextSource, root: Path, fresh_folder: Callable[[], Path]) -> 
     if source.kind == EMBEDDED:
         return {"where": EMBEDDED}
     rows, path = {"column": source.column, "by": source.by}, Path(source.where)
-    here = {"where": DATASET, "dataset": source.where, **rows}
+    dataset_controls = {"where": DATASET, "dataset": source.where, **rows}
     if source.kind == "dataset":
         more = {"dataset_name": source.config, "split": source.split, "revision": source.revision}
-        return here | more | {"streaming": source.streaming}
+        return dataset_controls | more | {"streaming": source.streaming}
     if source.kind == "file" and (pasted := uploads.pasted_text(source.where)) is not None:
         return {"where": PASTE, "pasted": pasted, "by": source.by}
     name = uploads.uploaded_name(path, root)
@@ -481,4 +487,4 @@ def _texts(source: TextSource, root: Path, fresh_folder: Callable[[], Path]) -> 
     if name or source.kind == "stdin" or not path.exists():
         gone = name or path.name or "standard input"
         raise DataError(f"what held its texts, {gone}, is gone: upload it again")
-    return here
+    return dataset_controls

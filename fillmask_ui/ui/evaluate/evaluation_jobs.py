@@ -201,14 +201,14 @@ class PageJobs(Page):
 
     def runs(self) -> dict[str, evaluations.Run | DataError]:
         """Stored runs by name, newest first; those that cannot be read have the reason."""
-        store, found = self.store, dict[str, evaluations.Run | DataError]()
+        store, runs = self.store, dict[str, evaluations.Run | DataError]()
         for name in reversed(store.names()[-LISTED_RUNS:]):
             try:
-                found[name] = run = store.open(name)
+                runs[name] = run = store.open(name)
                 _ = run.row_count  # the list shows it
             except DataError as error:  # noqa: PERF203 - once a run
-                found[name] = error
-        return found
+                runs[name] = error
+        return runs
 
     def opened(self, selection: Selection) -> list[evaluations.Run]:
         names = [selection.run, selection.other] if selection.other else [selection.run]
@@ -216,23 +216,29 @@ class PageJobs(Page):
 
     def result(self, selection: Selection) -> Result:
         """The figures of a stored run, or of two; a `DataError` if they cannot be compared."""
-        both = self.opened(selection)
+        runs = self.opened(selection)
         return replace(
-            self.jobs.result(*(own for run in both for own in (run.folder, run.row_count))),
-            done=all(run.state == "done" for run in both),
-            expected=min((run.expected for run in both if run.expected), default=None),
+            self._stored_result(*runs),
+            done=all(run.state == "done" for run in runs),
+            expected=min((run.expected for run in runs if run.expected), default=None),
         )
+
+    def _stored_result(self, run: evaluations.Run, other: evaluations.Run | None = None) -> Result:
+        """The figures of the rows that are stored by now, cached."""
+        if other is None:
+            return self.jobs.result(run.folder, run.row_count)
+        return self.jobs.result(run.folder, run.row_count, other.folder, other.row_count)
 
     def rows(self, selection: Selection) -> Any:
         """The rows of the shown run, or pairs of two."""
-        run, *other = self.opened(selection)
-        return paired(run, *other) if other else run.rows()
+        run, *reference_runs = self.opened(selection)
+        return paired(run, *reference_runs) if reference_runs else run.rows()
 
     def models(self, selection: Selection) -> list[ModelChoice]:
         """The candidate of the shown run, and the reference if there is one."""
-        run, *other = self.opened(selection)
-        models = [model_choice(own.info, "model") for own in (run, *other)]
-        if not other and run.info.baseline is not None:
+        run, *reference_runs = self.opened(selection)
+        models = [model_choice(shown_run.info, "model") for shown_run in (run, *reference_runs)]
+        if not reference_runs and run.info.baseline is not None:
             models.append(model_choice(run.info, "baseline"))
         return models
 
@@ -252,11 +258,11 @@ class PageJobs(Page):
 
         `file_format` is `report`, which includes a comparison, or a format of `runs.tokens`.
         """
-        run, *other = self.opened(selection)
+        run, *reference_runs = self.opened(selection)
         ending = "html" if file_format == REPORT else file_format
         target = self.fresh_folder(file_format) / f"{run.info.name}.{ending}"
         if file_format == REPORT:
-            write_report(run, target, *other)
+            write_report(run, target, *reference_runs)
         else:
             evaluations.export(run, target, file_format)
         return target

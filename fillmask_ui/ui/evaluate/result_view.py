@@ -79,7 +79,9 @@ class FoundTokens:
     all_texts: bool = True  # whether all were searched
 
 
-def find_tokens(rows: Iterable[EvaluatedText | SkippedText], wanted: TokenFilter) -> FoundTokens:
+def find_tokens(
+    rows: Iterable[EvaluatedText | SkippedText], token_filter: TokenFilter
+) -> FoundTokens:
     """The first tokens by a filter, ties in the order of the texts.
 
     `rows` are of a run or pairs of two; orders other than `WORST` need tokens that two models saw.
@@ -88,7 +90,7 @@ def find_tokens(rows: Iterable[EvaluatedText | SkippedText], wanted: TokenFilter
     count = texts = 0
     measured = (row for row in rows if isinstance(row, EvaluatedText))
     for row in itertools.islice(measured, MAX_TEXTS):
-        values = _values(row, wanted)
+        values = _values(row, token_filter)
         texts += 1
         count += int((values > -np.inf).sum())
         largest.add(row, values, row.example)
@@ -96,26 +98,26 @@ def find_tokens(rows: Iterable[EvaluatedText | SkippedText], wanted: TokenFilter
     return FoundTokens(largest.items(), count, texts, not more)
 
 
-def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:
+def _values(row: EvaluatedText, token_filter: TokenFilter) -> np.ndarray:
     """float64 [M], larger first; -inf for tokens that do not fit."""
     values = nll = row.scores.nll_nats
-    fits = (nll >= wanted.low) & (nll < wanted.high)
-    if wanted.saw:
-        fits &= row.kinds == KINDS.index(wanted.saw)
-    if wanted.order != WORST:
+    fits = (nll >= token_filter.low) & (nll < token_filter.high)
+    if token_filter.saw:
+        fits &= row.kinds == KINDS.index(token_filter.saw)
+    if token_filter.order != WORST:
         if row.baseline is None:
             return np.full(len(nll), -np.inf)
         values = np.abs(nll - row.baseline.nll_nats)
-        if wanted.order == FLIPPED:
+        if token_filter.order == FLIPPED:
             fits &= row.scores.top_ids != row.baseline.top_ids
     return np.where(fits & ~np.isnan(values), values, -np.inf)
 
 
-def figures_html(summary: Summary, info: RunInfo, **shown: Any) -> str:
+def figures_html(summary: Summary, info: RunInfo, **options: Any) -> str:
     """`summary_html` of a run, with the names of its models; `shown` are its options."""
     models = [model for model in (info.baseline, info.model) if model is not None]
     labels = [model_label(model) for model in models[-len(models_of(summary)) :]]
-    return summary_html(summary, labels, info, **shown)
+    return summary_html(summary, labels, info, **options)
 
 
 def so_far_text(summary: Summary, expected: int | None) -> str:
@@ -137,11 +139,13 @@ def pairs_html(summary: Summary, references: Sequence[str]) -> str:
     pairs = getattr(summary.model.extra, "examples", ())
     if not pairs:
         return ""
-    models = dict(zip(("model",), references, strict=False))
-    rows = [
-        (own, link_to("explore", **models, text=own.text, mode="sentences", **{"with": own.worse}))
-        for own in pairs
-    ]
+    state = {"mode": "sentences"}
+    if references:
+        state["model"] = references[0]
+    rows = []
+    for pair in pairs:
+        link = link_to("explore", **state, text=pair.text, **{"with": pair.worse})
+        rows.append((pair, link))
     return render("evaluate/pairs.html", rows=rows, pair=pairs[0].change_nats is not None)
 
 
@@ -150,12 +154,12 @@ def ending_html(status: Waiting, run: Run | None, expected: int | None = None) -
     notes = " ".join(sentence(note) for note in (run.info.notes if run else ()))
     measured = run.row_count if run else 0
     if status.state == "failed":
-        kept = " What was measured is kept in the list of runs." if measured else ""
-        return notice_html("error", sentence(status.message) + kept)
+        continuation = " What was measured is kept in the list of runs." if measured else ""
+        return notice_html("error", sentence(status.message) + continuation)
     if status.state == "stopped" and run and measured:
-        kept = "They are kept: resume the run below to measure the rest."
-        said = f"Stopped after {measured:,}{_of(expected)} texts. {kept}"
-        return notice_html("hint", f"{said} {notes}".strip())
+        continuation = "They are kept: resume the run below to measure the rest."
+        summary = f"Stopped after {measured:,}{_of(expected)} texts. {continuation}"
+        return notice_html("hint", f"{summary} {notes}".strip())
     if status.state == "stopped":
         return notice_html("hint", f"Stopped before anything was measured. {notes}".strip())
     return notice_html("hint" if notes else "none", notes)
@@ -174,30 +178,34 @@ def all_figures_html(summary: Summary, info: RunInfo) -> str:
     )
 
 
-def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> dict[str, str]:
+def tokens_html(matches: FoundTokens, token_filter: TokenFilter, *, pair: bool) -> dict[str, str]:
     """The tokens of a filter as a table, `tokens`, and a few of them as sentences, `worst`.
 
     Of a `pair` of models the few are those whose loss grew most, then those whose loss shrank most.
     """
-    few = numbered = [*enumerate(found.tokens)]
-    each_way = pair and wanted.order == DIFFERENT
+    few = numbered = [*enumerate(matches.tokens)]
+    each_way = pair and token_filter.order == DIFFERENT
     if each_way:
-        change = {number: round(own.difference_nats or 0.0, 2) for number, own in numbered}
-        rise = [own for own in numbered if change[own[0]] > 0]
-        fall = [own for own in numbered if change[own[0]] < 0]
+        change = {number: round(token.difference_nats or 0.0, 2) for number, token in numbered}
+        rise = [token for token in numbered if change[token[0]] > 0]
+        fall = [token for token in numbered if change[token[0]] < 0]
         few = [*rise[:WORST_SHOWN], *fall[:WORST_SHOWN]]
-    tokens = ((own.token, own.top_token, own.baseline_top_token or "") for own in found.tokens)
-    listed = ListedTokens({name: name for own in tokens for name in own})
+    names = {""}
+    for token in matches.tokens:
+        names |= {token.token, token.top_token, token.baseline_top_token or ""}
+    caption = CAPTIONS[token_filter.order]
+    if token_filter.saw:
+        caption += f", {SAW[token_filter.saw]}"
     values: dict[str, Any] = {
-        "caption": CAPTIONS[wanted.order] + (f", {SAW[wanted.saw]}" if wanted.saw else ""),
-        "narrowed": wanted.low > 0 or wanted.high < math.inf,
-        "low": wanted.low,
-        "high": f"{wanted.high:g}" if wanted.high < math.inf else "any",
+        "caption": caption,
+        "narrowed": token_filter.low > 0 or token_filter.high < math.inf,
+        "low": token_filter.low,
+        "high": f"{token_filter.high:g}" if token_filter.high < math.inf else "any",
         "pair": pair,
-        "names": partial(named, listed),
+        "names": partial(named, ListedTokens({name: name for name in names})),
     }
     worst = [(number, token, excerpt(token)) for number, token in few[: 2 * WORST_SHOWN]]
-    values |= {"found": found, "saw": SAW, "around": _CONTEXT, "few": worst, "each_way": each_way}
+    values |= {"found": matches, "saw": SAW, "around": _CONTEXT, "few": worst, "each_way": each_way}
     return {name: render(f"evaluate/{name}.html", **values) for name in ("tokens", "worst")}
 
 
@@ -224,7 +232,7 @@ def side_by_side_html(
     roles = ROLES if len(tokens) > 1 else ("model",)
     for role, token in zip(roles, reversed(tokens), strict=True):
         again = replayed(
-            session, token, top_k=TOP_K, load=lambda own: session.model(own, on_progress)
+            session, token, top_k=TOP_K, load=lambda choice: session.model(choice, on_progress)
         )
         candidates, true = again.mask.candidates, again.mask.scored[0]
         names = candidate_names(candidates, again.model.vocabulary)

@@ -80,7 +80,7 @@ def _wire_jobs(
             (beside.click, run_quick, inputs),
             (parts["resume"].click, resume, {"name": parts["picked"], **engine}),
         ],
-        view.told,
+        view.status_changes,
         arrived=view.run_list,
         listed=["runs", "picked", "other"],
     )

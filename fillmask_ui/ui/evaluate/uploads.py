@@ -84,9 +84,9 @@ def keep_upload(path: Path, root: Path) -> Path:
         with path.open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)
-        kept = _file(root, digest.hexdigest(), path.name)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        return kept if kept.exists() else link_or_copy(path, kept)
+        stored = _file(root, digest.hexdigest(), path.name)
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        return stored if stored.exists() else link_or_copy(path, stored)
 
 
 def link_or_copy(path: Path, target: Path) -> Path:
@@ -109,13 +109,13 @@ def drop_upload(texts: Mapping[str, Any], store: RunStore, used: Collection[str]
 
     `texts` is from the deleted run's run.json; `used` holds paths of jobs that may have no run yet.
     """
-    kept = Path(texts.get("where") or "")
-    if not uploaded_name(kept, store.root) or str(kept) in used:
+    stored = Path(texts.get("where") or "")
+    if not uploaded_name(stored, store.root) or str(stored) in used:
         return
-    digest = kept.name[:_DIGITS].encode()
+    digest = stored.name[:_DIGITS].encode()
     infos = (store.folder(name) / RUN_FILE for name in store.names())
     try:  # run.json of any version may name it
         if not any(digest in info.read_bytes() for info in infos):
-            kept.unlink(missing_ok=True)
+            stored.unlink(missing_ok=True)
     except OSError:
         return  # a run that cannot be read may need it

@@ -30,7 +30,7 @@ _OF_STATE = {
 }
 
 
-def told(page_jobs: PageJobs, status: Waiting) -> Parts:
+def status_changes(page_jobs: PageJobs, status: Waiting) -> Parts:
     """What a new status of its job changes on the page."""
     result: Result | None = status.so_far
     if status.ended:
@@ -100,23 +100,23 @@ def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Parts:
         return {}
     pair = bool(summary.most_different)
     so_far = "" if result.done else results.so_far_text(summary, result.expected)
-    wanted = results.TokenFilter(results.DIFFERENT if pair else results.WORST)
+    token_filter = results.TokenFilter(results.DIFFERENT if pair else results.WORST)
     first = summary.most_different if pair else summary.worst
-    found = results.FoundTokens(first[: results.SHOWN], summary.model.tokens, summary.texts)
-    tokens = results.tokens_html(found, wanted, pair=pair) | {"found": found.tokens}
+    matches = results.FoundTokens(first[: results.SHOWN], summary.model.tokens, summary.texts)
+    tokens = results.tokens_html(matches, token_filter, pair=pair) | {"found": matches.tokens}
     if pairs := results.pairs_html(summary, _references(page_jobs, selection)):
         tokens["worst"] = pairs
     link = ""  # the runs of a public page are private
     if not page_jobs.session.public:
-        other = {"other": selection.other} if selection.other else {}
-        link = link_to("evaluate", run=selection.run, **other)
+        compared_run = {"other": selection.other} if selection.other else {}
+        link = link_to("evaluate", run=selection.run, **compared_run)
     page = _result(
         selection,
         figures=results.figures_html(summary, result.info, so_far=so_far, link=link),
         every=results.all_figures_html(summary, result.info),
         drawn=charts(summary, history=result.history),
         tokens=tokens,
-        filters=_filters(wanted.order, pair=pair, kinds=len(summary.model.by_kind) > 1),
+        filters=_filters(token_filter.order, pair=pair, kinds=len(summary.model.by_kind) > 1),
     )
     every = f"All {summary.model.tokens:,} tokens"
     return page | {"token box": gr.update(visible=True, label=every)}
@@ -159,9 +159,9 @@ def _result(
 
 def _filters(order: str = results.WORST, *, pair: bool = False, kinds: bool = False) -> Parts:
     """The filters as a result comes; `pair`: of two models, `kinds`: hidden in several ways."""
-    shown_order = gr.update(choices=[*results.CAPTIONS], value=order, visible=pair)
-    shown_saw = gr.update(value="", visible=kinds)
-    return {"order": shown_order, "saw": shown_saw, "low": None, "high": None}
+    order_menu = gr.update(choices=[*results.CAPTIONS], value=order, visible=pair)
+    saw_menu = gr.update(value="", visible=kinds)
+    return {"order": order_menu, "saw": saw_menu, "low": None, "high": None}
 
 
 def chosen_tokens(
@@ -177,30 +177,30 @@ def chosen_tokens(
         return {}
     # No loss is below 0.
     high = math.inf if high is None else max(0.0, high)
-    wanted = results.TokenFilter(order, max(0.0, low or 0.0), high, saw)
-    found = results.find_tokens(page_jobs.rows(selection), wanted)
+    token_filter = results.TokenFilter(order, max(0.0, low or 0.0), high, saw)
+    matches = results.find_tokens(page_jobs.rows(selection), token_filter)
     pair = len(page_jobs.models(selection)) > 1
-    pair = pair and (not found.tokens or found.tokens[0].baseline_nll_nats is not None)
+    pair = pair and (not matches.tokens or matches.tokens[0].baseline_nll_nats is not None)
     # Setting the filters again would ask for the table again.
-    table = results.tokens_html(found, wanted, pair=pair) | {"found": found.tokens}
+    table = results.tokens_html(matches, token_filter, pair=pair) | {"found": matches.tokens}
     return {**table, "token box": gr.update(visible=True), "side": "", "token side": ""}
 
 
 def explore_state(page_jobs: PageJobs, selection: Selection, token: TokenExample) -> dict[str, str]:
     """The state of Explore for a token of the table: its place in its run, and the models."""
-    place = link_of(place_of(selection, token))
+    link = link_of(place_of(selection, token))
     references = _references(page_jobs, selection)
     if len(references) < 2:
-        return place  # Explore takes the model from the run, and reports what is wrong with it
+        return link  # Explore takes the model from the run, and reports what is wrong with it
     candidate, reference = references
-    return place | {"model": reference, "compare": candidate}
+    return link | {"model": reference, "compare": candidate}
 
 
 def _references(page_jobs: PageJobs, selection: Selection) -> list[str]:
     """Of the models of the shown run; empty where it does not name them."""
     default = page_jobs.session.default_model
     with contextlib.suppress(FillmaskError):
-        return [own.reference.strip() or default for own in page_jobs.models(selection)]
+        return [model.reference.strip() or default for model in page_jobs.models(selection)]
     return []
 
 
@@ -216,8 +216,8 @@ def run_list(page_jobs: PageJobs, chosen: str = "") -> Parts:
     # The menus offer unreadable runs too, so that they can be deleted.
     html = render(
         "evaluate/runs.html",
-        runs=[own for own in runs.values() if isinstance(own, Run)],
-        unreadable=[own for own in runs.values() if not isinstance(own, Run)],
+        runs=[run for run in runs.values() if isinstance(run, Run)],
+        unreadable=[run for run in runs.values() if not isinstance(run, Run)],
         chosen=chosen,
     )
     return {"runs": html, **_menus([*runs], chosen if chosen in runs else None)}
