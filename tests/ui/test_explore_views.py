@@ -241,7 +241,7 @@ def test_equal_as_printed_is_equal():
     close = session_of(table=TableModel(1), near=TableModel(1, noise=1e-6))
     state = {"model": "table", "compare": "near"}
     html = contrast_models(close, Question(MASKED, by="change", **state))["html"]
-    assert "no word changes by a printed digit" in html
+    assert "no probability changes in the digits shown" in html
     assert "changes most" not in html
     sizes = re.findall(r"--from:[\d.]+;--p:([\d.]+)", html)
     assert sizes
