@@ -50,7 +50,7 @@ class Tab:
 
     name: str  # in the address, and the folder of its scripts and styles
     label: str
-    target: str  # called with the `Session` while the page is built
+    target: str  # called with the `Session` when a visitor first opens the tab
     after: str = ""  # the name of the tab to its left; without such a tab it stands before Guide
     private: bool = False  # left out of a public page
 

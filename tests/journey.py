@@ -30,7 +30,7 @@ class Visitor:
         return self.ready()
 
     def ready(self) -> Any:
-        self.page.wait_for_selector("[role=tabpanel]")
+        self.page.wait_for_selector("#tabs [role=tabpanel]")
         return self
 
     def tab(self, name: str) -> None:

@@ -110,7 +110,8 @@ def browser() -> Iterator[Any]:
 def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
     """`visit(parameters, **options of a context)` opens the page of a new visitor.
 
-    No foreign host is asked, and no script error or dialog comes up.
+    `assets` handles requests for Gradio's own files. No foreign host is asked, and no script
+    error or dialog comes up.
     """
     from playwright.sync_api import expect
 
@@ -124,7 +125,8 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
         width: int = 1280,
         height: int = 900,
         script: str = "",
-        ready: str = "[role=tabpanel]",
+        ready: str = "#tabs [role=tabpanel]",
+        assets: Callable[[Any], None] | None = None,
         **options: Any,
     ) -> Any:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
@@ -132,10 +134,12 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
         context.on("request", lambda request: hosts.add(urlsplit(request.url).hostname or ""))
         if script:
             context.add_init_script(script)
+        if assets:
+            context.route("**/assets/*", assets)
         contexts.append(context)
         faults.append(faults_of(context))
         page = context.new_page()
-        page.goto(f"{url}?{urlencode(parameters or {})}")
+        page.goto(f"{url}?{urlencode(parameters or {})}", wait_until="commit" if assets else "load")
         page.wait_for_selector(ready)
         return page
 

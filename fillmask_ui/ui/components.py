@@ -10,7 +10,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
 import gradio as gr
-from gradio.context import Context
+from gradio.context import get_blocks_context
 from gradio.events import Dependency
 
 from fillmask_ui.errors import FillmaskError, explain
@@ -42,9 +42,10 @@ def static(name: str, folder: Path = _STATIC) -> str:
 
 def page() -> gr.Blocks:
     """The page being built, for its load event."""
-    if Context.root_block is None:
+    blocks = get_blocks_context()
+    if blocks is None:
         raise RuntimeError("a tab is built inside a gr.Blocks")
-    return Context.root_block
+    return blocks.root_block
 
 
 def notice_html(
@@ -98,6 +99,13 @@ def noticing(update: Callable[[str], Any]) -> Callable[[Callable[P, R]], Callabl
 def html_block(value: str = "", *, js_on_load: str | None = None, **options: Any) -> gr.HTML:
     """HTML without Gradio's prose style, which draws borders around cells."""
     return gr.HTML(value, js_on_load=js_on_load, apply_default_css=False, **options)
+
+
+def place_of(part: str) -> gr.HTML:
+    """Where an element of the first sight, by its id, moves once the page is built (`page.js`)."""
+    script = f"window.fillmask.settle({json.dumps(part)});"
+    html = f'<div data-place-of="{part}"></div>'
+    return html_block(html, js_on_load=script, elem_id=f"place-of-{part}")
 
 
 def clickable_table(**options: Any) -> gr.HTML:
@@ -158,24 +166,21 @@ def model_picker(session: Session, **options: Any) -> gr.Dropdown:
     return gr.Dropdown(**(plain | options), allow_custom_value=True, filterable=True)
 
 
-def refresh_pickers(session: Session, elem_id: str) -> None:
-    """Offer new models in all model menus once the HTML that lists them, `elem_id`, changes."""
-    blocks = [*page().blocks.values()]
-    menus = [
-        block
-        for block in blocks
-        if isinstance(block, gr.Dropdown)
-        and session.default_model in [value for _, value in block.choices]
+def offer_new_models(session: Session, *pickers: gr.Dropdown) -> None:
+    """Let pickers of a tab list the models at hand anew whenever a tab has made one."""
+    blanks = [
+        [(str(label), "") for label, reference in picker.choices if not reference]
+        for picker in pickers
     ]
 
-    def refresh() -> list[gr.Dropdown]:
+    def refresh() -> dict[gr.Dropdown, gr.Dropdown]:
         models = model_choices(session)
-        none = [[(str(name), "") for name, value in menu.choices if not value] for menu in menus]
-        return [gr.Dropdown([*blank, *models]) for blank in none]
+        return {
+            picker: gr.Dropdown([*blank, *models])
+            for picker, blank in zip(pickers, blanks, strict=True)
+        }
 
-    for block in blocks:
-        if isinstance(block, gr.HTML) and block.elem_id == elem_id:
-            block.change(refresh, None, menus, **QUIET)
+    bridge("models.js").submit(refresh, None, [*pickers], **QUIET)
 
 
 def linked_picker(session: Session, picker: gr.Dropdown, tab: str) -> None:
@@ -189,6 +194,7 @@ def linked_picker(session: Session, picker: gr.Dropdown, tab: str) -> None:
     picker.change(None, [picker], None, js=chosen)
     # Links inside the page name no model; the browser handles those.
     page().load(linked, None, [picker], **QUIET)
+    offer_new_models(session, picker)
 
 
 # Servers and chat programs cut addresses at about 8,000 characters.
@@ -206,7 +212,7 @@ def link() -> gr.HTML:
 
 
 def on_link(take: Callable[[Mapping[str, str]], Any], outputs: Sequence[Any]) -> None:
-    """Handle links to Evaluate: the page's address when it opens, later those from other tabs.
+    """Handle links to Evaluate: the page's address if it names the tab, and those from other tabs.
 
     `take` makes updates of the outputs from the parameters of a link.
     """
@@ -214,11 +220,7 @@ def on_link(take: Callable[[Mapping[str, str]], Any], outputs: Sequence[Any]) ->
     def follow(event: gr.EventData) -> Any:
         return take(from_values(dict[str, str], event.parameters, "the link"))
 
-    def load(request: gr.Request) -> Any:
-        return take(request.query_params)
-
     bridge("link_target.js").follow(follow, None, outputs, **QUIET)
-    page().load(load, None, outputs, **QUIET)
 
 
 _POLL_SECONDS = 0.4
@@ -314,9 +316,6 @@ def wire(
     def stop(request: gr.Request) -> None:
         jobs.page(request.session_hash or "").cancel()
 
-    def leave(request: gr.Request) -> None:
-        jobs.forget(request.session_hash or "")
-
     few = [timer, parts["notice"], *(parts[name] for name in listed)]
     arrival = page().load(arrive, who, few, js=static("visitor.js"), **QUIET)
     every = [*parts.values()]
@@ -327,7 +326,6 @@ def wire(
     tick = answering(jobs, parts, shown)
     timer.tick(tick, None, every, trigger_mode="once", queue=False, **QUIET)
     parts["cancel"].click(stop, None, None, queue=False, **QUIET)
-    page().unload(leave)
     return arrival
 
 

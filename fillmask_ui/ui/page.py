@@ -1,30 +1,41 @@
 """The page, assembled from its tabs."""
 
+import contextlib
 import functools
 import html
 import os
 import shutil
 import sys
 import tempfile
+import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from gradio.components import Component
+from gradio.context import get_blocks_context
 from gradio.networking import url_ok
 from gradio.themes.utils import fonts
 from starlette.middleware import Middleware
 
-from fillmask_ui.errors import NetworkError
+from fillmask_ui.errors import FillmaskError, NetworkError
 from fillmask_ui.extensions import Tab, features, load
 from fillmask_ui.files import visible
 from fillmask_ui.models import ModelStore
+from fillmask_ui.show.charts.chart import new_figure
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
+from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs
+from fillmask_ui.ui.explore.explore_modes import served
+from fillmask_ui.ui.explore.explore_state import Json
+from fillmask_ui.ui.explore.tab import first_answer, tab_html
+from fillmask_ui.ui.job import Unfinished
 from fillmask_ui.ui.memory import share_heaps
 from fillmask_ui.ui.page_files import PageFiles
 from fillmask_ui.ui.request_guard import MOST_SESSIONS, UPLOAD_SECONDS, middleware
+from fillmask_ui.ui.served import serve
 from fillmask_ui.ui.session import Session
 
 TITLE = "Fill-mask explorer"
@@ -56,19 +67,21 @@ def build_app(
     os.environ["GRADIO_TEMP_DIR"] = str(_received())
     share_heaps()
     session = Session(store or ModelStore(), default_model, public=public, settings=settings)
+    # Explore shows tokens of stored runs, too.
+    session.stored_runs = session.shared(EvaluationJobs).store
 
     kept = (60, UPLOAD_SECONDS) if public else (3600, 3600)
     with _Page(title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False) as demo:
         # First, so that no event takes their names.
         load(session.settings.get("endpoints", "fillmask_ui.ui.api:build"))(session)
-        header = render("ui/header.html", title=TITLE)
-        components.html_block(header, js_on_load=components.static("header.js"), elem_id="header")
+        components.place_of("page-header")
         with gr.Tabs(elem_id="tabs", overflow_behavior="wrap"):
             for row in tabs(public):
                 with gr.Tab(row.label, id=row.name) as tab:
-                    if public and row.name == TABS[0].name:
-                        _name_private_tabs()
-                    load(row.target)(session)
+                    if row.name == TABS[0].name:
+                        load(row.target)(session)
+                    else:
+                        _build_when_opened(row, session)
                 # The tab that is open stands in the address, but for the first.
                 remember = f"window.fillmask.remember_tab('{row.name}', '{TABS[0].name}')"
                 tab.select(None, js=f"() => {{ {remember}; }}")
@@ -76,12 +89,18 @@ def build_app(
             for target in feature.on_page:
                 load(target)(demo, session)
 
+        demo.unload(_leaving(session))
+
+    _prepare_first_sight(demo, session)
+    demo.extra_startup_events.append(serve(demo, session, served()))
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
 
 
 class _Page(gr.Blocks):
     """Tells a value that a control cannot hold in a line; Gradio would log a traceback of each."""
+
+    first_sight: str = ""  # HTML that stands there until Gradio has built the page
 
     async def preprocess_data(self, *arguments: Any, **options: Any) -> Any:
         try:
@@ -90,6 +109,32 @@ class _Page(gr.Blocks):
             message = (error.message if isinstance(error, gr.Error) else str(error))[:200]
             print(f"a request was refused: {visible(message)}", file=sys.stderr)
             raise gr.Error(html.escape(message), print_exception=False) from error
+
+
+def _leaving(session: Session) -> Callable[[gr.Request], None]:
+    def leave(request: gr.Request) -> None:
+        session.leave(request.session_hash or "")
+
+    return leave
+
+
+def _build_when_opened(row: Tab, session: Session) -> None:
+    """Create the components of a tab once a page opens it: until then they cost nothing."""
+    opened = components.html_block(
+        js_on_load=f"window.fillmask.once('tab {row.name}', () => trigger('submit'));",
+        visible="hidden",
+    )
+
+    @gr.render(triggers=[opened.submit], queue=False, show_progress="hidden")
+    def _() -> None:
+        load(row.target)(session)
+        # Gradio lets a visitor change what a function reads, but not in what comes later.
+        config = get_blocks_context()
+        functions = config.fns.values() if config else ()
+        inputs = [block for function in functions for block in function.inputs]
+        for block in inputs:
+            if isinstance(block, Component) and block.rendered_in and block.interactive is None:
+                block.interactive = True
 
 
 @functools.cache
@@ -103,13 +148,27 @@ def _received() -> Path:
     return folder
 
 
-def _name_private_tabs() -> None:
-    """Notices for links to the tabs that a public page leaves out; a style shows the one asked."""
-    for tab in tabs(public=False):
-        if tab.private:
-            text = f"{tab.label} is not offered on a public page. Start the page on your machine."
-            notice = components.notice_html("hint", text)
-            components.html_block(notice, elem_id=f"not-offered-{tab.name}")
+def _prepare_first_sight(demo: _Page, session: Session) -> None:
+    """Let the page open with Explore, and soon with its first answer, which needs a model."""
+    offered = tabs(session.public)
+    not_offered = [tab for tab in tabs(public=False) if tab not in offered]
+
+    def draw(first: Json | None) -> None:
+        explore = tab_html(session, first, not_offered)
+        demo.first_sight = render("ui/shell.html", title=TITLE, tabs=offered, explore=explore)
+
+    def prepare() -> None:
+        # The first visitor to use the model sees the error.
+        with contextlib.suppress(FillmaskError, Unfinished):
+            draw(first_answer(session))
+        new_figure("")  # imports plotly
+
+    async def begin() -> None:
+        threading.Thread(target=prepare, daemon=True, name="first answer").start()
+
+    draw(None)
+    # Only once the page answers: until then the two would hold each other up.
+    demo.extra_startup_events.append(begin)
 
 
 def tabs(public: bool) -> list[Tab]:
@@ -125,7 +184,7 @@ def tabs(public: bool) -> list[Tab]:
 
 def launch_options(public: bool = False, host: str | None = None) -> dict[str, Any]:
     """Arguments for `demo.launch`; without a `host` that of `GRADIO_SERVER_NAME`, or 127.0.0.1."""
-    files = Middleware(PageFiles, title=TITLE, tabs=[tab.label for tab in tabs(public)])
+    files = Middleware(PageFiles)
     return {
         "server_name": host,
         "app_kwargs": {"middleware": [*middleware(host, public=public), files]},

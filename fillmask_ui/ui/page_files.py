@@ -2,12 +2,13 @@
 
 Scripts and styles are files that browsers keep, sent compressed. Gradio would send them inside of
 every page, and run the scripts after it has read its own plan of the page; here they come first, so
-that they can choose the tab that opens. Until Gradio has built the page, a skeleton stands there.
+that the first sight works before Gradio has built the page.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
@@ -16,38 +17,35 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fillmask_ui.extensions import features
-from fillmask_ui.show.render import render
 
 # Folders of `ui/`, in the order in which their files are joined.
 CORE_TABS = ("explore", "evaluate")
-_MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
+_SHEET = re.compile(rb'<link rel="stylesheet"[^>]*>')
 
 
 class PageFiles:
-    """An ASGI app in front of Gradio's; `tabs` are their labels."""
+    """An ASGI app in front of Gradio's."""
 
-    def __init__(self, app: ASGIApp, title: str, tabs: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
         folders = page_folders()
-        styles = "".join(sources(folders, "css"))
-        # Gradio puts these styles behind its own, which they override.
-        script = (
-            f"{''.join(sources(folders, 'js'))}window.gradio_config.css = {json.dumps(styles)};"
+        styles = json.dumps("".join(sources(folders, "css")))
+        # A sheet that the page adopts comes after all of Gradio's, whenever those come. Inside of
+        # Gradio's page its rules also have to be more specific than Gradio's.
+        adopt = (
+            f"const styles = {styles}; const sheet = new CSSStyleSheet(); "
+            "const inside = '.gradio-container.gradio-container .contain'; "
+            "sheet.replaceSync(`${styles} ${inside} {${styles}}`); "
+            "document.adoptedStyleSheets.push(sheet);"
         )
-        self.files = {
-            _address(text, kind): text for text, kind in ((styles, "css"), (script, "js"))
-        }
-        style, script = self.files
-        link = f'<link rel="stylesheet" href=".{style}" id="first">'
-        skeleton = render("ui/skeleton.html", title=title, tabs=tabs)
-        self._added = {
-            b"</head>": f'{link}<script src=".{script}"></script></head>',
-            b"<gradio-app": f"{skeleton}<gradio-app",
-        }
+        self.script = f"{{{adopt}}}{''.join(sources(folders, 'js'))}"
+        digest = hashlib.sha256(self.script.encode()).hexdigest()[:16]
+        self.address = f"/page-{digest}.js"
+        self._head = f'<script src=".{self.address}"></script></head>'.encode()
         self.packed = GZipMiddleware(self._page, compresslevel=5)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        ours = scope["type"] == "http" and scope["path"] in ("/", *self.files)
+        ours = scope["type"] == "http" and scope["path"] in ("/", self.address)
         await (self.packed if ours else self.app)(scope, receive, send)
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,17 +54,18 @@ class PageFiles:
             answer = HTMLResponse()
             del answer.headers["content-length"]  # which would be that of the page
             await answer(scope, receive, send)
-        elif path in self.files:  # another content has another name
-            kept = {"cache-control": "public, max-age=31536000, immutable"}
-            kind = _MEDIA_TYPES[path.rpartition(".")[2]]
-            await Response(self.files[path], media_type=kind, headers=kept)(scope, receive, send)
+        elif path == self.address:  # another content has another name
+            headers = {"cache-control": "public, max-age=31536000, immutable"}
+            script = Response(self.script, media_type="text/javascript", headers=headers)
+            await script(scope, receive, send)
         elif scope["method"] == "GET":
-            await self.app(scope, receive, self._completing(send))
+            page = scope["app"].get_blocks()
+            await self.app(scope, receive, self._completing(send, page.first_sight))
         else:
             await self.app(scope, receive, send)
 
-    def _completing(self, send: Send) -> Send:
-        """A `send` that adds the files, behind Gradio's plan, and the skeleton to the page."""
+    def _completing(self, send: Send, first_sight: str) -> Send:
+        """A `send` that completes the page."""
         start: Message = {}
 
         async def sending(message: Message) -> None:
@@ -75,8 +74,7 @@ class PageFiles:
                 start = message
                 return
             if start:
-                for place, added in self._added.items():
-                    message["body"] = message["body"].replace(place, added.encode(), 1)
+                message["body"] = self._complete(message["body"], first_sight.encode())
                 MutableHeaders(scope=start)["content-length"] = str(len(message["body"]))
                 await send(start)
                 start = {}
@@ -84,9 +82,14 @@ class PageFiles:
 
         return sending
 
+    def _complete(self, page: bytes, first_sight: bytes) -> bytes:
+        """Gradio's page with the script, behind its plan, and the first sight.
 
-def _address(text: str, kind: str) -> str:
-    return f"/page-{hashlib.sha256(text.encode()).hexdigest()[:16]}.{kind}"
+        Gradio's sheets come after that: a script waits for the sheets before it.
+        """
+        sheets = b"".join(_SHEET.findall(page))
+        page = _SHEET.sub(b"", page).replace(b"</head>", self._head, 1)
+        return page.replace(b"<gradio-app", first_sight + sheets + b"<gradio-app", 1)
 
 
 def page_folders() -> list[Path]:

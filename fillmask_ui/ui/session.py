@@ -18,7 +18,7 @@ from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs import RunStore
-from fillmask_ui.ui.job import Report, SharedJobs
+from fillmask_ui.ui.job import Jobs, Report, SharedJobs
 
 # Far above any model's token limit, far below what would keep a tokenizer busy.
 MAX_CHARACTERS = 50_000
@@ -51,14 +51,29 @@ class Session:
         self.default_model = default_model
         self.public = public
         self.settings = dict(settings or {})
-        # Visitor's id -> the runs they may see; set by the Evaluate tab.
+        # Visitor's id -> the runs they may see.
         self.stored_runs: Callable[[str], RunStore] | None = None
+        self._shared: dict[Callable[..., Any], Any] = {}
+        self._lock = threading.Lock()
         self._answers = Answers()
         self._loading = SharedJobs()
         # Slow work takes turns, so that quick answers stay quick.
         self._working = SharedJobs(
             [threading.Semaphore()], doing="Computing…", most=32, patience_seconds=10.0
         )
+
+    def shared(self, kind: Callable[["Session"], Kept]) -> Kept:
+        """What all visitors share of a tab, made of this session when it is first asked for."""
+        with self._lock:
+            if kind not in self._shared:
+                self._shared[kind] = kind(self)
+            return self._shared[kind]
+
+    def leave(self, opened: str) -> None:
+        """A page was closed or reloaded, by its session of Gradio: jobs of its tabs go on."""
+        for shared in [*self._shared.values()]:
+            if isinstance(shared, Jobs):
+                shared.forget(opened)
 
     def model(
         self, choice: ModelChoice | str, on_progress: ProgressCallback | None = None

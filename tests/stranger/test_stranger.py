@@ -45,7 +45,7 @@ def page(installed, browser):
         faults = faults_of(context)
         opened = context.new_page()
         opened.goto(url)
-        opened.wait_for_selector("[role=tabpanel]")
+        opened.wait_for_selector("#tabs [role=tabpanel]")
         yield opened
         context.close()
         assert not faults

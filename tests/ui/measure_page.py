@@ -1,21 +1,31 @@
 """How quick the page is on this machine: from a key, a click or the address to bars.
 
+The first click that is answered is measured beside a page of Gradio that has a box and a button, in
+turns. What a new session costs the server is measured as a stranger would cause it.
+
 PYTHONPATH=tests python tests/ui/measure_page.py [URL]    (serves its own page if none is given)
 """
 
+import os
+import secrets
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import gradio as gr
+import httpx
 from chromium import chromium
-from serving import serving
+from serving import serving, started
+from ui.soak import memory_mb
 
 from fillmask_ui.ui.page import build_app
 
-TIMES = 9
+TIMES, SESSIONS = 9, 40
 # What the page shows once it has answered the sentence in the box, and nothing else.
 ANSWERED = "() => window.fillmask?.explore?.answer && !document.querySelector('#stage.fm-stale')"
 NOUNS = ("cat", "dog", "king", "child", "river", "teacher", "train", "garden", "doctor", "bird")
@@ -80,21 +90,103 @@ def opening(query: str, drawn: str) -> Callable[[Any, int], float]:
     return once
 
 
-def tab_opened(tab: str, drawn: str) -> Callable[[Any, int], float]:
-    """From the first click on a tab to its drawing, some seconds after the page opened."""
+def tab_opened(tab: str, drawn: str, after_ms: int) -> Callable[[Any, int], float]:
+    """From the first click on a tab to its drawing, some time after the page was built."""
 
     def once(page: Any, _turn: int) -> float:
         with page.context.browser.new_context(viewport=page.viewport_size) as context:
             fresh = context.new_page()
             fresh.goto(page.url.partition("?")[0])
-            fresh.wait_for_function(ANSWERED)
+            fresh.wait_for_selector("#shell", state="detached")
             fresh.evaluate(CLOCK)
-            fresh.wait_for_timeout(2_000)
+            fresh.wait_for_timeout(after_ms)
             fresh.locator(f'#tabs [data-tab-id="{tab}"]').click()
             seen = "drawn => [...document.querySelectorAll(drawn)].some(own => own.offsetParent)"
             return until(fresh, seen, drawn)
 
     return once
+
+
+# From the address to the answer of a click: on a word of the page, once, and on the button of the
+# bare page, again and again, as it hears nothing before it is built.
+FIRST_CLICK = """() => {
+  let clicked = false;
+  const look = () => {
+    const word = document.querySelector("#strip button[data-action=hide]");
+    const button = document.querySelector("#bare-button");
+    if (button || (word && !clicked)) (button ?? word).click();
+    clicked ||= Boolean(word);
+    const hidden = document.querySelectorAll("#strip .fm-mask-word").length > 1;
+    const done = hidden || document.querySelector("#bare-answer")?.textContent.includes("answered");
+    if (done) window.first_answer = performance.now();
+    else setTimeout(look, 10);
+  };
+  look();
+}"""
+
+
+def bare_page() -> Any:
+    """A page of Gradio with a box and a button."""
+    with gr.Blocks(analytics_enabled=False) as demo:
+        box = gr.Textbox("some text")
+        button = gr.Button("Ask", elem_id="bare-button")
+        answer = gr.HTML(elem_id="bare-answer")
+        button.click(lambda text: f"answered: {text}", box, answer)
+    return demo
+
+
+def first_click(browser: Any, url: str) -> float:
+    """Milliseconds, in a browser that has nothing stored."""
+    with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
+        page = context.new_page()
+        page.add_init_script(f"({FIRST_CLICK})()")
+        page.goto(url, wait_until="commit")
+        return page.wait_for_function("window.first_answer").json_value()
+
+
+def compare_first_clicks(browser: Any, url: str, bare_url: str) -> None:
+    """Print the medians of both pages, opened in turns, and their ratio."""
+    first_click(browser, url)
+    first_click(browser, bare_url)
+    pairs = [(first_click(browser, url), first_click(browser, bare_url)) for _ in range(TIMES)]
+    ours, bare = (statistics.median(times) for times in zip(*pairs, strict=True))
+    print(f"first answered click {ours:.0f} ms, of a bare page {bare:.0f} ms: {ours / bare:.2f}")
+
+
+def measure_sessions() -> None:
+    """Print what a new session costs the server of a public page, by what its first request is."""
+    with started("--public") as (url, server), httpx.Client(base_url=url, timeout=60) as client:
+        config = client.get("config").json()
+        html = next(part["id"] for part in config["components"] if part["type"] == "html")
+        openers = [
+            event
+            for event in config["dependencies"]
+            if any(trigger == "submit" for _, trigger in event["targets"])
+        ]
+
+        def ask_component(session: str) -> None:
+            body = {"component_id": html, "fn_name": "none", "data": {}, "session_hash": session}
+            client.post("gradio_api/component_server", json=body)
+
+        def fire(event: dict[str, Any], session: str) -> None:
+            body = {"fn_index": event["id"], "data": [], "session_hash": session}
+            client.post("gradio_api/run/predict", json=body).raise_for_status()
+
+        kinds = {"a component": ask_component, "a tab": partial(fire, openers[0])}
+        for kind, ask in kinds.items():
+            ask(secrets.token_hex(6))
+            seconds, megabytes = cpu_seconds(server.pid), memory_mb(server.pid)
+            for _ in range(SESSIONS):
+                ask(secrets.token_hex(6))
+            seconds = (cpu_seconds(server.pid) - seconds) / SESSIONS
+            megabytes = (memory_mb(server.pid) - megabytes) / SESSIONS
+            print(f"a new session that asks for {kind}: {seconds:.4f} s of CPU, {megabytes:.3f} MB")
+
+
+def cpu_seconds(process: int) -> float:
+    """User and system time, by proc(5)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(page: Any, what: str, once: Callable[[Any, int], float]) -> None:
@@ -109,6 +201,8 @@ def main(url: str | None) -> None:
     """Measure the page at an address, or one that is served for this."""
     with nullcontext(url) if url else serving(build_app()) as address, chromium() as browser:
         page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+        with serving(bare_page(), app_kwargs={}) as bare_url:
+            compare_first_clicks(browser, address, bare_url)
         page.goto(address)
         page.wait_for_function(ANSWERED)
         page.evaluate(CLOCK)
@@ -117,7 +211,9 @@ def main(url: str | None) -> None:
         measure(page, "address to first bars", opening("", "#bars .fm-row"))
         measure(page, "address of Learn to its drawing", opening("?tab=learn", TABS["learn"]))
         for tab, drawn in TABS.items():
-            measure(page, f"first click on the tab {tab}", tab_opened(tab, drawn))
+            measure(page, f"first click on the tab {tab}", tab_opened(tab, drawn, 2_000))
+            measure(page, f"{tab} at once", tab_opened(tab, drawn, 0))
+    measure_sessions()
 
 
 if __name__ == "__main__":

@@ -74,12 +74,6 @@ class Site:
         self.components = {own["id"]: own for own in config["components"]}
         self.events = config["dependencies"]
 
-    def event_of(self, name: str) -> dict[str, Any]:
-        """The first event of the component with this id or of this kind."""
-        named = (n for n, own in self.components.items() if name in (own["type"], _id_of(own)))
-        number = next(named)
-        return next(e for e in self.events if any(on == number for on, _ in e["targets"]))
-
     @contextmanager
     def measured(self, kind: str) -> Iterator[None]:
         begun = time.monotonic()
@@ -90,7 +84,7 @@ class Site:
             self.errors[f"{kind}: {type(error).__name__} {str(error)[:90]}"] += 1
 
     async def post(self, place: str, **content: Any) -> Any:
-        answer = await self.client.post(f"/gradio_api/{place}", **content)
+        answer = await self.client.post(place, **content)
         return answer.raise_for_status().json()
 
     async def pause(self, times: float = 1.0) -> None:
@@ -102,6 +96,38 @@ class Page:
 
     def __init__(self, site: Site) -> None:
         self.site, self.hash, self.name = site, secrets.token_hex(6), secrets.token_hex(16)
+        self.components, self.events = site.components, site.events
+
+    async def open_evaluate(self) -> None:
+        """Let the server build the tab, as a browser does at the first click on it."""
+        opener = next(
+            number
+            for number, component in self.components.items()
+            if "'tab evaluate'" in str(component["props"].get("js_on_load"))
+        )
+        await self._join(self._event_at(opener), [])
+        built = (await self._until_done(1))["render_config"]
+        self.components = {component["id"]: component for component in built["components"]}
+        self.events = built["dependencies"]
+        for event in self.events:
+            if any(trigger == "load" for _, trigger in event["targets"]):
+                await self._join(event, [self.name, self.hash][: len(event["inputs"])])
+                await self._until_done(1)
+
+    def event_of(self, name: str) -> dict[str, Any]:
+        """The first event of the component with this id or of this kind."""
+        return self._event_at(
+            next(
+                number
+                for number, component in self.components.items()
+                if name in (component["type"], _id_of(component))
+            )
+        )
+
+    def _event_at(self, number: int) -> dict[str, Any]:
+        return next(
+            event for event in self.events if any(on == number for on, _ in event["targets"])
+        )
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -110,10 +136,6 @@ class Page:
         with self.site.measured("open the page"):
             (await self.site.client.get("/")).raise_for_status()
             beating = asyncio.create_task(self._beat())
-            loads = [e for e in self.site.events if any(on == "load" for _, on in e["targets"])]
-            for event in loads:
-                await self._join(event, [self.name, self.hash][: len(event["inputs"])])
-            await self._until_done(len(loads))
         yield
         if beating is not None:
             beating.cancel()
@@ -126,33 +148,29 @@ class Page:
                     pass
 
     async def served(self, name: str, values: dict[str, Any], kind: str) -> None:
-        """A function of a component that the browser calls, asked again while it is busy."""
-        components = self.site.components.values()
-        owners = (own for own in components if name in (own["props"].get("server_fns") or ()))
-        body = {"session_hash": self.hash, "component_id": next(owners)["id"], "fn_name": name}
-        asked = {**body, "data": values}
+        """What a script of the page asks for, asked again while it is busy."""
         with self.site.measured(kind):
-            while (await self.site.post("component_server", json=asked)).get("kind") == "busy":
+            while (await self.site.post(f"/ask/{name}", json=values)).get("kind") == "busy":
                 await asyncio.sleep(0.3)
 
     async def upload(self, lines: int) -> dict[str, Any]:
         """A file of texts, as a value of the component for files."""
         content = "\n".join(some_text(random.randint(4, 40)) for _ in range(lines)).encode()
         files = {"files": (f"{secrets.token_hex(4)}.txt", content)}
-        (path,) = await self.site.post("upload", files=files)
+        (path,) = await self.site.post("/gradio_api/upload", files=files)
         kept = {"path": path, "orig_name": "texts.txt", "size": len(content)}
         return {**kept, "meta": {"_type": "gradio.FileData"}}
 
     async def event(self, name: str, choices: Mapping[str, Any] = MappingProxyType({})) -> Any:
         """The output of one of the Evaluate tab, by what triggers it; choices by their labels."""
-        event = self.site.event_of(name)
-        props = [self.site.components[i]["props"] for i in event["inputs"]]
+        event = self.event_of(name)
+        props = [self.components[i]["props"] for i in event["inputs"]]
         await self._join(event, [choices.get(p.get("label"), p.get("value")) for p in props])
         return await self._until_done(1)
 
     async def _join(self, event: dict[str, Any], data: list[Any]) -> None:
         body = {"fn_index": event["id"], "data": data, "session_hash": self.hash}
-        await self.site.post("queue/join", json=body)
+        await self.site.post("/gradio_api/queue/join", json=body)
 
     async def _until_done(self, events: int) -> Any:
         """Read what the queue sends until so many events have ended; the output of the last."""
@@ -195,7 +213,7 @@ async def call_endpoint(site: Site) -> None:
     """A program's question through the queue: each is one of a stranger."""
     text, model = some_text(random.randint(3, 150), 1), random.choice(site.models)
     with site.measured("program"):
-        asked = await site.post("call/predict", json={"data": [text, model, 5, ""]})
+        asked = await site.post("/gradio_api/call/predict", json={"data": [text, model, 5, ""]})
         answer = await site.client.get(f"/gradio_api/call/predict/{asked['event_id']}")
         if "event: complete" not in answer.text:
             raise ValueError(answer.text[:200])
@@ -220,6 +238,7 @@ async def evaluate(site: Site, end: str) -> None:
             with site.measured("upload"):
                 chosen["Text, CSV, TSV or JSON lines"] = await page.upload(200)
         with site.measured(f"evaluation {end}"):
+            await page.open_evaluate()
             await page.event("evaluate-run", chosen)
             for _ in range(20 if few else random.randint(1, 4)):
                 await asyncio.sleep(0.5)
@@ -258,17 +277,25 @@ async def send_half_a_request(site: Site) -> int:
 
 
 async def paste_much(site: Site) -> int:
-    event, name = site.event_of("evaluate-run"), secrets.token_hex(8)
-    props = [site.components[number]["props"] for number in event["inputs"]]
-    texts = {"Texts": "paste", "Texts to paste": f"{name} " * 50_000}
-    data = [texts.get(own.get("label"), own.get("value")) for own in props]
-    return await _sent("/gradio_api/queue/join", _event(event["id"], data, name))(site)
+    page = await _evaluating(site)
+    event = page.event_of("evaluate-run")
+    props = [page.components[number]["props"] for number in event["inputs"]]
+    texts = {"Texts": "paste", "Texts to paste": f"{page.hash} " * 50_000}
+    data = [texts.get(values.get("label"), values.get("value")) for values in props]
+    return await _sent("/gradio_api/queue/join", _event(event["id"], data, page.hash))(site)
 
 
 async def choose_what_no_menu_has(site: Site) -> int:
-    event = site.event_of("evaluate-run")
+    page = await _evaluating(site)
+    event = page.event_of("evaluate-run")
     data = ["<b>no choice</b>"] * len(event["inputs"])
-    return await _sent("/gradio_api/queue/join", _event(event["id"], data))(site)
+    return await _sent("/gradio_api/queue/join", _event(event["id"], data, page.hash))(site)
+
+
+async def _evaluating(site: Site) -> Page:
+    page = Page(site)
+    await page.open_evaluate()
+    return page
 
 
 def _event(number: Any, data: list[Any], session: str = "attacker") -> dict[str, Any]:

@@ -15,15 +15,12 @@ import pytest
 from gradio import networking
 from recorded.program import ran
 from serving import serving, started
-from starlette.responses import HTMLResponse
-from starlette.testclient import TestClient
 from table_model import TableModel
 
 from fillmask_ui.errors import ModelError, NetworkError
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui import page
 from fillmask_ui.ui.page import build_app, launch_options
-from fillmask_ui.ui.page_files import PageFiles
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -84,23 +81,28 @@ def test_a_default_model_that_cannot_load_is_said_on_the_page_and_stops_nothing(
     assert isinstance(build_app(ModelStore(loader=refuse), "nowhere"), gr.Blocks)
 
 
-def test_scripts_and_styles_are_files_that_browsers_keep():
-    async def gradio(scope, receive, send):
-        page = HTMLResponse("<head></head><body><gradio-app></gradio-app></body>")
-        await page(scope, receive, send)
+def test_what_the_browser_gets_first_is_small_and_kept(served):
+    """Of the sizes: an outside measure is what the browser receives, as httpx counts it."""
+    with httpx.Client(base_url=served.url, headers={"accept-encoding": "gzip"}) as client:
+        page = client.get("/")
+        assert page.headers["content-encoding"] == "gzip"
+        assert page.num_bytes_downloaded < 60_000
+        (address,) = re.findall(r"\./(page-\w+\.js)", page.text)
+        script = client.get(address)
+        assert ".fm-header" in script.text and "window.fillmask" in script.text
+        assert script.headers["cache-control"].endswith("immutable")
+        assert client.head("/").status_code == 200
+        assert len(client.get("/config").json()["components"]) <= 130
 
-    client = TestClient(PageFiles(gradio, "Title", {"explore": "Explore"}))
-    page = client.get("/", headers={"accept-encoding": "gzip"})
-    assert page.headers["content-encoding"] == "gzip"
-    assert "Title</b>" in page.text  # in the outline of the page
-    addresses = re.findall(r"\./(page-\w+\.(?:css|js))", page.text)
-    styles, script = (client.get(address) for address in addresses)
-    assert ".fm-header" in styles.text and "window.fillmask" in script.text
-    assert json.dumps(styles.text) in script.text  # which Gradio puts behind its own
-    for file in (styles, script):
-        assert file.headers["cache-control"].endswith("immutable")
-    assert client.head("/").status_code == 200
-    assert client.get("/config").text.startswith("<head></head>")
+
+def test_scripts_ask_by_an_address_of_their_own(served):
+    """It starts no session of Gradio; what is asked wrongly gets an answer."""
+    with httpx.Client(base_url=served.url, timeout=60) as client:
+        answer = client.post("/ask/answer", json={"text": "the cat [MASK].", "model": "table"})
+        assert answer.json()["mask"]["candidates"]
+        assert client.post("/ask/nothing", json={}).status_code == 404
+        assert client.post("/ask/answer", content="{").status_code == 400
+        assert client.post("/ask/answer", json={"top_k": 0}).json()["kind"] == "error"
 
 
 def test_the_page_starts_while_the_cores_are_busy(store):

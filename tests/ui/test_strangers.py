@@ -150,9 +150,7 @@ def test_pasted_texts_are_written_in_their_turn_counted_and_few_wait(tmp_path, m
     async def start(site, text):
         """The notice of an evaluation of pasted texts that a new visitor begins."""
         visitor = Page(site)
-        (arrive,) = (event for event in site.events if event["api_name"] == "arrive")
-        await visitor._join(arrive, [visitor.name, visitor.hash])
-        await visitor._until_done(1)
+        await visitor.open_evaluate()
         texts = {"Texts": "paste", "Texts to paste": text}
         texts |= {"Number of texts": 5, "Max tokens": 64}
         return str(await visitor.event("evaluate-run", texts))
@@ -188,9 +186,17 @@ def test_pasted_texts_are_written_in_their_turn_counted_and_few_wait(tmp_path, m
 
 
 def test_a_value_that_no_menu_has_is_a_line_of_the_log(http, capfd):
+    async def open_evaluate(url):
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
+            site = Site(Namespace(model=[], pause=0))
+            await site.reach(client)
+            visitor = Page(site)
+            visitor.hash = "visitor"
+            await visitor.open_evaluate()
+            return visitor.event_of("evaluate-run")
+
     with public() as (url, _):
-        config = http.get(f"{url}config").json()
-        (event,) = (own for own in config["dependencies"] if own["api_name"] == "handle")
+        event = asyncio.run(open_evaluate(url))
         hostile = ["no\nchoice <b>"] * len(event["inputs"])
         for data in (hostile, hostile[:2]):
             asked = {"fn_index": event["id"], "data": data, "session_hash": "visitor"}

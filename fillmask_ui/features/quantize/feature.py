@@ -35,5 +35,4 @@ FEATURE = Feature(
     ],
     inserts={"guide": "quantize/guide.html"},
     models=["fillmask_ui.features.quantize.variant_store:local_variants"],
-    on_page=["fillmask_ui.features.quantize.tab:refresh_menus"],
 )

@@ -55,6 +55,9 @@
     begin(server, measure) {
       host.server = server;
       resume();
+      // A variant is a model at hand.
+      const tell = () => document.dispatchEvent(new CustomEvent("fillmask:models"));
+      new MutationObserver(tell).observe(document.getElementById("quantize-rows"), { childList: true, subtree: true });
       // A variant that a panel has made is a row at once.
       document.addEventListener("fillmask:figure", () => {
         const path = panel().querySelector("[data-made]")?.dataset.made;

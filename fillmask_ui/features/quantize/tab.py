@@ -81,7 +81,7 @@ def build(session: Session) -> None:
                 components.served(session, *item) for item in diagnosis_view.SERVED.items()
             ],
         )
-    _wire(QuantizeRuns(session), inputs, parts, panel)
+    _wire(session.shared(QuantizeRuns), inputs, parts, panel)
 
 
 def _build_inputs(session: Session) -> tuple[Parts, gr.Accordion, gr.Button, gr.Button]:
@@ -182,8 +182,3 @@ def drawn(update: Parts) -> Parts:
             placed = chart and (chart if name == CHARTS[0] else replace(chart, note=""))
             values |= components.chart_in(name, placed, ["head"])
     return values
-
-
-def refresh_menus(_: gr.Blocks, session: Session) -> None:
-    """Offer new variants in all menus of models."""
-    components.refresh_pickers(session, "quantize-rows")

@@ -29,8 +29,7 @@ _SAVE = "() => { setTimeout(() => document.querySelector('#run-file')?.click(), 
 
 def build(session: Session) -> None:
     """Create the tab's components and wire them."""
-    all_jobs = EvaluationJobs(session)
-    session.stored_runs = all_jobs.store
+    all_jobs = session.shared(EvaluationJobs)
     run = gr.Button("Run", elem_id="evaluate-run", render=False)
     with gr.Column(elem_id="evaluate"):
         with gr.Column(elem_id="evaluate-form"):
@@ -46,6 +45,7 @@ def build(session: Session) -> None:
         with gr.Row(elem_id="evaluate-folds"):
             parts |= _build_folds()
     parts |= view.set_controls(inputs)
+    components.offer_new_models(session, inputs["model"], inputs["baseline"])
     _wire_jobs(all_jobs, inputs, parts, alone, beside)
     _wire_tokens(all_jobs, parts)
     _wire_runs(all_jobs, inputs, parts)

@@ -28,7 +28,6 @@
   let plain = {}; // the state as the page opens
   let server = null;
   let stage = null;
-  let synced = false; // whether the lists of models hold the state, so that they may change it
   let dirty = false; // whether the state is not asked about yet
   let asked = 0; // number of the latest question
   let sent_at = 0; // when it went, 0 when nothing is on its way
@@ -42,7 +41,7 @@
   // What a mode of the page asks with, whatever the state holds, is in `overrides`.
   // `modes` has what the script of a mode adds, by its name: `begin()`, changes of the state as it is
   // chosen; `move(by)` and `arrows`, what the arrow keys up and down do while presenting.
-  const explore = (page.explore = { state: {}, answer: null, set_models: null, overrides: {}, modes: {} });
+  const explore = (page.explore = { state: {}, answer: null, overrides: {}, modes: {} });
   const byId = (id) => document.getElementById(id);
 
   // ---- The state, from links, fields and clicks
@@ -121,14 +120,15 @@
     }
   }
 
-  // Puts the state into the fields and, through Gradio, into the lists of models.
+  // Puts the state into the fields.
   function apply() {
     for (const field of document.querySelectorAll("#explore [data-field]")) {
       const value = String(explore.state[field.dataset.field]);
       if (field.type === "radio") field.checked = field.value === value;
       else if (field.value !== value) field.value = value;
     }
-    explore.set_models?.();
+    for (const box of document.querySelectorAll("#explore [data-choice]"))
+      page.set_choice(box, explore.state[box.dataset.choice]);
   }
 
   // Sets fields of the state, as a click or a link does; `push` makes a step to come back from.
@@ -160,11 +160,15 @@
     typed({ [field]: typeof plain[field] === "number" ? Number(value) : value }),
   );
 
-  explore.picked = (values) => synced && typed(values);
-  explore.models = (names) => {
-    synced = true;
-    return names.map((name) => explore.state[name]);
-  };
+  document.addEventListener("fillmask:choice", ({ target, detail }) => {
+    if (target.closest("#explore")) typed({ [target.dataset.choice]: detail });
+  });
+
+  document.addEventListener("fillmask:models", async () => {
+    if (!server) return;
+    const { html } = await explore.call("models").catch(() => ({}));
+    for (const box of document.querySelectorAll("#explore [data-choice]")) if (html) page.set_choices(box, html);
+  });
 
   // A click on the strip, a bar or a row; it counts even where others are still being answered.
   explore.click = (action) => {
@@ -263,10 +267,8 @@
     pump();
   }
 
-  // The lists may come later than the state that a link gives them. A question that takes long
-  // says so, and no longer holds up the next one.
+  // A question that takes long says so, and no longer holds up the next one.
   setInterval(() => {
-    if (stage && !synced) explore.set_models?.();
     if (!sent_at || Date.now() - sent_at < SLOW_MS) return;
     if (!byId("notice").textContent.startsWith("Working")) {
       notice({ kind: "busy", notice: "Working…" });
@@ -460,10 +462,9 @@
     if (!before && link.hidden) explore.state.base = explore.state.text;
     const opened = Object.keys(plain).every((name) => explore.state[name] === plain[name]);
     const first = opened && JSON.parse(stage.dataset.first ?? "null");
-    synced = opened;
-    dirty = true;
+    dirty = !first;
     if (first) show(first);
-    else apply();
+    apply();
     pump();
   };
 })();

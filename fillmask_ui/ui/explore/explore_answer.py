@@ -10,7 +10,8 @@ from dataclasses import replace
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.ui.components import error_message
+from fillmask_ui.show.render import render
+from fillmask_ui.ui.components import error_message, model_choices
 from fillmask_ui.ui.explore import contrast_view, prediction_view
 from fillmask_ui.ui.explore import sentence_strip as strip
 from fillmask_ui.ui.explore.explore_state import Action, Json, LoadedQuestion, Question
@@ -78,3 +79,8 @@ def joint(session: Session, question: Question) -> Json:
     except FillmaskError:
         return {"html": ""}  # the answer reports the error
     return {"html": prediction_view.joint_html(filling, question.unit)}
+
+
+def model_options(session: Session, _: Question) -> Json:
+    """The models at hand as `html` of a list."""
+    return {"html": render("explore/model_options.html", choices=model_choices(session))}

@@ -80,6 +80,7 @@ _SERVED = {
     "download": "fillmask_ui.ui.explore.downloads:download",
     "joint": "fillmask_ui.ui.explore.explore_answer:joint",
     "losses": "fillmask_ui.ui.explore.prediction_view:losses",
+    "models": "fillmask_ui.ui.explore.explore_answer:model_options",
 }
 
 

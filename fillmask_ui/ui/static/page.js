@@ -9,6 +9,14 @@
       if (found) act(found, event);
     });
 
+  // Does something the first time that it is asked for.
+  const done = new Set();
+  page.once = (name, act) => {
+    if (done.has(name)) return;
+    done.add(name);
+    act();
+  };
+
   // Keys of what fills the page, which hears of them first: `keys_of(event)` gives what each does now.
   // A feature comes after the core, and lies above it.
   const keyed = [];
@@ -60,38 +68,107 @@
     document.dispatchEvent(new CustomEvent("fillmask:tab", { detail: tab }));
   };
 
-  // The page opens at the tab that its address names: Gradio has not read its plan yet.
-  const asked = new URL(window.location.href).searchParams.get("tab");
+  // ---- The first sight: header, tabs and Explore work before Gradio has read its plan. Its page has
+  // places for these parts, which move there: nothing that was typed or pressed is lost.
+
   const plan = window.gradio_config?.components ?? [];
   const tabs = plan.find(({ type }) => type === "tabs");
-  if (plan.some(({ type, props }) => type === "tabitem" && props.id === asked)) tabs.props.selected = asked;
-  else document.documentElement.dataset.asked = asked;
+  const named = new URL(window.location.href).searchParams.get("tab");
+  const is_tab = (name) => plan.some(({ type, props }) => type === "tabitem" && props.id === name);
+  let wanted_tab = is_tab(named) ? named : (tabs?.props.selected ?? "explore");
+  let built = false; // whether Gradio's page is there
+  if (tabs) tabs.props.selected = wanted_tab;
+  if (named && !is_tab(named)) document.documentElement.dataset.asked = named;
 
-  // The skeleton stands until Gradio's page does. It shows the first answer, which is a part of the
-  // plan, unless the address asks for something else.
-  page.begin = (skeleton) => {
-    page.start_theme();
-    const stage = plan.find(({ props }) => String(props.value).includes('id="stage"'));
-    const built = new DOMParser().parseFromString(stage?.props.value ?? "", "text/html");
-    const first = JSON.parse(built.getElementById("stage")?.dataset.first ?? "null");
-    if (first && !window.location.search) {
-      for (const piece of ["strip", "bars"])
-        skeleton.querySelector(`#${piece}`).innerHTML = first.html[piece];
+  const shell = () => document.getElementById("shell");
+  const gradio_tab = (name) => document.querySelector(`#tabs [data-tab-id="${name}"]`);
+
+  function show_shell_tab(name) {
+    wanted_tab = name;
+    const line = document.getElementById("shell-wait");
+    for (const button of shell().querySelectorAll("[data-shell-tab]")) {
+      const chosen = button.dataset.shellTab === name;
+      button.ariaSelected = String(chosen);
+      if (chosen) line.firstElementChild.textContent = `Opening ${button.textContent}…`;
     }
+    line.hidden = name === "explore";
+    document.getElementById("explore").hidden = name !== "explore";
+    if (name === "explore") begin_explore();
+  }
+
+  const begin_explore = () =>
+    page.once("explore", () => {
+      page.examples(document.getElementById("examples"));
+      page.explore.begin(document.getElementById("stage"), page.server);
+    });
+
+  page.begin = () => {
+    page.start_theme();
+    page.on("click", "[data-shell-tab]", ({ dataset }) => show_shell_tab(dataset.shellTab));
+    show_shell_tab(wanted_tab);
     new MutationObserver((_, observer) => {
       if (!document.querySelector("#tabs [role=tabpanel]")) return;
       observer.disconnect();
-      skeleton.remove();
-      document.getElementById("first").remove();
+      take_over();
     }).observe(document.body, { childList: true, subtree: true });
   };
 
-  page.select_tab = ({ tab }) => document.querySelector(`#tabs [data-tab-id="${tab}"]`)?.click();
+  const place_of = (id) => document.querySelector(`[data-place-of="${id}"]`);
+
+  // A lecture on the whole screen is not disturbed, and what moves to a hidden place loses the focus.
+  function take_over() {
+    const shown = (id) => place_of(id)?.checkVisibility({ visibilityProperty: true });
+    const places = ["page-header", "explore"].filter(shown);
+    const open = wanted_tab === "explore" ? 2 : 1;
+    if (places.length < open || document.querySelector(".fm-presenting")) return setTimeout(take_over, 50);
+    built = true;
+    page.start_theme(); // Gradio has set its own
+    places.forEach(page.settle);
+    shell().hidden = true;
+    if (gradio_tab(wanted_tab)?.ariaSelected !== "true") page.select_tab({ tab: wanted_tab });
+    if (places.length === 2) shell().remove();
+    return null;
+  }
+
+  // A part moves to its place in Gradio's page, with the focus and what is marked in it.
+  page.settle = (id) => {
+    const part = document.getElementById(id);
+    const place = place_of(id);
+    if (!built || !place || place.contains(part)) return;
+    const held = part.contains(document.activeElement) ? document.activeElement : null;
+    const marked = [held?.selectionStart, held?.selectionEnd];
+    if (place.moveBefore) place.moveBefore(part, null);
+    else place.append(part);
+    part.hidden = false;
+    if (held && document.activeElement !== held) {
+      held.focus({ preventScroll: true });
+      if (typeof marked[0] === "number") held.setSelectionRange(...marked);
+    }
+    if (id === "explore") begin_explore();
+  };
+
+  page.select_tab = ({ tab }) => {
+    if (built) gradio_tab(tab)?.click();
+    else if (is_tab(tab)) show_shell_tab(tab);
+  };
+
+  // What the page asks of its server: a function by its name, with values of JSON.
+  page.server = new Proxy(
+    {},
+    {
+      get: (_, name) => async (values) => {
+        const headers = { "content-type": "application/json" };
+        const answer = await fetch(`./ask/${name}`, { method: "POST", headers, body: JSON.stringify(values) });
+        if (!answer.ok) throw new Error(await answer.text());
+        return answer.json();
+      },
+    },
+  );
 
   // A link inside the page goes to the tab that it names. A tab that was never open takes it up
-  // once it is there.
+  // once it is there, as it does with the address of the page.
   const takers = {};
-  const waiting = {};
+  const waiting = named && named !== "explore" ? { [named]: Object.fromEntries(new URLSearchParams(window.location.search)) } : {};
   page.follow = (link) => {
     const parameters = Object.fromEntries(new URLSearchParams(link));
     page.select_tab(parameters);
@@ -196,6 +273,7 @@
   page.set_theme = (dark, keep) => {
     document.body.classList.toggle("dark", dark);
     document.documentElement.style.colorScheme = dark ? "dark" : "light";
+    name_theme();
     if (!keep) return;
     change({ __theme: null }); // the button wins over the address
     page.keep("fillmask-theme", dark ? "dark" : "light");
@@ -207,6 +285,14 @@
     if (key !== "Tab" || target.getAttribute?.("role") !== "combobox") return;
     document.getElementById(target.getAttribute("aria-controls"))?.setAttribute("tabindex", "-1");
   });
+
+  function name_theme() {
+    const button = document.querySelector("[data-theme-button]");
+    if (!button) return;
+    button.ariaLabel = button.title = `${page.dark() ? "light" : "dark"} theme`;
+  }
+
+  page.on("click", "[data-theme-button]", () => page.set_theme(!page.dark(), true));
 
   // A theme asked for in the address wins over the one chosen last.
   page.start_theme = () => {

@@ -47,11 +47,20 @@ document.addEventListener("click", (event) => {
   if (event.target.closest?.("[data-any-loss]")) trigger("range", { low: null, high: null });
 });
 
+// A chart that is drawn before its place has a width has Plotly's own, until it hears of a change.
+function fit(chart, tries = 20) {
+  const place = chart.closest(".fm-chart");
+  if (!tries || !(chart.querySelector(".main-svg")?.clientWidth > place?.clientWidth)) return;
+  window.dispatchEvent(new Event("resize"));
+  setTimeout(fit, 200, chart, tries - 1);
+}
+
 function hook() {
   for (const chart of document.querySelectorAll(".fm-chart .js-plotly-plot")) {
     if (!chart.on || !chart.querySelector(".main-svg") || chart.dataset.hooked) continue;
     chart.dataset.hooked = "yes";
     describe(chart);
+    new ResizeObserver(() => fit(chart)).observe(chart.querySelector(".main-svg"));
     if (chart.layout?.dragmode === "select") choose(chart);
   }
 }
