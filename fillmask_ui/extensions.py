@@ -73,6 +73,9 @@ class Mode:
     needs_mask: bool = False
     joint: bool = False  # whether the fillings of all masks together are shown, too
     state_field: str = ""  # of the browser's state, if no other mode has it
+    # More fields of the state that only this mode has: name -> value at first. They are parameters
+    # of the link, and its views find them in `Question.fields`.
+    fields: Mapping[str, str] = field(default_factory=dict)
     # Name in the browser -> a function of the `Session` and the `Question`; its answer has `html`.
     views: Mapping[str, str] = field(default_factory=dict)
     template: str = ""  # of its controls, above the answer of its view

@@ -92,11 +92,15 @@
     return found;
   }
 
-  // The fields that belong to one mode are blank in the others, which keep them for a return.
+  // Fields that a mode adds to the state: name -> value at first.
+  const added_fields = ({ fields }) => JSON.parse(fields);
+
+  // The fields that belong to one mode are as at first in the others, which keep them for a return.
   const of_mode = (state) => {
     const with_field = rows().filter(({ stateField }) => stateField);
     const value = ({ mode, stateField }) => (mode === state.mode ? state[stateField]?.trim() ?? "" : "");
-    return Object.fromEntries(with_field.map((row) => [row.stateField, value(row)]));
+    const added = rows().map((row) => (row.mode === state.mode ? {} : added_fields(row)));
+    return Object.assign(Object.fromEntries(with_field.map((row) => [row.stateField, value(row)])), ...added);
   };
 
   function to_link(state) {
@@ -179,6 +183,12 @@
   explore.call = (name, values = {}) =>
     server[name]({ ...question(), visitor: page.visitor(), ...values });
 
+  function chosen_fields(state) {
+    const chosen = rows().find(({ mode }) => mode === state.mode);
+    const names = chosen ? Object.keys(added_fields(chosen)) : [];
+    return Object.fromEntries(names.map((name) => [name, String(state[name])]));
+  }
+
   // The state as the server reads it.
   function question() {
     const { base, hidden, model, top_k, ...state } = { ...explore.state, ...explore.overrides };
@@ -188,6 +198,7 @@
     return {
       ...others,
       ...of_mode(state),
+      fields: chosen_fields(state),
       model: model?.trim() ?? "",
       top_k: whole(top_k || plain.top_k, 1, 100, plain.top_k),
       draft: { text: base ?? "", hidden: hidden ?? [] },
@@ -453,6 +464,11 @@
     server = functions;
     KNOWN.mode = rows().map(({ mode }) => mode);
     plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", mode: "", tint: "difference", by: "change", ...NO_RUN };
+    for (const row of rows()) {
+      const added = added_fields(row);
+      Object.assign(plain, added);
+      for (const name of Object.keys(added)) LINK[name] = name;
+    }
     // A page loaded again goes on where it was; the link may lag behind by a key.
     const before = history.state?.explore;
     const link = from_link(Object.fromEntries(new URLSearchParams(window.location.search)));

@@ -1,5 +1,6 @@
 """The state of the Explore tab, as the browser sends it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -45,6 +46,7 @@ class Question:
     run: TokenPlace | None = None  # a token to show as its run saw it
     alone: bool = False  # that token with nothing else hidden
     visitor: str = ""  # visitor's id; runs on a public page are private
+    fields: Mapping[str, str] = field(default_factory=dict)  # those of the chosen `Mode`
     action: Action | None = None  # carried out on the draft first
 
     label: str = ""  # of the download

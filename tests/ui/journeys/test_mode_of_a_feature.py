@@ -19,6 +19,7 @@ from fillmask_ui.extensions import Feature, Mode
 LENGTH = Mode(
     name="length", label="Length", about="counts the tokens", masked="length", whole="length",
     views={"length": "lengths.mode:view"}, template="lengths/controls.html",
+    fields={"scale": "1", "round": ""},
 )
 FEATURE = Feature(name="lengths", package=__package__, modes=[LENGTH])
 """
@@ -27,7 +28,7 @@ from fillmask_ui.ui.explore.explore_state import LoadedQuestion
 
 def view(session, question):
     asked = LoadedQuestion.read(session, question)
-    count = len(asked.model.vocabulary.encode(asked.text))
+    count = len(asked.model.vocabulary.encode(asked.text)) * int(question.fields["scale"])
     return {"html": f'<p class="fm-say">{count} tokens.</p>'}
 """
 SCRIPT = """
@@ -85,6 +86,17 @@ def test_a_mode_of_another_package(url, visit, served):
     explore.open(mode="length", text=whole)
     expect(explore.story).to_have_text(f"{len(encode(whole))} tokens.")
     expect(explore.mode("Length")).to_be_checked()
+    # A field that the mode adds is in the link while the mode is shown.
+    explore.state('change({ scale: "3" }, { push: true })')
+    expect(explore.story).to_have_text(f"{3 * len(encode(whole))} tokens.")
+    assert explore.address()["scale"] == "3"
+    assert "round" not in explore.address()
+    explore.mode("Predict").click()
+    page.wait_for_function("!location.search.includes('scale')")
+    page.go_back()
+    expect(explore.story).to_have_text(f"{3 * len(encode(whole))} tokens.")
+    explore.open(mode="length", text=whole, scale="2")
+    expect(explore.story).to_have_text(f"{2 * len(encode(whole))} tokens.")
     explore.open(mode="width", text=whole)
     expect(explore.mode("Predict")).to_be_checked()
 
