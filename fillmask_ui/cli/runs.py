@@ -220,10 +220,15 @@ def report(
     run: str = RUN_NAME,
     *,
     output: Path = file_option(Path("report.html"), "HTML file to write.", "--output", "-o"),
+    cdn: bool = option(
+        False,
+        "Fetch the chart library from cdn.plot.ly: a small file that needs a network.",
+        "--cdn",
+    ),
 ) -> None:
     """Write a run as one HTML page: figures, charts with their tables, worst tokens."""
     from fillmask_ui.show.report import write_report
 
     opened = store().open(run)
-    write_report(opened, output)
+    write_report(opened, output, from_cdn=cdn)
     say(f"{output} ({output.stat().st_size / 1e6:.1f} MB), run {opened.info.name}")

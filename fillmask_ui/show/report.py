@@ -1,7 +1,4 @@
-"""A run as one self-contained HTML page: figures, charts with their tables, worst tokens.
-
-It holds the chart library, so it opens offline.
-"""
+"""A run as one HTML page: figures, charts with their tables, worst tokens."""
 
 from pathlib import Path
 
@@ -15,10 +12,14 @@ from fillmask_ui.show.figures import comparison_table, figures_table
 from fillmask_ui.show.render import render
 
 
-def write_report(run: Run, target: Path, baseline: Run | None = None) -> None:
+def write_report(
+    run: Run, target: Path, baseline: Run | None = None, *, from_cdn: bool = False
+) -> None:
     """Write the page of a run, done or not, or of two runs compared.
 
-    A `DataError` if no text was measured, the runs do not compare, or the file cannot be written.
+    It contains the chart library (4.9 MB) and opens offline. With `from_cdn` a browser fetches the
+    library from plotly's server. A `DataError` if no text was measured, the runs do not compare, or
+    the file cannot be written.
     """
     if baseline is None:
         summary, info = run.summary(), run.info
@@ -42,6 +43,6 @@ def write_report(run: Run, target: Path, baseline: Run | None = None) -> None:
         outlook=sentences.outlook_text(summary),
         charts=charts(summary, names=names),
         choices={**parts, "config": info.config.to_dict()},
-        library=chart_library(),
+        library=chart_library(from_cdn=from_cdn),
     )
     write_text(page, target)

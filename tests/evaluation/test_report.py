@@ -1,5 +1,7 @@
 """A run as a page: complete, self-contained, escaped, drawn by a real browser."""
 
+import base64
+import hashlib
 import re
 
 import stored_runs
@@ -65,3 +67,17 @@ def test_texts_and_tokens_are_never_markup(tmp_path):
     assert "<img" not in page
     assert "<script>document.title" not in page
     assert "&lt;img src=x" in page
+
+
+def test_a_small_page_names_the_library_that_a_browser_fetches(tmp_path):
+    """The hash is that of the library inside a complete page."""
+    run, small, whole = record(tmp_path), tmp_path / "small.html", tmp_path / "whole.html"
+    write_report(run, small, from_cdn=True)
+    write_report(run, whole)
+    assert small.stat().st_size < 500_000 < 4_000_000 < whole.stat().st_size
+    (address, digest) = re.search(
+        r'<script src="(.*?)" integrity="sha256-(.*?)"', small.read_text("utf-8")
+    ).groups()
+    assert re.fullmatch(r"https://cdn\.plot\.ly/plotly-[\d.]+\.min\.js", address)
+    code = re.search(r"<script>(.*?)</script>\n", whole.read_text("utf-8"), re.DOTALL)[1]
+    assert base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() == digest

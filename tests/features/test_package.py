@@ -11,6 +11,7 @@ import zipfile
 from contextlib import suppress
 from fnmatch import fnmatch
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -21,6 +22,7 @@ from hatchling.build import build_editable
 from packaging.requirements import Requirement
 from recorded.program import ran
 from serving import free_port
+from test_layers import imports, modules
 from typer.testing import CliRunner
 
 from fillmask_ui.cli.main import app
@@ -66,6 +68,15 @@ def test_no_library_is_imported_that_is_not_needed(code):
 
 def test_requirements_are_those_of_the_package():
     assert (ROOT / "requirements.txt").read_text().split("\n")[:-1] == PROJECT["dependencies"]
+
+
+def test_what_is_imported_is_declared():
+    """Imports name modules, and requirements name packages, which may be called otherwise."""
+    groups = PROJECT["optional-dependencies"] | {"dev": PROJECT["dependencies"]}  # not for tests
+    packages = {Requirement(line).name.replace("-", "_") for line in chain(*groups.values())}
+    packages |= {"lm_eval", "markdown_it", "yaml"}  # lm-eval, markdown-it-py, pyyaml
+    imported = {name.partition(".")[0] for module in modules() for name in imports(module)}
+    assert not imported - packages - {"fillmask_ui", *sys.stdlib_module_names}
 
 
 def new_environment(home, *requirements, offline=True):
@@ -114,6 +125,10 @@ def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path, packed):
     (wheel,) = tmp_path.glob("*.whl")
     files = zipfile.ZipFile(wheel)
     assert "fillmask_ui/py.typed" in files.namelist()
+    versions = json.loads((ROOT / "fillmask_ui/features/site/package.json").read_text())
+    (notice,) = (files.read(name).decode() for name in files.namelist() if name.endswith("/NOTICE"))
+    for package, version in versions["dependencies"].items():
+        assert package == "terser" or f"{package} {version}" in notice  # it stays at home
     venv = tmp_path / "venv"
     python = new_environment(venv, "--no-deps", str(wheel))
     code = "import fillmask_ui; print(fillmask_ui.__file__)"
@@ -154,7 +169,8 @@ def tree(tmp_path_factory):
 
 def test_the_tree_holds_the_page_and_nothing_else(tree):
     assert {path.name for path in tree.iterdir()} == {
-        *("README.md", "app.py", "requirements.txt", ".gitattributes", "fillmask_ui", "assets")
+        *("README.md", "app.py", "requirements.txt", ".gitattributes", "fillmask_ui", "assets"),
+        *("LICENSE", "NOTICE"),
     }
     assert files_in(tree / "fillmask_ui") == files_in(ROOT / "fillmask_ui")
     assert {path.name for path in (tree / "assets").iterdir()} == {"model", "texts"}

@@ -94,6 +94,7 @@ def space(directory: str = DIRECTORY, force: bool = FORCE) -> None:
         "README.md": _card(),
         "app.py": _APP,
         "requirements.txt": _requirements(),
+        **_licences(),
         ".gitattributes": "".join(
             f"*{suffix} filter=lfs diff=lfs merge=lfs -text\n" for suffix in large
         ),
@@ -143,11 +144,22 @@ def _requirements() -> str:
 
     A Space installs them before it has the tree.
     """
+    declared = _distribution().requires or []
+    return "".join(f"{name}\n" for name in declared if "extra ==" not in name)
+
+
+def _licences() -> dict[str, str]:
+    """The licence of the package, and what it contains from elsewhere."""
+    texts = {name: _distribution().read_text(f"licenses/{name}") for name in ("LICENSE", "NOTICE")}
+    return {name: text for name, text in texts.items() if text}
+
+
+def _distribution() -> metadata.Distribution:
+    """What is known of the installed package."""
     try:
-        declared = metadata.requires("fillmask-ui") or []
+        return metadata.distribution("fillmask-ui")
     except metadata.PackageNotFoundError as error:
         raise DataError(
             "fillmask-ui is not installed here, so that its dependencies are not known: install it "
             "(pip install -e . in a clone)"
         ) from error
-    return "".join(f"{name}\n" for name in declared if "extra ==" not in name)

@@ -4,9 +4,11 @@ No chart grows with the texts: a summary holds counts in bins of 0.02 nats and a
 tokens. A new chart is a function of a `ChartSubject` and a row of `CHARTS`.
 """
 
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 
 from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.files import printable
@@ -98,11 +100,16 @@ MAIN_CHARTS = ("right-by-group", "loss-histogram")
 CHANGES = "differences"
 
 
-def chart_library() -> str:
-    """All of plotly.js, for one script element."""
-    from plotly.offline import get_plotlyjs
+def chart_library(*, from_cdn: bool = False) -> str:
+    """The script element of plotly.js: the whole library, or a link to plotly's server."""
+    from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
-    return str(get_plotlyjs())
+    code = str(get_plotlyjs())
+    if not from_cdn:
+        return f"<script>{code}</script>"
+    address = f"https://cdn.plot.ly/plotly-{get_plotlyjs_version()}.min.js"
+    digest = b64encode(sha256(code.encode()).digest()).decode()
+    return f'<script src="{address}" integrity="sha256-{digest}" crossorigin="anonymous"></script>'
 
 
 def charts(
