@@ -136,7 +136,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Figure:
+class InteractiveFigure:
     """A figure: controls, a function, and a template whose macros are its pieces."""
 
     name: str

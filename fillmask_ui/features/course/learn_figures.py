@@ -18,7 +18,7 @@ from fillmask_ui.features.course.exercises import COURSE_SEED, MOST_SEED, exerci
 from fillmask_ui.features.course.lesson_html import to_html
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render, render_part
-from fillmask_ui.ui.figure import Figure, Request, answer
+from fillmask_ui.ui.figure import InteractiveFigure, Request, answer
 from fillmask_ui.ui.session import Session
 
 _MODULES = (
@@ -33,7 +33,7 @@ FIGURES = {
     member.name: member
     for module in _MODULES
     for member in vars(module).values()
-    if isinstance(member, Figure)
+    if isinstance(member, InteractiveFigure)
 }
 
 
