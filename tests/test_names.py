@@ -7,10 +7,37 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "fillmask_ui"
 # Words that fit a loop item, a record, an option or a file alike.
-EMPTY_WORDS = frozenset(
-    "own asked wanted given known kept shown said told made found place way turn piece pieces side "
-    "sides end ends one other others both what rest here now many".split()
-)
+EMPTY_WORDS = {
+    "own",
+    "asked",
+    "wanted",
+    "given",
+    "known",
+    "kept",
+    "shown",
+    "said",
+    "told",
+    "made",
+    "found",
+    "place",
+    "way",
+    "turn",
+    "piece",
+    "pieces",
+    "side",
+    "sides",
+    "end",
+    "ends",
+    "one",
+    "other",
+    "others",
+    "both",
+    "what",
+    "rest",
+    "here",
+    "now",
+    "many",
+}
 MOST_USES = 500
 
 

@@ -63,7 +63,7 @@ def around(kind: str, label: str, *parts: Control) -> Control:
 
 
 @dataclass(frozen=True)
-class Asked:
+class FigureInputs:
     """The values of one figure's controls, and its model."""
 
     session: Session
@@ -107,7 +107,7 @@ class Asked:
     def number(self, name: str, low: float, high: float, plain: float) -> float:
         """A number within bounds; else `plain`.
 
-        >>> asked = Asked(None, {"t": "9", "u": "x"})
+        >>> asked = FigureInputs(None, {"t": "9", "u": "x"})
         >>> asked.number("t", 0, 2, 1), asked.number("u", 0, 2, 1)
         (2.0, 1.0)
         """
@@ -144,7 +144,7 @@ class InteractiveFigure:
     form: Sequence[Control]
     # Gives the values of the template, and perhaps what controls are to hold. A FillmaskError is
     # for the reader; Unfinished has the browser ask again.
-    values: Callable[[Asked], Any]
+    values: Callable[[FigureInputs], Any]
     template: str
     needs_model: bool = True
 
@@ -154,7 +154,7 @@ class InteractiveFigure:
             control.name: control for top in self.form for control in top.each() if control.name
         }
 
-    def show(self, request: Asked) -> Shown:
+    def show(self, request: FigureInputs) -> Shown:
         """All pieces: the macros without parameters."""
         result = self.values(replace(request, controls=self.controls))
         values, control_values = result if isinstance(result, tuple) else (result, {})
@@ -176,10 +176,13 @@ class InteractiveFigure:
 
 
 def answer(
-    session: Session, show: Callable[[Asked], Shown], request: Request, needs_model: bool = True
+    session: Session,
+    show: Callable[[FigureInputs], Shown],
+    request: Request,
+    needs_model: bool = True,
 ) -> dict[str, Any]:
     """The JSON answer for a figure: `shown`, or `busy`, with which the browser asks again."""
     model = session.model_soon(request.model) if needs_model else None
-    content = show(Asked(session, request.values, model))
+    content = show(FigureInputs(session, request.values, model))
     reply = {"kind": "shown", "pieces": content.pieces, "set": content.set}
     return reply if content.waiting is None else reply | content.waiting.told()

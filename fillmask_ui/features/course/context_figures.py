@@ -12,7 +12,7 @@ from fillmask_ui.features.course.pair_head import predicts_next
 from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.show.drawing import bars_of
 from fillmask_ui.ui.components import link_to
-from fillmask_ui.ui.figure import Asked, Control, around, control
+from fillmask_ui.ui.figure import Control, FigureInputs, around, control
 
 _BARS = 3  # of one view, beside those of the true word and of all others
 
@@ -49,7 +49,7 @@ _BUTTONS = around("group", "Sentences to try", *(control("button", e.key, e.key)
 
 
 @figure("sides", "One gap from three sides", *_gap(EXAMPLES[0]), _BUTTONS)
-def _show_sides(request: Asked) -> Any:
+def _show_sides(request: FigureInputs) -> Any:
     example = next((candidate for candidate in EXAMPLES if request.pressed(candidate.key)), None)
     text, word = (example.text, example.word) if example else (request["text"], request["word"])
     sentence = _sides(request, text, word)
@@ -68,7 +68,7 @@ def _show_sides(request: Asked) -> Any:
     control("choice", "kept", "Keep the", {"left": "left side", "right": "right side"}, "left"),
     template="sides",
 )
-def _show_cut(request: Asked) -> Any:
+def _show_cut(request: FigureInputs) -> Any:
     sentence = _sides(request, request["text"], request["word"])
     if request["kept"] == "right":
         views = {"Cut off": sentence.right(), "Hidden by masks": sentence.hidden("left")}
@@ -82,13 +82,13 @@ def _show_cut(request: Asked) -> Any:
     return _views(request, views, request["word"])
 
 
-def _sides(request: Asked, text: str, word: str) -> Sides:
+def _sides(request: FigureInputs, text: str, word: str) -> Sides:
     if not word.strip():
         raise OptionError("the true word is missing: type the word that belongs in the gap")
     return Sides.of(request.model, text)
 
 
-def _views(request: Asked, views: dict[str, View], word: str) -> dict[str, Any]:
+def _views(request: FigureInputs, views: dict[str, View], word: str) -> dict[str, Any]:
     seen = []
     for title, view in views.items():
         prediction = expected(request, view.text, word.strip(), _BARS, view.mask)
@@ -98,7 +98,9 @@ def _views(request: Asked, views: dict[str, View], word: str) -> dict[str, Any]:
     return {"views": seen}
 
 
-def expected(request: Asked, text: str, word: str, top_k: int, mask: int = 0) -> dict[str, Any]:
+def expected(
+    request: FigureInputs, text: str, word: str, top_k: int, mask: int = 0
+) -> dict[str, Any]:
     """The best words at a mask and its true word as `bars`, the latter `scored`, a `link`."""
     filling = request.session.ask(request.model, fill, text, top_k=top_k, joint=0)
     scored = request.session.ask(request.model, score_candidate_at, text, word, mask)
@@ -115,12 +117,12 @@ _ALL = control(
 
 
 @figure("attention", "Who may look at whom", _GAP)
-def _show_attention(request: Asked) -> Any:
+def _show_attention(request: FigureInputs) -> Any:
     return {"grids_of_models": attention(request.model, request["text"])}
 
 
 @figure("side_losses", "Every word from three sides", _ALL)
-def _show_side_losses(request: Asked) -> Any:
+def _show_side_losses(request: FigureInputs) -> Any:
     measure = partial(side_losses, request.model, request["text"])
     return {"losses_by_side": request.counted(("side_losses", request["text"]), "words", measure)}
 
@@ -142,17 +144,17 @@ _ORDER = (
 )
 
 
-def _pair(request: Asked) -> pretraining.SentencePair:
+def _pair(request: FigureInputs) -> pretraining.SentencePair:
     return pretraining.sentence_pair(request.model, request["first"][:500], request["second"][:500])
 
 
-def _truth(request: Asked) -> int:
+def _truth(request: FigureInputs) -> int:
     is_random = request["truth"] == str(pretraining.RANDOM)
     return pretraining.RANDOM if is_random else pretraining.FOLLOWS
 
 
 @figure("sentence_pair", "Two sentences as one text", *_SENTENCES)
-def _show_pair(request: Asked) -> Any:
+def _show_pair(request: FigureInputs) -> Any:
     pair = _pair(request)
     read = zip(pair.encoding.tokens, pair.encoding.special, pair.segments, strict=True)
     return {"read": list(read), "predicts": predicts_next(request.model)}
@@ -164,7 +166,7 @@ def _show_pair(request: Asked) -> Any:
     around("box", "fm-controls", *_SENTENCES),
     around("box", "fm-controls", *_ORDER),
 )
-def _show_order(request: Asked) -> Any:
+def _show_order(request: FigureInputs) -> Any:
     model, pair, truth = request.model, _pair(request), _truth(request)
     probability = request["probability"]
     if predicts_next(model):
@@ -192,7 +194,7 @@ def _show_order(request: Asked) -> Any:
     control("dial", "seed", "Seed of the masks", SEED),
     *_ORDER,
 )
-def _show_losses(request: Asked) -> Any:
+def _show_losses(request: FigureInputs) -> Any:
     pair, truth = _pair(request), _truth(request)
     seed, probability = request["seed"], request["probability"]
     key = ("pair loss", pair.encoding.ids, pair.segments, truth, seed, probability)

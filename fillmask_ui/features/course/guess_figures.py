@@ -12,7 +12,7 @@ from fillmask_ui.filling.masked_position import find_masked_position
 from fillmask_ui.show.drawing import Bar
 from fillmask_ui.ui.explore.examples import read_sets
 from fillmask_ui.ui.explore.guess_view import compare, comparison_html
-from fillmask_ui.ui.figure import Asked, around, control
+from fillmask_ui.ui.figure import FigureInputs, around, control
 
 ROWS = 4  # for guesses of the class, as `course/guess.html` has them
 # Words with bars, so few that a projector shows all; the model has at least two of its own.
@@ -33,7 +33,7 @@ _TYPED = control(
     around("box", "fm-own-sentence fm-controls", _TYPED, around("box", "fm-own-truth", _TRUTH)),
     control("hidden", "revealed"),
 )
-def _show_guess(request: Asked) -> Any:
+def _show_guess(request: FigureInputs) -> Any:
     """The class's distribution; beside it the model's, once it is revealed for this sentence."""
     chosen = next((e for e in READY if e.name == request["which"]), None)
     typed = request["sentence"], request["truth"][:100].strip()
@@ -72,7 +72,7 @@ def _guesses(typed: str) -> Guesses:
     ),
     control("button", "score", "Score both", main=True),
 )
-def _show_rounds(request: Asked) -> Any:
+def _show_rounds(request: FigureInputs) -> Any:
     """Losses of both on each sentence and their means, once they are asked for."""
     if not (request.pressed("score") or request.pressed("scored")):
         return {"rounds": ()}

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from fillmask_ui.ui.figure import Asked, Control, InteractiveFigure, around
+from fillmask_ui.ui.figure import Control, FigureInputs, InteractiveFigure, around
 
 
 def figure(
     name: str, title: str, *form: Control, needs_model: bool = True, template: str = ""
-) -> Callable[[Callable[[Asked], Any]], InteractiveFigure]:
+) -> Callable[[Callable[[FigureInputs], Any]], InteractiveFigure]:
     """Make a figure of a function; its controls stand in one row if they are not all boxes."""
     boxed = all(part.kind == "box" for part in form)
     rows = form if boxed else (around("box", "fm-controls", *form),)

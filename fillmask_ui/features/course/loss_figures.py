@@ -21,7 +21,7 @@ from fillmask_ui.filling.words import raw_logits_at
 from fillmask_ui.show.drawing import Bar
 from fillmask_ui.show.sentences import as_unsure
 from fillmask_ui.show.words import candidate_names
-from fillmask_ui.ui.figure import Asked, around, control
+from fillmask_ui.ui.figure import FigureInputs, around, control
 
 MOST_WORDS = 4  # of the best, in a table that a projector shows whole
 MOST_BOXES = 500
@@ -47,7 +47,7 @@ class _OneMask:
         return softmax_of(self.logits, self.target, self.row_ids, **changed)
 
 
-def _requested_mask(request: Asked) -> _OneMask:
+def _requested_mask(request: FigureInputs) -> _OneMask:
     """The mask that the controls `sentence` and `truth` ask about."""
     text, word = request["sentence"], request["truth"][:100].strip()
     model, vocabulary = request.model, request.model.vocabulary
@@ -70,7 +70,7 @@ def _requested_mask(request: Asked) -> _OneMask:
         control("choice", "added", "Logits", ADDED, ""),
     ),
 )
-def _show_table(request: Asked) -> Any:
+def _show_table(request: FigureInputs) -> Any:
     mask, added = _requested_mask(request), request["added"]
     number = {"5": 5.0, "largest": -float(mask.logits.max())}.get(added, 0.0)
     return {
@@ -87,7 +87,7 @@ def _show_table(request: Asked) -> Any:
     control("slider", "percent", "Probability of the true word", 0.1, 100, 0.1, 70, "%"),
     needs_model=False,
 )
-def _show_curve(request: Asked) -> Any:
+def _show_curve(request: FigureInputs) -> Any:
     probability = request["percent"] / 100
     return {"p": probability, "nll": -math.log(probability) + 0.0}
 
@@ -98,7 +98,7 @@ def _show_curve(request: Asked) -> Any:
     *_ONE_MASK,
     control("slider", "temperature", "Temperature T", 0.1, 5, 0.1, 1),
 )
-def _show_temperature(request: Asked) -> Any:
+def _show_temperature(request: FigureInputs) -> Any:
     mask = _requested_mask(request)
     softmax = mask.softmax(temperature=request["temperature"])
     rows = [_bar(row, mask) for row in softmax.rows]
@@ -112,7 +112,7 @@ def _bar(row: SoftmaxRow, mask: _OneMask) -> Bar:
 
 
 @figure("loss_units", "Nats, bits, perplexity", *_ONE_MASK)
-def _show_units(request: Asked) -> Any:
+def _show_units(request: FigureInputs) -> Any:
     mask = _requested_mask(request)
     softmax = mask.softmax()
     equal = math.exp(softmax.nll_nats)
@@ -164,7 +164,7 @@ SOFT = (
     control("piece", "true"),
     needs_model=False,
 )
-def _show_one_hot(request: Asked) -> Any:
+def _show_one_hot(request: FigureInputs) -> Any:
     example = next(
         (candidate for candidate in ONE_HOT if candidate.key == request["example"]), ONE_HOT[0]
     )
@@ -196,7 +196,7 @@ def _show_one_hot(request: Asked) -> Any:
     ),
     needs_model=False,
 )
-def _show_compare(request: Asked) -> Any:
+def _show_compare(request: FigureInputs) -> Any:
     presets = (*ONE_HOT, *SOFT)
     pressed_preset = next((preset for preset in presets if request.pressed(preset.key)), None)
     typed = {name: getattr(pressed_preset, name, request[name]) for name in ("names", "p", "q")}
@@ -221,7 +221,7 @@ def _written(numbers: Sequence[float]) -> str:
     control("slider", "q", "Prediction q(tea)", 0.01, 0.99, 0.01, 0.4),
     needs_model=False,
 )
-def _show_soft_truth(request: Asked) -> Any:
+def _show_soft_truth(request: FigureInputs) -> Any:
     p, q = request["p"], request["q"]
     curve = {
         share: compare((p, 1 - p), (share, 1 - share)).cross_entropy_nats
@@ -237,7 +237,7 @@ def _show_soft_truth(request: Asked) -> Any:
     control("text", "text", "Sentence", SENTENCE, hint="with one [MASK]"),
     control("text", "word", "True word", WORD, short=True),
 )
-def _show_model_truth(request: Asked) -> Any:
+def _show_model_truth(request: FigureInputs) -> Any:
     text, word = request["text"], request["word"].strip()
     masked = find_masked_position(request.model, text)
     true_token(request.model, masked, word)  # a softmax is over single tokens

@@ -22,7 +22,7 @@ from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
 from fillmask_ui.show.words import named
 from fillmask_ui.text_words import characters
-from fillmask_ui.ui.figure import Asked, around, control
+from fillmask_ui.ui.figure import FigureInputs, around, control
 
 # With this seed the text has chosen tokens of all three kinds in a vocabulary of whole words.
 TEXT = "The old woman drinks a cup of tea and her cat waits under the table."
@@ -38,7 +38,7 @@ _SEEDED = control("text", "text", "Your text", TEXT), control("dial", "seed", "S
 _RATE = control("slider", "rate", "Mask rate", 1, 60, 1, 15, "%")
 
 
-def _recipe(request: Asked) -> MaskRecipe:
+def _recipe(request: FigureInputs) -> MaskRecipe:
     return MaskRecipe(probability=request["rate"] / 100)
 
 
@@ -64,13 +64,13 @@ def _names(model: MaskedLM, text: SeedMaskedText) -> list[tuple[str, str]]:
     _SEEDED[1],
     _RATE,
 )
-def _show_tokens(request: Asked) -> Any:
+def _show_tokens(request: FigureInputs) -> Any:
     text = mask_text(request.model, request["text"], request["seed"], _recipe(request))
     return {"text": text, "names": _names(request.model, text), "seed": request["seed"]}
 
 
 @figure("mask_shares", "Shares of one seed and of many", *_SEEDED, _RATE)
-def _show_shares(request: Asked) -> Any:
+def _show_shares(request: FigureInputs) -> Any:
     recipe, seed, vocabulary = _recipe(request), request["seed"], request.model.vocabulary
     encoding = encoded(request.model, request["text"])
     seed_shares = shares(encoding, vocabulary, recipe, [seed])
@@ -90,7 +90,7 @@ def _show_shares(request: Asked) -> Any:
     control("text", "text", "A short text", LUNCH, hint="the last word is chosen"),
     control("dial", "seed", "First seed to try", 0),
 )
-def _show_kinds(request: Asked) -> Any:
+def _show_kinds(request: FigureInputs) -> Any:
     vocabulary = request.model.vocabulary
     encoding = encoded(request.model, request["text"])
     ways = []
@@ -128,7 +128,7 @@ def _show_kinds(request: Asked) -> Any:
     control("hidden", "lines", value="1"),
     control("hidden", "evaluated"),
 )
-def _show_losses(request: Asked) -> Any:
+def _show_losses(request: FigureInputs) -> Any:
     """The losses as far as they are revealed, and on demand what the evaluator says."""
     model, seed = request.model, request["seed"]
     text = mask_text(model, request["text"], seed)
@@ -163,7 +163,7 @@ def _without_lines(model: MaskedLM, text: SeedMaskedText, seed: int) -> dict[str
 
 
 @figure("ledger_kinds", "The loss of each kind of token", *_SEEDED)
-def _show_kind_losses(request: Asked) -> Any:
+def _show_kind_losses(request: FigureInputs) -> Any:
     model, seed = request.model, request["seed"]
     text = mask_text(model, request["text"], seed)
     seeds, pooled = _pooled(request, text.encoding)
@@ -187,7 +187,7 @@ def _kinds_and_all(figures: ModelFigures) -> dict[str, GroupFigures | ModelFigur
     _SEEDED[0],
     control("slider", "unchanged", "Chosen tokens left unchanged", *(0, 90, 5, _UNCHANGED, "%")),
 )
-def _show_mix(request: Asked) -> Any:
+def _show_mix(request: FigureInputs) -> Any:
     seeds, pooled = _pooled(request, encoded(request.model, request["text"]))
     losses = {group.name: group.mean_nll_nats for group in pooled.by_kind}
     if len(losses) < len(KINDS):
@@ -207,7 +207,7 @@ def _show_mix(request: Asked) -> Any:
     }
 
 
-def _pooled(request: Asked, encoding: Encoding) -> tuple[int, ModelFigures]:
+def _pooled(request: FigureInputs, encoding: Encoding) -> tuple[int, ModelFigures]:
     """The evaluator's figures of one text under many seeds, and how many these are."""
     seeds = min(POOLED_SEEDS, _POOLED_TOKENS // len(encoding) + 1)
 

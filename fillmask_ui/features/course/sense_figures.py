@@ -12,7 +12,7 @@ from fillmask_ui.filling import layers
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.layer_grid import LayerGrid
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.figure import Asked, Control, around, control
+from fillmask_ui.ui.figure import Control, FigureInputs, around, control
 from fillmask_ui.ui.job import Report, Waiting
 
 # Of the embedded texts, beside the reader's own: some thousand tokens in less than a second.
@@ -20,7 +20,7 @@ _BACKGROUND_TEXTS = 40
 _WIDTH, _HEIGHT, _MARGIN = 460, 300, 26
 
 
-def _background(request: Asked) -> space.Background:
+def _background(request: FigureInputs) -> space.Background:
     def work(report: Report) -> space.Background:
         with open_texts(TextSource(samples=_BACKGROUND_TEXTS)) as texts:
             message = "Reading texts for comparison…"
@@ -59,7 +59,7 @@ class _WordInputs:
     preset: Mapping[str, str] = field(default_factory=dict)  # new values of the controls
 
 
-def _word_inputs(request: Asked) -> _WordInputs:
+def _word_inputs(request: FigureInputs) -> _WordInputs:
     """What was typed, or the example whose button was pressed."""
     for example in space.TWO_SENSES:
         if request.pressed(f"take_{example.word}"):
@@ -71,7 +71,7 @@ def _word_inputs(request: Asked) -> _WordInputs:
 
 
 @figure("word_cosines", "One word in several sentences", *_controls())
-def _show_cosines(request: Asked) -> Any:
+def _show_cosines(request: FigureInputs) -> Any:
     inputs = _word_inputs(request)
     vectors = space.word_vectors(request.model, inputs.sentences, inputs.word)
     cosines = _cosines(vectors.vectors, vectors.senses)
@@ -90,7 +90,7 @@ _PUSH = control("slider", "push", "Push the first by", 0, 3, 0.1, 0, " × the le
 
 
 @figure("rogue_dimensions", "What makes cosines large", *_controls(_PUSH))
-def _show_rogue(request: Asked) -> Any:
+def _show_rogue(request: FigureInputs) -> Any:
     """Which dimensions the mean cosine comes from, and all cosines after z-scoring.
 
     The reader may push one dimension of all vectors: raw cosines rise, z-scored ones stay.
@@ -126,7 +126,7 @@ def _show_rogue(request: Asked) -> Any:
 
 
 @figure("sense_map", "A map of the vectors", *_controls())
-def _show_map(request: Asked) -> Any:
+def _show_map(request: FigureInputs) -> Any:
     tokens, inputs = _background(request), _word_inputs(request)
     vectors = space.word_vectors(request.model, inputs.sentences, inputs.word, tokens)
     return _map(vectors, inputs.word) | {"uses": vectors.uses}, inputs.preset
@@ -161,7 +161,7 @@ _NEW = control("text", "fresh", "A new sentence", _FRESH, carried=True)
 
 
 @figure("nearest_sense", "The nearest sense", *_controls(_NEW, fresh=True))
-def _show_nearest(request: Asked) -> Any:
+def _show_nearest(request: FigureInputs) -> Any:
     tokens, inputs = _background(request), _word_inputs(request)
     vectors = space.word_vectors(request.model, inputs.sentences, inputs.word, tokens)
     # Its own tokens are not of the background, so that nothing else changes while one types.
@@ -178,7 +178,7 @@ def _show_nearest(request: Asked) -> Any:
     control("text", "masked", "A sentence with a mask", "He went to the [MASK] to borrow money."),
     control("text", "hidden", "Hidden word", "bank", short=True),
 )
-def _show_layers(request: Asked) -> Any:
+def _show_layers(request: FigureInputs) -> Any:
     text, word = request["masked"].strip(), request["hidden"][:50].strip()
     predictions = request.slowly(
         ("layers", text, word), lambda _: layers(request.model, text, mask=0, word=word)

@@ -17,7 +17,7 @@ from fillmask_ui.show.figures import models_of
 from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.tokenizers import same_tokenizer
-from fillmask_ui.ui.figure import Asked, Control, Result, control
+from fillmask_ui.ui.figure import Control, FigureInputs, Result, control
 
 TEMPERATURE_TEXTS = 40
 SEED_TEXTS = 20
@@ -44,7 +44,7 @@ def _second(**first: str) -> Control:
     )
 
 
-def _second_model(request: Asked, reference: str) -> MaskedLM:
+def _second_model(request: FigureInputs, reference: str) -> MaskedLM:
     """The model of a reference, or the first one for `_SAME`; both have the same tokenizer."""
     if reference == _SAME:
         return request.model
@@ -59,7 +59,7 @@ def _second_model(request: Asked, reference: str) -> MaskedLM:
 
 
 def _measured(
-    request: Asked,
+    request: FigureInputs,
     question: tuple[str, ...],
     count: int,
     measure: Callable[..., Result],
@@ -81,7 +81,7 @@ def _measured(
     control("slider", "b", "B gives “mat”", 1, 99, 1, 5, "%"),
     needs_model=False,
 )
-def _show_near_misses(request: Asked) -> Any:
+def _show_near_misses(request: FigureInputs) -> Any:
     return {"models": {name: accuracy.prediction(request[name.lower()] / 100) for name in "AB"}}
 
 
@@ -91,7 +91,7 @@ def _show_near_misses(request: Asked) -> Any:
     _temperature("a", "Temperature A", 1.0),
     _temperature("b", "Temperature B", 2.0),
 )
-def _show_two_temperatures(request: Asked) -> Any:
+def _show_two_temperatures(request: FigureInputs) -> Any:
     every = _temperature_losses(request, request.model)
     first, second = (accuracy.nearest(every, request[name]) for name in "ab")
     return {"first": first, "second": second, "all_temperatures": every}
@@ -104,7 +104,7 @@ def _show_two_temperatures(request: Asked) -> Any:
     _second(same="the same model"),
     _temperature("b", "Temperature of B", 0.5),
 )
-def _show_token_losses(request: Asked) -> Any:
+def _show_token_losses(request: FigureInputs) -> Any:
     second = _second_model(request, request.text("second", _SAME))
     a = accuracy.nearest(_temperature_losses(request, request.model), request["a"])
     b = accuracy.nearest(_temperature_losses(request, second), request["b"])
@@ -115,7 +115,7 @@ def _show_token_losses(request: Asked) -> Any:
     }
 
 
-def _temperature_losses(request: Asked, model: MaskedLM) -> Sequence[accuracy.AtTemperature]:
+def _temperature_losses(request: FigureInputs, model: MaskedLM) -> Sequence[accuracy.AtTemperature]:
     measure = partial(accuracy.temperature_losses, model)
     return _measured(request, ("temperature losses",), TEMPERATURE_TEXTS, measure, model)
 
@@ -129,7 +129,7 @@ def _temperature_losses(request: Asked, model: MaskedLM) -> Sequence[accuracy.At
     control("dial", "seed", "Seed", SEEDS[0], SEEDS[0], SEEDS[-1]),
     control("piece", "answer"),
 )
-def _show_twenty_seeds(request: Asked) -> Any:
+def _show_twenty_seeds(request: FigureInputs) -> Any:
     def run(report: Callable[[int, int], None]) -> uncertainty.SeedMeans:
         texts = sorted(
             open_texts(TextSource()), key=lambda example: (len(example.text), example.id)
@@ -148,7 +148,7 @@ def _show_twenty_seeds(request: Asked) -> Any:
     "The interval by the number of texts",
     control("dial", "order", "Order of the texts", 0),
 )
-def _show_more_texts(request: Asked) -> Any:
+def _show_more_texts(request: FigureInputs) -> Any:
     measure = partial(uncertainty.text_losses, request.model)
     losses = _measured(request, ("more texts",), uncertainty.COUNTS[-1] + _SPARE, measure)
     return {"means": uncertainty.means_by_count(losses, request["order"])}
@@ -166,7 +166,7 @@ def _show_more_texts(request: Asked) -> Any:
     ),
     needs_model=False,
 )
-def _show_published_changes(request: Asked) -> Any:
+def _show_published_changes(request: FigureInputs) -> Any:
     limits = Limits(
         _typed(request, "pass_below", "the limit of PASS") / 100,
         _typed(request, "risk_below", "the limit of AT_RISK") / 100,
@@ -181,7 +181,7 @@ def _show_published_changes(request: Asked) -> Any:
     return {"rows": rows, "limits": limits, "change": uncertainty.Change(loss, baseline)}
 
 
-def _typed(request: Asked, name: str, description: str) -> float:
+def _typed(request: FigureInputs, name: str, description: str) -> float:
     """A number above 0, as a reader types it."""
     written = request[name].strip().removesuffix("%")
     try:
@@ -201,7 +201,7 @@ def _typed(request: Asked, name: str, description: str) -> float:
     "Two models on identical masks",
     _second(**{"": "a close relative", _SAME: f"the same model at temperature {_TEMPERATURE:g}"}),
 )
-def _show_paired_difference(request: Asked) -> Any:
+def _show_paired_difference(request: FigureInputs) -> Any:
     reference = request.text("second") or _VARIANTS.get(request.model.signature.name, _SAME)
     second = _second_model(request, reference)
     name = second.signature.name

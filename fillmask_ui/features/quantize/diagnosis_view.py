@@ -19,7 +19,7 @@ from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import macros
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.components import link_to
-from fillmask_ui.ui.figure import Asked, Request, Shown, answer
+from fillmask_ui.ui.figure import FigureInputs, Request, Shown, answer
 from fillmask_ui.ui.job import Report, Unfinished, Waiting
 from fillmask_ui.ui.session import Session
 
@@ -28,7 +28,7 @@ PARTS, MOST_PARTS = 8, 40
 BARS = 12
 
 
-def show(request: Asked) -> Shown:
+def show(request: FigureInputs) -> Shown:
     """The diagnosis of the variant of the chosen row, so far."""
     reference, baseline = request.text("variant"), request.text("baseline")
     name = request.text("name") or reference

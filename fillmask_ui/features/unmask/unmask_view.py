@@ -24,7 +24,7 @@ from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import named
 from fillmask_ui.ui import figure
-from fillmask_ui.ui.figure import Asked, Shown
+from fillmask_ui.ui.figure import FigureInputs, Shown
 from fillmask_ui.ui.job import Report, Unfinished, Waiting
 from fillmask_ui.ui.session import Session, check_text
 
@@ -101,7 +101,7 @@ def text_of(values: Mapping[str, str], model: MaskedLM) -> str:
 Json = dict[str, Any]
 
 
-def show(request: Asked) -> Shown:
+def show(request: FigureInputs) -> Shown:
     """Both decodings, or one."""
     model, text = request.model, text_of(request.values, request.model)
     results: dict[str, Unmasked] = {}

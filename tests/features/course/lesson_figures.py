@@ -6,14 +6,14 @@ from typing import Any
 from fillmask_ui.features.course.exercises.exercise import Choice, Exercise, Numeric
 from fillmask_ui.features.course.learn_figures import FIGURES
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.ui.figure import Asked, Shown
+from fillmask_ui.ui.figure import FigureInputs, Shown
 from fillmask_ui.ui.job import Unfinished
 from fillmask_ui.ui.session import Session
 
 
 def show_figure(session: Session, model: MaskedLM | None, name: str, **values: Any) -> Shown:
     """What a figure shows of some values, asked again until it is known."""
-    request = Asked(session, {key: str(value) for key, value in values.items()}, model)
+    request = FigureInputs(session, {key: str(value) for key, value in values.items()}, model)
     for _ in range(300):  # each waits for a moment
         with suppress(Unfinished):
             return FIGURES[name].show(request)
