@@ -76,6 +76,10 @@ class Mode:
     # More fields of the state that only this mode has: name -> value at first. They are parameters
     # of the link, and its views find them in `Question.fields`.
     fields: Mapping[str, str] = field(default_factory=dict)
+    two_models: bool = False  # whether it offers a second model, `Question.compare`
+    # Whether its fields hold the sentence: the sentence of the page is then out of sight, and the
+    # view `masked` is called whatever it is.
+    has_sentence: bool = False
     # Name in the browser -> a function of the `Session` and the `Question`; its answer has `html`.
     views: Mapping[str, str] = field(default_factory=dict)
     template: str = ""  # of its controls, above the answer of its view

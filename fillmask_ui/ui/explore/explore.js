@@ -98,7 +98,10 @@
   // The fields that belong to one mode are as at first in the others, which keep them for a return.
   const of_mode = (state) => {
     const with_field = rows().filter(({ stateField }) => stateField);
-    const value = ({ mode, stateField }) => (mode === state.mode ? state[stateField]?.trim() ?? "" : "");
+    const chosen = rows().find(({ mode }) => mode === state.mode);
+    const shows = ({ mode, stateField }) =>
+      mode === state.mode || (stateField === "compare" && chosen?.twoModels !== undefined);
+    const value = (row) => (shows(row) ? state[row.stateField]?.trim() ?? "" : "");
     const added = rows().map((row) => (row.mode === state.mode ? {} : added_fields(row)));
     return Object.assign(Object.fromEntries(with_field.map((row) => [row.stateField, value(row)])), ...added);
   };
@@ -341,6 +344,8 @@
   function show_mode() {
     const mode = explore.mode();
     stage.dataset.mode = mode;
+    stage.toggleAttribute("data-two-models", explore.row().twoModels !== undefined);
+    stage.toggleAttribute("data-has-sentence", explore.row().hasSentence !== undefined);
     for (const button of modes()) {
       const here = button.dataset.mode === mode;
       button.setAttribute("aria-checked", String(here));
@@ -431,8 +436,9 @@
     if (!part.hidden) part.scrollIntoView({ block: "nearest" });
   });
 
+  // A mode names the view that gives its file.
   page.on("click", "[data-download]", async ({ dataset }) => {
-    const file = await explore.call("download", { label: dataset.download });
+    const file = await explore.call(dataset.view ?? "download", { label: dataset.download });
     if (file.error) notice({ kind: "error", notice: file.error });
     else page.save(file.name, file.type, file.text);
   });

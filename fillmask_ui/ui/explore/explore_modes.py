@@ -45,6 +45,7 @@ MODES = (
         replayed="both_replayed",
         joint=True,
         state_field="compare",
+        two_models=True,
         views={
             "compared": "fillmask_ui.ui.explore.contrast_view:contrast_models",
             "apart": "fillmask_ui.ui.explore.attribution_view:contrast_words",

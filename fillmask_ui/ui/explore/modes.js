@@ -7,8 +7,9 @@
 
   // The function that the chosen mode asks about an answer; blank where it asks nothing.
   function wanted({ mask, measurable }) {
-    const { masked, whole, replayed } = page.explore.row();
+    const { masked, whole, replayed, hasSentence } = page.explore.row();
     if (page.explore.replayed()) return replayed;
+    if (hasSentence !== undefined) return masked;
     return mask ? masked : measurable ? whole : "";
   }
 
@@ -111,8 +112,10 @@
 
   document.addEventListener("fillmask:answer", ({ detail: answer }) => {
     tip.hide();
-    if (answer.kind === "error" && !answer.mask) return; // what stood there before stays
     const [name, version] = [wanted(answer), answer.version];
+    const { hasSentence } = page.explore.row();
+    // What stood there before stays.
+    if (answer.kind === "error" && !answer.mask && hasSentence === undefined) return;
     if (!name || name !== seen.name || version !== seen.version) clear();
     if (!name) return;
     Object.assign(seen, { name, version });
