@@ -178,7 +178,7 @@ def evaluate(
         return values | {"signature": info.signature}
 
     question = (info.signature, *map(id, loaded), *(example.text for example in examples))
-    return session.slowly(candidate, question, work)
+    return session.slowly(candidate, question, work, title="an evaluation", long=True)
 
 
 def models(session: Session) -> list[Json]:

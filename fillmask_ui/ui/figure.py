@@ -70,10 +70,15 @@ class FigureInputs:
     values: Mapping[str, str]  # by the names of the controls
     model: Any = None  # the chosen `MaskedLM`; None for a figure that needs none
     controls: Mapping[str, Control] = field(default_factory=dict)
+    title: str = ""  # of the figure
 
     def slowly(self, question: tuple[Any, ...], work: Callable[[Report], Result]) -> Result:
         """As `Session.slowly` of the model chosen; `Unfinished` while the work goes on."""
-        return self.session.slowly(self.model, question, work)
+        return self.session.slowly(self.model, question, work, title=self._job_title)
+
+    @property
+    def _job_title(self) -> str:
+        return f"the figure “{self.title}”"
 
     def counted(
         self,
@@ -87,7 +92,7 @@ class FigureInputs:
         def run(report: Report) -> Result:
             return work(lambda done, of: report(Waiting(f"{done} of {of} {things}", done / of)))
 
-        return self.session.slowly(model or self.model, question, run)
+        return self.session.slowly(model or self.model, question, run, title=self._job_title)
 
     def __getitem__(self, name: str) -> Any:
         """What a declared control holds, else its first value; numbers are within its bounds."""
@@ -156,7 +161,7 @@ class InteractiveFigure:
 
     def show(self, request: FigureInputs) -> Shown:
         """All pieces: the macros without parameters."""
-        result = self.values(replace(request, controls=self.controls))
+        result = self.values(replace(request, controls=self.controls, title=self.title))
         values, control_values = result if isinstance(result, tuple) else (result, {})
         pieces = macros(self.template, **values).items()
         html = {name: str(macro()) for name, macro in pieces if not macro.arguments}

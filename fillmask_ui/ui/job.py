@@ -8,7 +8,8 @@ to start work that leaves out what is there.
 A job belongs to a `Page` of its visitor, not to a connection: a page that was closed or reloaded
 finds it again by the ids that its browser keeps (`static/on_load/visitor.js`). `Jobs` holds the
 pages of one tab, and `components.wire` connects them to its buttons. An answer that all visitors
-share is a job of `SharedJobs`, found by its question.
+share is a job of `SharedJobs`, found by its question. Long jobs pause between their steps while
+short ones work.
 
 >>> def count(job):
 ...     for number in (1, 2, 3):
@@ -36,6 +37,7 @@ from typing import Any, TypeVar
 
 from fillmask_ui.errors import DataError, FillmaskError, explain
 from fillmask_ui.models import LoadProgress
+from fillmask_ui.show.numbers import duration
 
 # Slower answers show their progress.
 PATIENCE_SECONDS = 0.4
@@ -49,6 +51,10 @@ MOST_JOBS = 64  # of a tab that wait or run; each has a thread, and holds what w
 MOST_PAGES = 1000  # of a tab that are known; the one that was silent longest is forgotten first
 # How long a page waits for the current step after a cancel.
 STOP_SECONDS = 0.4
+# A long job pauses at most so long at a step, so that many short ones cannot stop it.
+PAUSE_SECONDS = 10.0
+# The time left is estimated once this part is done.
+_LEAST_FRACTION = 0.02
 
 
 @dataclass(frozen=True)
@@ -84,21 +90,57 @@ class UnwantedError(Exception):
     """The job was cancelled, or nobody follows it any more."""
 
 
+class Slots:
+    """As many jobs work at a time, and a job that waits is told which does."""
+
+    def __init__(self, count: int = 1) -> None:
+        self._free = threading.Semaphore(count)
+        self._working: list[Job] = []  # the one that began first is first
+
+    def acquire(self, job: Job, seconds: float) -> bool:
+        """Whether the job got a slot within this time."""
+        if not self._free.acquire(timeout=seconds):
+            return False
+        self._working.append(job)
+        return True
+
+    def release(self, job: Job) -> None:
+        self._working.remove(job)
+        self._free.release()
+
+    def wait_message(self, waiting: Job) -> str:
+        """Whose job it is that another one waits for, and how long that takes."""
+        working = next(iter(self._working), None)
+        if working is None:
+            return "Waiting for another run to end…"
+        title = working.title or "another answer"
+        if working.visitor != waiting.visitor:
+            title = f"{title} of another visitor"
+        seconds_left = working.seconds_left
+        if seconds_left is None:
+            return f"Waiting for {title}, which began {duration(working.seconds)} ago…"
+        return f"Waiting for {title}: {duration(seconds_left)} left…"
+
+
 class Job:
     """One piece of work; `begin` it, or start it with `Page.start`."""
 
     def __init__(
         self,
         work: Work,
-        slots: Sequence[threading.Semaphore] = (),  # it takes one of each before it works
+        slots: Sequence[Slots] = (),  # it takes one of each before it works
         *,
+        title: str = "",  # what it is, for jobs that wait for it
+        pauses_for: SharedJobs | None = None,  # between its steps, while any of these works
         visitor: str = "",  # its owner; blank where everybody sees all jobs
         page: str = "",  # that shows it, by the name that a reload keeps
         reads: str = "",  # path of a file that it needs to its end
         patience_seconds: float = math.inf,  # how long it goes on while nobody polls it
     ) -> None:
-        self.visitor, self.page, self.reads = visitor, page, reads
+        self.visitor, self.page, self.reads, self.title = visitor, page, reads, title
         self.status = Waiting()
+        self._pauses_for = pauses_for
+        self._began_at = time.monotonic()  # once it has its slots, the time when it got them
         self._result: Any = None
         self._error: BaseException | None = None
         self._work, self._slots = work, slots
@@ -142,6 +184,23 @@ class Job:
         if so_far is None:
             so_far = self.status.so_far
         self.status = Waiting(step.message, step.fraction, so_far)
+        pause_end = time.monotonic() + PAUSE_SECONDS
+        while self._pauses_for is not None and self._pauses_for.working:
+            if time.monotonic() > pause_end or self._stop.wait(0.05):
+                break
+
+    @property
+    def seconds(self) -> float:
+        """How long it has worked."""
+        return time.monotonic() - self._began_at
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate from the part that is done; None without one."""
+        fraction = self.status.fraction
+        if fraction is None or fraction < _LEAST_FRACTION:
+            return None
+        return self.seconds * (1 - fraction) / fraction
 
     def poll(self) -> Waiting:
         """How it stands, for a page that follows it; a cancelled job has stopped at once."""
@@ -178,10 +237,12 @@ class Job:
             while after is not None and not after._ended.wait(0.2):
                 self.report(Waiting("Waiting for the run before to stop…"))
             with ExitStack() as held_slots:
-                for slot in self._slots:
-                    while not slot.acquire(timeout=0.2):
-                        self.report(Waiting("Waiting for another run to end…"))
-                    held_slots.callback(slot.release)
+                before_waiting = self.status
+                for slots in self._slots:
+                    while not slots.acquire(self, 0.2):
+                        self.report(Waiting(slots.wait_message(self)))
+                    held_slots.callback(slots.release, self)
+                self.status, self._began_at = before_waiting, time.monotonic()
                 self._result = self._work(self)
                 if isinstance(self._result, GeneratorType):
                     with closing(self._result) as steps:
@@ -210,14 +271,14 @@ class Page:
         self._last_status: Waiting | None = None
         self._lock = threading.Lock()
 
-    def start(
-        self, work: Work, slots: Sequence[threading.Semaphore] | None = None, *, reads: str = ""
-    ) -> Job:
+    def start(self, work: Work, slots: Sequence[Slots] | None = None, *, reads: str = "") -> Job:
         """Start work, within the slots of the tab unless told others; stops the job before."""
         jobs = self.jobs
         job = Job(
             work,
             [jobs.slots] if slots is None else slots,
+            title=jobs.title,
+            pauses_for=jobs.pauses_for,
             visitor=self._owner,
             page=self.name,
             reads=reads,
@@ -265,14 +326,22 @@ Result = TypeVar("Result")
 class Jobs:
     """The jobs and open pages of one tab; on a `public` page each visitor sees only their own.
 
-    `slots` jobs run at a time, the others wait; `new_page` makes the state of a page.
+    `slots` jobs run at a time, the others wait and are told the `title` of what they wait for.
+    Between their steps jobs pause while any of `pauses_for` works. `new_page` makes the state of a
+    page.
     """
 
     def __init__(
-        self, slots: int = 1, *, public: bool = False, new_page: Callable[..., Any] = Page
+        self,
+        slots: int = 1,
+        *,
+        public: bool = False,
+        title: str = "another run",
+        pauses_for: SharedJobs | None = None,
+        new_page: Callable[..., Any] = Page,
     ) -> None:
-        self.public = public
-        self.slots = threading.Semaphore(slots)
+        self.public, self.title, self.pauses_for = public, title, pauses_for
+        self.slots = Slots(slots)
         self._new_page = new_page
         self._pages: OrderedDict[str, Any] = OrderedDict()
         self._jobs: list[Job] = []  # running or recently ended, the newest last
@@ -326,21 +395,30 @@ class SharedJobs:
 
     def __init__(
         self,
-        slots: Sequence[threading.Semaphore] = (),
+        slots: Sequence[Slots] = (),
         *,
         doing: str = "",  # what a job does that has not said so
+        pauses_for: SharedJobs | None = None,  # between the steps of jobs
         most: float = math.inf,  # jobs that may run or wait; a later caller is told to ask again
         patience_seconds: float = math.inf,
     ) -> None:
         self._slots, self._most, self._patience_seconds = slots, most, patience_seconds
-        self._doing = doing
+        self._doing, self._pauses_for = doing, pauses_for
         self._jobs: dict[Hashable, Job] = {}
         self._lock = threading.Lock()
 
-    def result(self, question: Hashable, work: Callable[[Report], Result]) -> Result:
+    @property
+    def working(self) -> bool:
+        """Whether any job works or waits."""
+        with self._lock:
+            return any(not job.ended for job in self._jobs.values())
+
+    def result(
+        self, question: Hashable, work: Callable[[Report], Result], title: str = ""
+    ) -> Result:
         """What the work returns or raises, or `Unfinished` while it goes on; it runs once.
 
-        The call after its end starts it anew.
+        The call after its end starts it anew. Jobs that wait for it are told its `title`.
         """
         with self._lock:
             self._jobs = {key: job for key, job in self._jobs.items() if not job.abandoned}
@@ -351,6 +429,8 @@ class SharedJobs:
                 job = Job(
                     lambda running: work(running.report),
                     self._slots,
+                    title=title,
+                    pauses_for=self._pauses_for,
                     patience_seconds=self._patience_seconds,
                 )
                 job.status = Waiting(self._doing)

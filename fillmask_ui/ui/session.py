@@ -18,7 +18,7 @@ from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs import RunStore
-from fillmask_ui.ui.job import Jobs, Report, SharedJobs
+from fillmask_ui.ui.job import Jobs, Report, SharedJobs, Slots
 
 # Far above any model's token limit, far below what would keep a tokenizer busy.
 MAX_CHARACTERS = 50_000
@@ -57,9 +57,15 @@ class Session:
         self._lock = threading.Lock()
         self._answers = Answers()
         self._loading = SharedJobs()
-        # Slow work takes turns, so that quick answers stay quick.
-        self._working = SharedJobs(
-            [threading.Semaphore()], doing="Computing…", most=32, patience_seconds=10.0
+        # Slow work takes turns, so that quick answers stay quick. What takes minutes has turns of
+        # its own, and pauses between its steps for what takes seconds, such as a lesson's figure.
+        self.short_jobs = SharedJobs([Slots()], doing="Computing…", most=32, patience_seconds=10.0)
+        self._long_jobs = SharedJobs(
+            [Slots()],
+            doing="Computing…",
+            most=32,
+            patience_seconds=10.0,
+            pauses_for=self.short_jobs,
         )
 
     def shared(self, kind: Callable[["Session"], Kept]) -> Kept:
@@ -151,10 +157,20 @@ class Session:
             self._answers.keep(key, known)
         return known
 
-    def slowly(self, model: MaskedLM, question: tuple, work: Callable[[Report], Kept]) -> Kept:
+    def slowly(
+        self,
+        model: MaskedLM,
+        question: tuple,
+        work: Callable[[Report], Kept],
+        *,
+        title: str = "",
+        long: bool = False,
+    ) -> Kept:
         """An answer that takes many passes of a model; callers ask again while it is `Unfinished`.
 
         `question` is the cache key, beside the model: `work` runs once for all visitors who ask it.
+        Whoever waits for it is told its `title`. A `long` one, of minutes, lets shorter ones go
+        first.
         """
         key = self._key((model,), question)
         if (known := self._answers.get(key)) is not None:
@@ -165,7 +181,8 @@ class Session:
             self._answers.keep(key, answer)
             return answer
 
-        return self._working.result(key, compute)
+        jobs = self._long_jobs if long else self.short_jobs
+        return jobs.result(key, compute, title)
 
     def _key(self, models: Sequence[MaskedLM], question: tuple) -> tuple:
         return (*((str(model.signature), id(model)) for model in models), *question)

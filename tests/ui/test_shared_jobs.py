@@ -6,11 +6,11 @@ import time
 import pytest
 
 from fillmask_ui.models import LoadProgress
-from fillmask_ui.ui.job import SharedJobs, Unfinished, Waiting
+from fillmask_ui.ui.job import Job, SharedJobs, Slots, Unfinished, Waiting
 
 
 def in_turn(**options):
-    return SharedJobs([threading.Semaphore()], **options)
+    return SharedJobs([Slots()], **options)
 
 
 def finished(jobs, question, work):
@@ -77,3 +77,43 @@ def test_whoever_comes_when_too_many_wait_is_asked_to_come_again():
     gate.set()
     assert finished(jobs, "a", held) == 1
     assert finished(jobs, "b", lambda report: 2) == 2
+
+
+def test_a_wait_says_whose_job_it_is_and_how_long():
+    jobs, gate = in_turn(), threading.Event()
+
+    def halfway(report):
+        report(Waiting("20 of 40 texts", 0.5))
+        assert gate.wait(30)
+
+    with pytest.raises(Unfinished):
+        jobs.result("a", halfway, "the figure “Twenty seeds”")
+    message = state(jobs, "b", lambda report: 2).message
+    assert message.startswith("Waiting for the figure “Twenty seeds”: about ")
+    assert message.endswith(" left…")
+    gate.set()
+    assert finished(jobs, "b", lambda report: 2) == 2
+
+
+def test_a_long_job_pauses_between_its_steps_while_a_short_one_works():
+    short = in_turn()
+    gate, steps = threading.Event(), []
+
+    def held(report):
+        assert gate.wait(30)
+        return "short"
+
+    def long(running):
+        for step in range(3):
+            steps.append(step)
+            yield Waiting("on", step / 3)
+
+    assert state(short, "a", held).message == ""
+    job = Job(long, [Slots()], pauses_for=short).begin()
+    assert job.wait(0.3) == Waiting("on", 0.0)
+    assert steps == [0]
+    gate.set()
+    assert finished(short, "a", held) == "short"
+    while not job.ended:
+        time.sleep(0.01)
+    assert steps == [0, 1, 2]

@@ -52,7 +52,9 @@ def show(request: FigureInputs) -> Shown:
 
     question = ("diagnose", reference, baseline, most, samples)
     try:
-        diagnosis = request.session.slowly(request.model, question, work)
+        diagnosis = request.session.slowly(
+            request.model, question, work, title="a diagnosis", long=True
+        )
     except Unfinished as unfinished:
         state = unfinished.state
         if state.so_far is None:
@@ -70,7 +72,13 @@ def show(request: FigureInputs) -> Shown:
             report(Waiting("Making this variant…"))
             return _make(reference, baseline, names)
 
-        variant = request.slowly(("mixed", reference, baseline, names), make)
+        variant = request.session.slowly(
+            request.model,
+            ("mixed", reference, baseline, names),
+            make,
+            title="a variant of Diagnose",
+            long=True,
+        )
     return Shown(render_pieces(diagnosis, name, baseline, variant))
 
 

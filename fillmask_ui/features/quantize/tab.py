@@ -25,7 +25,7 @@ class QuantizeRuns(job.Jobs):
     """The runs of the tab, one at a time: two would slow each other's clocks."""
 
     def __init__(self, session: Session, root: Path | None = None) -> None:
-        super().__init__()
+        super().__init__(title="a run of Quantize", pauses_for=session.short_jobs)
         self.session = session
         self.store = VariantStore(root or user_folder("variants"))
 

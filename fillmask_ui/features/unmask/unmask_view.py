@@ -134,7 +134,7 @@ def decoded(session: Session, model: MaskedLM, text: str, config: UnmaskingConfi
 
         return finish(model, text, config, on_step)
 
-    return session.slowly(model, (finish, text, config), work)
+    return session.slowly(model, (finish, text, config), work, title="a run of Unmask")
 
 
 @dataclass(frozen=True)

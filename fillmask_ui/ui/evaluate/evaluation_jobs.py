@@ -8,7 +8,6 @@ import functools
 import re
 import shutil
 import tempfile
-import threading
 import time
 import weakref
 from collections.abc import Callable, Generator
@@ -34,7 +33,7 @@ from fillmask_ui.show.report import write_report
 from fillmask_ui.show.sentences import speed_text
 from fillmask_ui.ui.evaluate.evaluate_form import PASTE, Values, controls_of_run, engine_of, plan_of
 from fillmask_ui.ui.evaluate.uploads import drop_upload, pasted_file
-from fillmask_ui.ui.job import Job, Jobs, Page, Waiting
+from fillmask_ui.ui.job import Job, Jobs, Page, Slots, Waiting
 from fillmask_ui.ui.session import Session
 
 LISTED_RUNS = 200
@@ -88,7 +87,13 @@ class EvaluationJobs(Jobs):
 
     def __init__(self, session: Session, root: Path | None = None) -> None:
         slots = PUBLIC_SLOTS if session.public else SLOTS
-        super().__init__(slots, public=session.public, new_page=PageJobs)
+        super().__init__(
+            slots,
+            public=session.public,
+            title="an evaluation",
+            pauses_for=session.short_jobs,
+            new_page=PageJobs,
+        )
         self.session = session
         # Downloads and the runs of a public page; removed when the server ends.
         self.scratch = Path(tempfile.mkdtemp(prefix="fillmask-ui-"))
@@ -97,7 +102,7 @@ class EvaluationJobs(Jobs):
             root = self.scratch / "visitors" if session.public else user_folder("runs")
         self.root = root
         # A process has one connection to Ray.
-        self.ray_slot = threading.Semaphore(1)
+        self.ray_slot = Slots()
         # A change of view reads nothing again.
         self.result = functools.lru_cache(_KEPT_RESULTS)(stored_result)
 

@@ -24,6 +24,7 @@ def guess_layers(session: Session, question: Question) -> Json:
         lambda _: layers(
             loaded.model, loaded.text, top_k=BARS, mask=mask, word=word, most_tokens=MAX_TOKENS
         ),
+        title="a view of layers",
     )
     values = {
         "lens": lens,
