@@ -23,6 +23,7 @@ GROUP = "fillmask_ui.features"
 # The features of this project, each a folder of `fillmask_ui/features/`.
 FEATURES = (
     "unmask",
+    "attention",
     "quantize",
     "course",
     "classroom",

@@ -66,6 +66,17 @@ class GraphSource:
     logit_bytes: int = 0  # of one logit, where those of all positions are computed
 
 
+@dataclass(frozen=True)
+class PortableGraph:
+    """A graph for another runtime, and how it is called."""
+
+    content: bytes  # the ONNX file, its weights inside
+    inputs: dict[str, tuple[str, str]]  # name -> role, `input_ids` or the like, and type
+    output: str  # logits, [M, V] of a cut graph, else [B, T, V]
+    is_cut: bool  # whether it also takes the asked positions, int64 [M], counted in [B * T]
+    first_position: int | None  # where positions of a text begin; None for 0
+
+
 def find_graph_files(path: Path, root: Path, locations: Iterable[str], name: str) -> GraphFiles:
     """Where the external locations of a graph lie, all inside the model's folder `root`."""
     external = {

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ from fillmask_ui.onnx_tools.constant_folding import HALVES, attributes_of
 from fillmask_ui.onnx_tools.external_weights import point_into
 from fillmask_ui.onnx_tools.graph_edits import read_as_stored, with_outputs
 from fillmask_ui.onnx_tools.layers import SAME_IDS, head_at_asked, layer_values
+
+# A graph and the name of its logits -> names of values inside it.
+ValueFinder = Callable[[ModelProto, str], Sequence[str]]
 
 _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 _BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 types
@@ -101,9 +104,17 @@ def head(whole: GraphSource, logits: str, value: str, kind: np.dtype) -> GraphSo
     return _changed(whole, head_at_asked(parsed(whole), value, number, logits))
 
 
+def inner_part(whole: GraphSource, logits: str, find: ValueFinder) -> GraphSource:
+    """Up to the values that `find` names."""
+    model = parsed(whole)
+    return _written(whole, with_outputs(model, find(model, logits)))
+
+
 def _changed(whole: GraphSource, model: ModelProto | None) -> GraphSource | None:
-    if model is None:
-        return None
+    return None if model is None else _written(whole, model)
+
+
+def _written(whole: GraphSource, model: ModelProto) -> GraphSource:
     read_as_stored(model)
     return replace(whole, content=model.SerializeToString(), logit_bytes=0)
 

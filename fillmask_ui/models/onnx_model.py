@@ -7,7 +7,7 @@ batch size or length. Axes: B texts, T tokens, M asked positions, V vocabulary.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from fillmask_ui.errors import (
 )
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import is_rounded_up
-from fillmask_ui.models.onnx_files import GraphSource, read_cut, store_cut
+from fillmask_ui.models.onnx_files import GraphSource, PortableGraph, read_cut, store_cut
 from fillmask_ui.models.runtime_model import (
     ALONE,
     ANY_LENGTH,
@@ -64,17 +64,6 @@ _ROUNDED_UP = 128
 _LAYERS_END = "its layers end, so there is no guess behind each of them"
 _ENCODER_END = "its encoder ends and its head begins, so there are no vectors of words to look at"
 _NO_MASK = "the graph takes no attention mask, so it also attends to padding"
-
-
-@dataclass(frozen=True)
-class PortableGraph:
-    """A graph for another runtime, and how it is called."""
-
-    content: bytes  # the ONNX file, its weights inside
-    inputs: dict[str, tuple[str, str]]  # name -> role, a key of `_ROLES`, and type of its numbers
-    output: str  # logits, [M, V] of a cut graph, else [B, T, V]
-    is_cut: bool  # whether it also takes the asked positions, int64 [M], counted in [B * T]
-    first_position: int | None  # where positions of a text begin; None for 0
 
 
 class OnnxMaskedLM(RuntimeModel):
@@ -283,8 +272,7 @@ class OnnxMaskedLM(RuntimeModel):
     def _states(self) -> ort.InferenceSession:
         from fillmask_ui.models.onnx_graph import encoder
 
-        part = encoder(self._file, self._source.logits)
-        return self._open_part(part, _ENCODER_END)
+        return self._open_part(encoder(self._file, self._source.logits), _ENCODER_END)
 
     @cached_property
     def _layers(self) -> ort.InferenceSession:
@@ -331,6 +319,20 @@ class OnnxMaskedLM(RuntimeModel):
     @property
     def logits_name(self) -> str:
         return self._source.logits
+
+    @cached_property
+    def _inner(self) -> dict[Any, ort.InferenceSession]:
+        return {}
+
+    def inner_values(
+        self, find: Callable[..., Sequence[str]], *batch: np.ndarray
+    ) -> list[np.ndarray]:
+        """Values that `find(graph, logits)` names, in its order, for arguments of `arrays`."""
+        from fillmask_ui.models.onnx_graph import inner_part
+
+        if find not in self._inner:
+            self._inner[find] = self._open(inner_part(self._file, self._source.logits, find))
+        return [*self._call(self._inner[find], self.arrays(*batch)).values()]
 
     @cached_property
     def _whole(self) -> ort.InferenceSession:

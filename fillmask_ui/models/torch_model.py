@@ -3,6 +3,7 @@
 Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
 
+import copy
 import threading
 from contextlib import suppress
 from functools import cached_property
@@ -187,6 +188,22 @@ class TorchMaskedLM(RuntimeModel):
         finally:
             self._request.states = None
         return logits[0].float().cpu().numpy()
+
+    def eager_output(self, batch: PaddedBatch, **inputs: Any) -> Any:
+        """The encoder's output for a batch, its attention computed step by step ("eager").
+
+        Fused attention, the default, hands out no weights. A copy of the modules is called, so that
+        no call beside it is changed; the copy shares all weights.
+
+        Raises:
+            ModelError: if the copy cannot be made.
+        """
+        base = self._model.base_model
+        shared = {id(part): part for part in (self, *base.parameters(), *base.buffers())}
+        with opening("a model with eager attention", self._name, ModelError):
+            encoder = copy.deepcopy(base, shared).eval()
+            encoder.set_attn_implementation("eager")
+        return self._output(encoder, batch, **inputs)
 
     def output_as(self, loader: str, batch: PaddedBatch, **inputs: np.ndarray) -> Any:
         """The output for a batch of the weights in another class of transformers.
