@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import html
+import json
 import os
 import shutil
 import sys
@@ -75,13 +76,14 @@ def build_app(
         # First, so that no event takes their names.
         load(session.settings.get("endpoints", "fillmask_ui.ui.api:build"))(session)
         components.place_of("page-header")
+        openers = {row.name: _opener(row.name) for row in tabs(public)[1:]}
         with gr.Tabs(elem_id="tabs", overflow_behavior="wrap"):
             for row in tabs(public):
                 with gr.Tab(row.label, id=row.name) as tab:
                     if row.name == TABS[0].name:
                         load(row.target)(session)
                     else:
-                        _build_when_opened(row, session)
+                        _build_when_opened(row, openers[row.name], session)
                 # The tab that is open stands in the address, but for the first.
                 remember = f"window.fillmask.remember_tab('{row.name}', '{TABS[0].name}')"
                 tab.select(None, js=f"() => {{ {remember}; }}")
@@ -118,14 +120,16 @@ def _leaving(session: Session) -> Callable[[gr.Request], None]:
     return leave
 
 
-def _build_when_opened(row: Tab, session: Session) -> None:
-    """Create the components of a tab once a page opens it: until then they cost nothing."""
-    opened = components.html_block(
-        js_on_load=f"window.fillmask.once('tab {row.name}', () => trigger('submit'));",
-        visible="hidden",
-    )
+def _opener(tab: str) -> gr.HTML:
+    """What the browser triggers once somebody is about to open a tab (`page.prepare_tab`)."""
+    script = f"window.fillmask.tab_opener({json.dumps(tab)}, () => trigger('submit'));"
+    return components.html_block(js_on_load=script, visible="hidden")
 
-    @gr.render(triggers=[opened.submit], queue=False, show_progress="hidden")
+
+def _build_when_opened(row: Tab, opener: gr.HTML, session: Session) -> None:
+    """Create the components of a tab once a page opens it: until then they cost nothing."""
+
+    @gr.render(triggers=[opener.submit], queue=False, show_progress="hidden")
     def _() -> None:
         load(row.target)(session)
         # Gradio lets a visitor change what a function reads, but not in what comes later.

@@ -63,7 +63,22 @@
     change(kept, state, push);
   };
 
+  // A tab is built when somebody points at it, moves to it or opens it, once.
+  const openers = {};
+  const prepared = new Set();
+  page.prepare_tab = (tab) => {
+    prepared.add(tab);
+    if (openers[tab]) page.once(`tab ${tab}`, openers[tab]);
+  };
+  page.tab_opener = (tab, build) => {
+    openers[tab] = build;
+    if (prepared.has(tab)) page.prepare_tab(tab);
+  };
+  for (const type of ["pointerover", "focusin"])
+    page.on(type, "#tabs [data-tab-id]", ({ dataset }) => page.prepare_tab(dataset.tabId));
+
   page.remember_tab = (tab, plain) => {
+    page.prepare_tab(tab);
     change({ tab: tab === plain ? null : tab });
     document.dispatchEvent(new CustomEvent("fillmask:tab", { detail: tab }));
   };
@@ -85,6 +100,7 @@
 
   function show_shell_tab(name) {
     wanted_tab = name;
+    page.prepare_tab(name);
     const line = document.getElementById("shell-wait");
     for (const button of shell().querySelectorAll("[data-shell-tab]")) {
       const chosen = button.dataset.shellTab === name;
