@@ -123,7 +123,7 @@ def answered(function: Served, session: Session, values: Any) -> dict[str, Any]:
     try:
         return function(session, values)
     except Unfinished as work:
-        return work.state.told()
+        return work.state.busy_answer()
     except Exception as error:  # noqa: BLE001 - the page must go on
         said = error_message(error)
         return {"kind": "error", "notice": said, "error": said, "html": ""}

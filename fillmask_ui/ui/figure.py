@@ -190,4 +190,4 @@ def answer(
     model = session.model_soon(request.model) if needs_model else None
     content = show(FigureInputs(session, request.values, model))
     reply = {"kind": "shown", "pieces": content.pieces, "set": content.set}
-    return reply if content.waiting is None else reply | content.waiting.told()
+    return reply if content.waiting is None else reply | content.waiting.busy_answer()

@@ -70,7 +70,7 @@ class Waiting:
     def ended(self) -> bool:
         return self.state != "running"
 
-    def told(self) -> dict[str, Any]:
+    def busy_answer(self) -> dict[str, Any]:
         """For the browser, which asks again; a job that has said nothing loads its model."""
         notice = self.message or "Loading the model…"
         return {"kind": "busy", "notice": notice, "fraction": self.fraction}

@@ -87,7 +87,7 @@ class ReadToken:
     """A token as the model read it."""
 
     position: int  # in the tokens of the text
-    shown: str  # what the model read
+    read_word: str  # what the model read
     token: str  # the same as the vocabulary writes it
     # `special`, `plain`; of those scored in this reading `mask`, `random` or `unchanged`; `apart`
     # was hidden in a reading of its own, `along` is a mask here that was scored in another,

@@ -10,10 +10,10 @@ class Throttle:
         self.rate, self.burst, self.most = rate, burst, most
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # left, when
 
-    def admit(self, name: str, now: float) -> bool:
-        left, then = self._buckets.pop(name, (self.burst, now))
-        left = min(self.burst, left + (now - then) * self.rate)
-        self._buckets[name] = (left - 1 if left >= 1 else left), now
+    def admit(self, name: str, timestamp: float) -> bool:
+        left, then = self._buckets.pop(name, (self.burst, timestamp))
+        left = min(self.burst, left + (timestamp - then) * self.rate)
+        self._buckets[name] = (left - 1 if left >= 1 else left), timestamp
         while len(self._buckets) > self.most:
             self._buckets.popitem(last=False)
         return left >= 1

@@ -19,7 +19,7 @@ export function percent(probability) {
 
 const three_digits = (value) => grouped(value, Math.max(0, 2 - Math.floor(Math.log10(value))));
 const as_unsure = (perplexity) =>
-  perplexity < 1.5 ? "nearly sure of one word" : `as unsure as among ${grouped(perplexity)} equal words`;
+  perplexity < 1.5 ? "nearly certain of one word" : `as uncertain as ${grouped(perplexity)} equally likely words`;
 
 // Python's `%`: what the templates use of it.
 const format = (form, ...values) =>

@@ -77,13 +77,13 @@ export async function compared({ unit, ...question }, { draft, mask, filling, vi
   const left_out = words.filter((_, at) => !scores[at]);
   const verdict = losses ? verdict_of(losses, unit) : "";
   const point = truth_score && JSON.stringify([{ ...views.point(filled, mask, truth_score, unit), mask: 0 }]);
-  const values = { rows, axis: along, losses, said: parsed, left_out, unit, infinite: Infinity, several, verdict, point };
+  const values = { rows, axis: along, losses, class_guesses: parsed, left_out, unit, infinite: Infinity, several, verdict, point };
   return { error: "", html: views.render("explore/guess_result", values) };
 }
 
 function verdict_of({ word, people, model }, unit) {
   if (model === null) return `The model cannot spell “${word}”, so only the class has a loss.`;
-  if (loss(people, unit) === loss(model, unit)) return `Equally surprised: ${loss(people, unit)} each.`;
+  if (loss(people, unit) === loss(model, unit)) return `A tie: both have a loss of ${loss(people, unit)}.`;
   const [low, high] = [Math.min(people, model), Math.max(people, model)];
-  return `Less surprised: the ${people < model ? "class" : "model"} (${loss(low, unit)} against ${loss_number(high, unit)}).`;
+  return `The ${people < model ? "class" : "model"} wins: loss ${loss_number(low, unit)} against ${loss(high, unit)}.`;
 }

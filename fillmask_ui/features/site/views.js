@@ -125,7 +125,7 @@ export class Views {
     const words = measured.slice(start);
     return {
       words: words.map((word) => (
-        { token: word.word.tokens[0], level: level(word), html: this.render("explore/surprise_word", { unit, own: word }) })),
+        { token: word.word.tokens[0], level: level(word), html: this.render("explore/surprise_word", { unit, word }) })),
       ...{ known: measured.length, total, next: measured.length < total ? measured.length : null },
       html: { story: this.render("page/surprise", values), table: this.render("explore/surprise_table", { unit, words }) },
     };

@@ -78,12 +78,12 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
                 elem_id="evaluate-samples",
             )
             controls["seed"] = option_control(
-                EvaluationConfig, "seed", info="of masks and order", min_width=90
+                EvaluationConfig, "seed", info="for masks and order", min_width=90
             )
             controls["max_tokens"] = gr.Number(
                 PUBLIC_TOKENS if session.public else 0,
                 label="Max tokens",
-                info="longer texts are cut; 0 for the model's own limit",
+                info="Longer texts are cut. 0: the model's limit",
             )
             for name, label in (("pass_below", "Pass below"), ("risk_below", "At risk below")):
                 percent = 100 * getattr(Limits(), name)
@@ -121,18 +121,18 @@ def _build_texts(controls: Controls, public: bool) -> None:
         controls["upload"] = gr.File(label=label, file_types=kinds, height=110)
         fold = gr.Accordion("How the file is read", open=False, elem_classes="fm-fold")
         with fold, gr.Row():
-            hint = "CSV and TSV; blank to detect it"
+            hint = "CSV and TSV. Blank: detected"
             controls["delimiter"] = text("delimiter", info=hint, placeholder="tab")
             quoting = [("detect", ""), ("enclose fields", CSV_QUOTES), ("are text", NO_QUOTES)]
             controls["quoting"] = gr.Radio(
                 quoting, value="", label="Quotation marks", info="CSV and TSV"
             )
-            hint = "JSON: key under which the rows lie"
+            hint = "JSON: key of the list of rows"
             controls["field"] = text("field", info=hint, placeholder="data")
     with gr.Column(visible=False) as of_paste:
         controls["pasted"] = gr.Textbox(
             label="Texts to paste",
-            info="one a line, or with blank lines between paragraphs",
+            info="One per line, or paragraphs separated by blank lines",
             lines=5,
             max_lines=12,
             elem_id="evaluate-pasted",
@@ -141,7 +141,7 @@ def _build_texts(controls: Controls, public: bool) -> None:
         controls["dataset"] = text(
             "dataset",
             value=None,
-            info="id of a Hugging Face data set, or the path of a file or a folder of files",
+            info="Id of a Hugging Face data set, or path of a file or folder",
             placeholder="Salesforce/wikitext",
         )
         with gr.Row():
@@ -152,7 +152,7 @@ def _build_texts(controls: Controls, public: bool) -> None:
         controls["revision"] = text("revision", info=None, placeholder="main")
         controls["streaming"] = text("streaming", label="Stream it, without storing it", info=None)
     with gr.Row(visible=False) as of_rows:
-        controls["column"] = text("column", info="blank: text, or the only one", min_width=120)
+        controls["column"] = text("column", info="Blank: text, or the only column", min_width=120)
         controls["by"] = text(
             "by", value="line", label="A plain text is a", info=None, min_width=120
         )
@@ -175,14 +175,14 @@ def _engine_controls() -> Controls:
             [("This process", LOCAL), *((name.title(), name) for name in installed_engines())],
             value=LOCAL,
             label="Engine",
-            info="Ray: several processes, on one machine or many; the same digits.",
+            info="Ray runs several processes, on one machine or many. The numbers are the same.",
             elem_id="evaluate-engine",
         )
     }
     control = functools.partial(option_control, EngineChoice)
     with gr.Column(visible=False) as of_ray:
         controls["address"] = control(
-            "address", info="of a cluster; blank for this machine", placeholder="127.0.0.1:6379"
+            "address", info="Of a cluster. Blank: this machine", placeholder="127.0.0.1:6379"
         )
         with gr.Row():
             controls["workers"] = control("workers", info="0 for all cores", min_width=120)
@@ -207,7 +207,7 @@ def _build_models(controls: Controls, session: Session) -> None:
             choices=[("none", ""), *components.model_choices(session)],
             value=reference,
             label="Reference",
-            info="on identical masks; none to measure one model alone",
+            info="Clear to measure one model alone",
             elem_id="evaluate-baseline",
         )
         controls["model"] = components.model_picker(
@@ -254,7 +254,7 @@ def _metric_controls() -> Controls:
                 controls[name] = gr.Textbox(
                     " ".join(f"{share:g}" for share in DEFAULT_SHARES),
                     label="Shares",
-                    info="shown as mask, as a random token, unchanged",
+                    info="Shown as mask, as a random token, unchanged",
                     max_lines=1,
                     **visibility,
                 )
@@ -413,7 +413,7 @@ def controls_of_run(
     try:
         plan = Plan.of(info)
     except DataError:
-        return {}, "The controls stay as they are: this run was made from Python."
+        return {}, "The form stays as it is: this run was made from Python."
     config, source, missing = plan.config, plan.source, []
     values: dict[str, Any] = {
         "metric": config.metric.name,
@@ -452,7 +452,7 @@ def controls_of_run(
     for name, value in values.items():
         if isinstance(value, str):
             values[name] = printable(value)
-    note = "The controls are set to what this run was made with, as far as they can be: "
+    note = "The form shows the settings of this run, except: "
     return values, note + "; ".join(missing) + "." if missing else ""
 
 

@@ -67,12 +67,12 @@ class Result:
 
 
 def stored_result(
-    folder: Path, _rows: int, other: Path | None = None, _other_rows: int = 0
+    folder: Path, _rows: int, reference_folder: Path | None = None, _reference_rows: int = 0
 ) -> Result:
     """The figures of a run, or of two; the row counts are cache keys for growing runs."""
     run = evaluations.Run(folder)
-    if other is not None:
-        second = evaluations.Run(other)
+    if reference_folder is not None:
+        second = evaluations.Run(reference_folder)
         return Result(compared_info(run, second), evaluations.compare(run, second))
     running = run.running()
     return Result(run.info, running.summary(), running.history())
@@ -228,11 +228,13 @@ class PageJobs(Page):
             expected=min((run.expected for run in runs if run.expected), default=None),
         )
 
-    def _stored_result(self, run: evaluations.Run, other: evaluations.Run | None = None) -> Result:
+    def _stored_result(
+        self, run: evaluations.Run, reference: evaluations.Run | None = None
+    ) -> Result:
         """The figures of the rows that are stored by now, cached."""
-        if other is None:
+        if reference is None:
             return self.jobs.result(run.folder, run.row_count)
-        return self.jobs.result(run.folder, run.row_count, other.folder, other.row_count)
+        return self.jobs.result(run.folder, run.row_count, reference.folder, reference.row_count)
 
     def rows(self, selection: Selection) -> Any:
         """The rows of the shown run, or pairs of two."""

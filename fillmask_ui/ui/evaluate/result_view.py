@@ -35,11 +35,11 @@ from fillmask_ui.ui.job import Waiting
 from fillmask_ui.ui.run_tokens import reading_values, replayed
 from fillmask_ui.ui.session import Session
 
-WORST, DIFFERENT, FLIPPED = "largest loss", "largest difference", "best guess flipped"
+WORST, DIFFERENT, FLIPPED = "largest loss", "largest difference", "top prediction changed"
 CAPTIONS = {
     WORST: "Tokens with the largest loss",
     DIFFERENT: "Tokens with the largest difference",
-    FLIPPED: "Tokens whose best guess flipped",
+    FLIPPED: "Tokens whose top prediction changed",
 }
 # What the model saw in place of the hidden token -> its name on the page.
 SAW = {

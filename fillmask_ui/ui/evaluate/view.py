@@ -24,9 +24,9 @@ from fillmask_ui.ui.job import Waiting
 from fillmask_ui.ui.run_tokens import link_of
 
 _OF_STATE = {
-    "stopped": "This run was stopped: these are the figures of the texts measured so far.",
+    "stopped": "This run was stopped. The figures are of the texts measured so far.",
     "failed": "This run failed: {error}",
-    "running": "This run is being measured: these are the figures of the texts so far.",
+    "running": "This run is in progress. The figures are of the texts measured so far.",
 }
 
 
@@ -75,7 +75,7 @@ def _ended(page_jobs: PageJobs, status: Waiting, result: Result | None) -> Parts
 def stored(page_jobs: PageJobs, selection: Selection) -> Parts:
     """The page for a stored run, or for two compared."""
     if not selection.run:
-        words = "Pick a run first: press Run above, or choose one in the list."
+        words = "Choose a run first: press Run above, or click one in the list."
         return {"notice": notice_html("hint", words)}
     result = page_jobs.result(selection)
     run = page_jobs.store.open(selection.run)
@@ -137,8 +137,8 @@ def _result(
     main = next((name for name in MAIN_CHARTS if name in by_name), None)
     first = {"main": main, "changes": CHANGES}
     values = Parts()
-    for place, name in first.items():
-        values |= chart_in(place, by_name.get(name or ""))
+    for box_name, name in first.items():
+        values |= chart_in(box_name, by_name.get(name or ""))
     for name in CHARTS:
         values |= chart_in(name, by_name.get(name) if name not in first.values() else None)
     return {

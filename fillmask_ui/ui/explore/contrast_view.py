@@ -145,7 +145,7 @@ def _whole_pair(session: Session, loaded: LoadedQuestion, second: str) -> str:
     words = [len(sentence.words) for sentence in measured]
     return render(
         "explore/whole_pair.html",
-        sides=[*zip((loaded.text, second), values, words, strict=True)],
+        sentences=[*zip((loaded.text, second), values, words, strict=True)],
         names=differing_words(loaded.text, second),
         margin=totals[1] - totals[0],
         unit=unit,

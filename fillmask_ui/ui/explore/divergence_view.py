@@ -49,7 +49,7 @@ class Searched:
 def divergent(session: Session, question: Question) -> Json:
     """Two models on some sentences, sentence `start` included, in the form of `surprisal`."""
     if not question.compare:
-        raise OptionError("there is one model: pick a second one to compare it with")
+        raise OptionError("there is one model: choose a second one to compare it with")
     names = (question.model, question.compare)
     first, second = (session.model_soon(name) for name in names)
     all_sentences = _sentences(question)
@@ -87,7 +87,9 @@ def _sentences(question: Question) -> tuple[Sentence, ...]:
     if question.sentences is None:
         return embedded_sentences()
     if not question.sentences:
-        raise OptionError("there are none yet: write some under “Your sentences”, by the examples")
+        raise OptionError(
+            "there are no sentences yet: write some under “Your sentences”, below the examples"
+        )
     lines = question.sentences[:MAX_SENTENCES]
     check_text("\n".join(lines))
     return tuple(Sentence(number, 0, line) for number, line in enumerate(lines))
@@ -152,7 +154,7 @@ def _bars(
             (axis.mark(float(len(words)), "rest", f"{len(words):,}"),),
             (Cell(f"{flips:,}", quiet=not flips),),
             key=str(number) if words else "",
-            title="lists these hidden words",
+            title="Show these hidden words",
             pressed=number == pressed,
         )
 

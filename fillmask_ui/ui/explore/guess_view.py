@@ -164,10 +164,10 @@ def verdict(losses: Losses, unit: str) -> str:
         return f"The model cannot spell “{losses.word}”, so only the class has a loss."
     people, model = loss_text(losses.people, unit), loss_text(losses.model, unit)
     if people == model:
-        return f"Equally surprised: {people} each."
+        return f"A tie: both have a loss of {people}."
     who = "class" if losses.people < losses.model else "model"
     low, high = sorted([losses.people, losses.model])
-    return f"Less surprised: the {who} ({loss_text(low, unit)} against {loss_number(high, unit)})."
+    return f"The {who} wins: loss {loss_number(low, unit)} against {loss_text(high, unit)}."
 
 
 def comparison_html(comparison: GuessComparison, unit: str, *, curve: bool = False) -> str:

@@ -93,7 +93,7 @@
     }
     for (const point of points) dot(dots, point, point === chosen, end * nats(unit));
     const { word, hidden, texts } = chosen;
-    const whose = hidden ? `The hidden word “${word}”: ` : `The first guess, “${word}” (the hidden word is not known): `;
+    const whose = hidden ? `The hidden word “${word}”: ` : `The top word, “${word}” (the hidden word is unknown): `;
     const others = points.length > 1 ? " The faint dots are the other masks." : "";
     const said = `${word || !hidden ? whose : ""}${log(unit)} ${texts[0]} = ${texts[1]}.${others}`;
     figure.querySelector("figcaption").textContent = said;

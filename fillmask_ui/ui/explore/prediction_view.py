@@ -153,8 +153,8 @@ def unknown_words(encoding: Encoding, model: MaskedLM) -> str:
         return ""
     some = f"only {len(known_words)} of the {len(words)} words" if known_words else "no word"
     return (
-        f"This model knows {some} of this sentence, so its guesses would mean nothing. "
-        "Pick a model that was trained on this language."
+        f"This model knows {some} of this sentence, so its predictions would mean little. "
+        "Choose a model trained on this language."
     )
 
 

@@ -197,8 +197,8 @@
       ? "None yet: the examples are shown."
       : [
           own.length === MOST_SENTENCES ? `The first ${count}.` : `${count}.`,
-          kept ? "" : "This browser keeps nothing: they last as long as the page.",
-          link() ? "" : `Too long for the link: ${value.length} characters, and it takes ${most()}.`,
+          kept ? "" : "This browser blocks storage: they last until the page is closed.",
+          link() ? "" : `Too long for the link: ${value.length} characters, at most ${most()}.`,
         ].join(" ");
   }
 

@@ -171,7 +171,7 @@ def _as_run(loaded: LoadedQuestion, again: Replayed) -> Answer:
     )
 
 
-def _sides(seen_tokens: Sequence[MeasuredToken | None], contrast_answer: int) -> list[Json]:
+def _sides(seen_tokens: Sequence[MeasuredToken | None], shown_side: int) -> list[Json]:
     """The models that saw the token, the reference first, if there are two."""
     pair = [token for token in seen_tokens if token is not None]
     if len(pair) < 2:
@@ -183,7 +183,7 @@ def _sides(seen_tokens: Sequence[MeasuredToken | None], contrast_answer: int) ->
             {
                 "set": json.dumps(link),
                 "name": f"{('Candidate', 'Reference')[side]}: {token.signature['name']}",
-                "pressed": side == contrast_answer,
+                "pressed": side == shown_side,
                 "nll_nats": float(token.scores.nll_nats[token.entry]),
             }
         )

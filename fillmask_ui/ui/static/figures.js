@@ -9,8 +9,8 @@
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
   const figures = (page.figures = {});
   const hosts = [];
-  const STOPPED = "Stopped. What is shown was measured by then.";
-  const UNREACHABLE = "The page's server does not answer this. Change something to try again.";
+  const STOPPED = "Stopped. The figure shows what was measured until then.";
+  const UNREACHABLE = "The server could not answer. Change something to try again.";
   const states = new WeakMap(); // figure -> { asking, again, key, timer, halted, partial }
   const placed = new WeakMap(); // piece -> its HTML
 

@@ -198,7 +198,7 @@ def test_a_reader_hides_a_word_guesses_and_asks_about_words(open_site, site):
     page.get_by_label("How many").fill("3")
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("button", name="Reveal").click()
-    expect(page.get_by_text("Less surprised: the class")).to_be_visible()
+    expect(page.get_by_text("The class wins: loss")).to_be_visible()
     expect(page.get_by_label("Losses on the true word")).to_contain_text("0.000 nats")
     accessible(page)
     page.get_by_role("radio", name="Predict").click()

@@ -270,7 +270,7 @@ def test_a_text_that_was_filled_is_read_as_it_stood_in_that_step(tmp_path):
         assert sorted(own.state for own in hidden) == sorted(
             ["mask", *["written"] * (step - 1), *["along"] * (len(tokens) - step)]
         )
-        assert all(own.shown == own.written for own in hidden if own.state == "written")
+        assert all(own.read_word == own.written for own in hidden if own.state == "written")
         html = side_by_side_html(session_of(table=model), [token])
         assert f"The run hid {len(tokens)} tokens of this text and filled them" in html
         assert f"Step {step} wrote “{values['chosen'].written}”." in html

@@ -69,7 +69,7 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     explore.words.nth(5).hover()
     for own in moon.expected:
         expect(beside).to_contain_text(own.word)
-    expect(explore.words.nth(5)).to_have_accessible_description(re.compile("The model wanted"))
+    expect(explore.words.nth(5)).to_have_accessible_description(re.compile("The model expected"))
     beside.hover()
     expect(beside).to_be_visible()
     page.mouse.move(5, 5)

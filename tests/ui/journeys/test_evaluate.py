@@ -396,7 +396,7 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     expect(replay.strip.get_by_role("button")).to_have_count(len(row.cols))
     button = replay.strip.locator(f'[data-token="{row.cols[unchanged]}"]')
     button.hover()
-    expect(replay.line).to_contain_text("left as it is")
+    expect(replay.line).to_contain_text("left unchanged")
     page.mouse.move(5, 5)
     replay.shows(planted)
     expect(button).to_have_accessible_name(re.compile(f"loss {row.scores.nll_nats[unchanged]:.4f}"))
@@ -421,7 +421,7 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     before = replay.bars.inner_text()
     replay.press("Only this one hidden")
     loss = row.scores.nll_nats[unchanged]
-    expect(replay.replay).to_contain_text(f"in the run it was {loss:.4f} nats")
+    expect(replay.replay).to_contain_text(f"In the run it was {loss:.4f} nats")
     expect(attributed).to_be_enabled()
     assert replay.bars.inner_text() != before
     replay.press("As the run saw it")

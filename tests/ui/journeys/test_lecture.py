@@ -93,8 +93,8 @@ def test_a_class_guesses_before_the_model(visit):
     accessible(page, within="#stage")
     guessing.see("mat 3", "floor 2").reveal.click()
     expect(guessing.result).to_be_focused()
-    wanted = f"({-math.log(0.6):.3f} nats against {truth['nll_nats']:.3f})"
-    expect(guessing.result).to_contain_text(f"Less surprised: the class {wanted}.")
+    losses = f"{-math.log(0.6):.3f} against {truth['nll_nats']:.3f} nats"
+    expect(guessing.result).to_contain_text(f"The class wins: loss {losses}.")
     bars = guessing.bars()
     assert list(bars)[:2] == ["mat", "floor"]
     assert bars["mat"] == pytest.approx([0.6, truth["probability"]], abs=0.005)
@@ -111,7 +111,7 @@ def test_a_class_guesses_before_the_model(visit):
     guessing.panel.get_by_role("button", name="remove mat").click()
     guessing.panel.get_by_role("button", name="remove floor").click()
     guessing.panel.get_by_text("Paste a list").click()
-    box = guessing.panel.get_by_label("Guesses, with counts or percents")
+    box = guessing.panel.get_by_label("Guesses with counts or percentages")
     box.fill("mat 60%\nfloor 30")
     guessing.panel.get_by_role("button", name="Add all").click()
     expect(guessing.error).to_contain_text("'floor' has no percent")
@@ -132,7 +132,7 @@ def test_a_class_guesses_before_the_model(visit):
     guessing.see().add("cold").see("cold 1")
     guessing.panel.get_by_label("What was the word?").fill("cold")
     guessing.reveal.click()
-    expect(guessing.result).to_contain_text("Less surprised: the class (0.000 nats")
+    expect(guessing.result).to_contain_text("The class wins: loss 0.000 against")
     # Each mask has guesses of its own.
     guessing.change(text=CAT, base=CAT, hidden=["cat", "mat"])
     guessing.add("dog").see("dog 1")
