@@ -125,8 +125,8 @@ def answered(function: Served, session: Session, values: Any) -> dict[str, Any]:
     except Unfinished as work:
         return work.state.busy_answer()
     except Exception as error:  # noqa: BLE001 - the page must go on
-        said = error_message(error)
-        return {"kind": "error", "notice": said, "error": said, "html": ""}
+        message = error_message(error)
+        return {"kind": "error", "notice": message, "error": message, "html": ""}
 
 
 def served(session: Session, name: str, function: Served) -> Any:
@@ -159,7 +159,9 @@ def model_picker(session: Session, **options: Any) -> gr.Dropdown:
         "choices": model_choices(session),
         "value": session.default_model,
         "label": "Model",
-        "info": "at hand" if session.public else "or type org/name, folder, .onnx file",
+        "info": "Choose a model"
+        if session.public
+        else "Choose, or type a Hub id, a folder or an .onnx file",
         "elem_classes": "fm-model",
     }
     # The session checks what is typed.
@@ -233,7 +235,7 @@ def changes(parts: Parts, values: Parts) -> dict[Any, Any]:
     return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}
 
 
-def told(status: Waiting) -> Parts:
+def job_changes(status: Waiting) -> Parts:
     """What a tab says of its job, and its buttons meanwhile."""
     kind: Any = "none" if status.ended else "busy"
     text = status.message
@@ -275,7 +277,7 @@ def wire(
         parts: of the tab, `notice`, `run` and `cancel` among them.
         starts: events that start a job, each with a function of the page and of the inputs by name
             that calls `Page.start`; it may return changes of its own.
-        show: a page and the new status of its job -> changes beside those of `told`.
+        show: a page and the new status of its job -> changes beside those of `job_changes`.
         arrived: a page that opens -> changes beside those of its job.
         listed: that `arrived` may change. Few: Gradio rebuilds each, and every visitor waits.
     """
@@ -285,18 +287,18 @@ def wire(
     who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
     failing = noticing(lambda notice: {"notice": notice, **busy(False)})
 
-    def shown(page: Any) -> Parts:
+    def status_changes(page: Any) -> Parts:
         status = page.news()
         if status is None:
             return {}
-        values = told(status) | failing(show)(page, status)
+        values = job_changes(status) | failing(show)(page, status)
         return values | ({"timer": gr.Timer(active=False)} if status.ended else {})
 
     def starting(begin: Callable[..., Parts | None]) -> Callable[..., Any]:
         @failing
         def start(page: Any, values: Parts) -> Parts:
-            own = begin(page, **values) or {}
-            return {"timer": gr.Timer(active=True)} | own | shown(page)
+            start_changes = begin(page, **values) or {}
+            return {"timer": gr.Timer(active=True)} | start_changes | status_changes(page)
 
         def handle(request: gr.Request, **values: Any) -> Any:
             return changes(parts, start(jobs.page(request.session_hash or ""), values))
@@ -310,8 +312,8 @@ def wire(
             return changes(parts, arrived(page))
         # The figures follow with the next tick of the timer.
         message = job.poll().message or "Reading the figures…"
-        now = {"timer": gr.Timer(active=True), "notice": notice_html("busy", message)}
-        return changes(parts, now | arrived(page))
+        busy_changes = {"timer": gr.Timer(active=True), "notice": notice_html("busy", message)}
+        return changes(parts, busy_changes | arrived(page))
 
     def stop(request: gr.Request) -> None:
         jobs.page(request.session_hash or "").cancel()
@@ -323,28 +325,28 @@ def wire(
         event(
             starting(begin), None, every, inputs_kwargs=dict(inputs), trigger_mode="once", **QUIET
         )
-    tick = answering(jobs, parts, shown)
+    tick = answering(jobs, parts, status_changes)
     timer.tick(tick, None, every, trigger_mode="once", queue=False, **QUIET)
     parts["cancel"].click(stop, None, None, queue=False, **QUIET)
     return arrival
 
 
-def chart_place(place: str, elem_id: str, *, table: bool = True, **options: Any) -> Parts:
+def chart_place(name: str, elem_id: str, *, table: bool = True, **options: Any) -> Parts:
     """Create a hidden place for a chart."""
     with gr.Column(visible=False, elem_classes="fm-chart", elem_id=elem_id, **options) as box:
         parts: Parts = {
-            f"box {place}": box,
-            f"head {place}": html_block(),
-            f"plot {place}": gr.Plot(show_label=False, elem_id=f"plot-{place}"),
+            f"box {name}": box,
+            f"head {name}": html_block(),
+            f"plot {name}": gr.Plot(show_label=False, elem_id=f"plot-{name}"),
         }
-        return parts | ({f"table {place}": html_block()} if table else {})
+        return parts | ({f"table {name}": html_block()} if table else {})
 
 
-def chart_in(place: str, chart: Chart | None, parts: Sequence[str] = ("head", "table")) -> Parts:
+def chart_in(name: str, chart: Chart | None, parts: Sequence[str] = ("head", "table")) -> Parts:
     """A chart in its place, with what stands beside its plot; hidden without one."""
-    values: Parts = {f"box {place}": gr.update(visible=chart is not None)}
+    values: Parts = {f"box {name}": gr.update(visible=chart is not None)}
     if chart is not None:
-        values[f"plot {place}"] = chart.figure
+        values[f"plot {name}"] = chart.figure
         for part in parts:
-            values[f"{part} {place}"] = render(f"ui/chart_{part}.html", chart=chart)
+            values[f"{part} {name}"] = render(f"ui/chart_{part}.html", chart=chart)
     return values

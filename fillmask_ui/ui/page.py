@@ -71,8 +71,10 @@ def build_app(
     # Explore shows tokens of stored runs, too.
     session.stored_runs = session.shared(EvaluationJobs).store
 
-    kept = (60, UPLOAD_SECONDS) if public else (3600, 3600)
-    with _Page(title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False) as demo:
+    cache_seconds = (60, UPLOAD_SECONDS) if public else (3600, 3600)
+    with _Page(
+        title=TITLE, analytics_enabled=False, delete_cache=cache_seconds, fill_width=False
+    ) as demo:
         # First, so that no event takes their names.
         load(session.settings.get("endpoints", "fillmask_ui.ui.api:build"))(session)
         components.place_of("page-header")

@@ -94,7 +94,9 @@ class PageFiles:
 
 def page_folders() -> list[Path]:
     """Where scripts and styles of the page lie: for all tabs, of each tab, of features on it."""
-    on_page = (own for own in features() if own.tabs or own.modes or own.on_page)
+    on_page = (
+        feature for feature in features() if feature.tabs or feature.modes or feature.on_page
+    )
     return [*core_folders(*CORE_TABS), *(feature.folder for feature in on_page)]
 
 

@@ -127,17 +127,19 @@ class Session:
         Raises:
             TextError, OptionError: as of `check_text` and the function.
         """
-        both = models if isinstance(models, tuple) else (models,)
+        model_pair = models if isinstance(models, tuple) else (models,)
         words = (*options.get("candidates", ()), *options.get("words", ()))
-        for text in (own for own in arguments if isinstance(own, str)):
+        for text in (argument for argument in arguments if isinstance(argument, str)):
             check_text(text, words)
-        given = sorted(own for own in options.items() if own[1] != ())  # no words: one key
-        key = self._key(both, (function, arguments, *given))
-        if (known := self._answers.get(key)) is not None:
-            return known
+        named_options = sorted(
+            option for option in options.items() if option[1] != ()
+        )  # no words: one key
+        key = self._key(model_pair, (function, arguments, *named_options))
+        if (cached := self._answers.get(key)) is not None:
+            return cached
         if "most_work" in inspect.signature(function).parameters:
             options |= {"most_work": MAX_WORK}
-        answer = function(*both, *arguments, **options)
+        answer = function(*model_pair, *arguments, **options)
         if options.get("top_k", 1) is not None:
             self._answers.keep(key, answer)
         return answer
@@ -151,11 +153,11 @@ class Session:
         the model and the answer so far, None at first.
         """
         key = self._key((model,), question)
-        known: Any = self._answers.get(key)
-        if known is None or len(known.words) <= start:
-            known = grow(model, known)
-            self._answers.keep(key, known)
-        return known
+        cached: Any = self._answers.get(key)
+        if cached is None or len(cached.words) <= start:
+            cached = grow(model, cached)
+            self._answers.keep(key, cached)
+        return cached
 
     def slowly(
         self,
@@ -173,8 +175,8 @@ class Session:
         first.
         """
         key = self._key((model,), question)
-        if (known := self._answers.get(key)) is not None:
-            return known
+        if (cached := self._answers.get(key)) is not None:
+            return cached
 
         def compute(report: Report) -> Kept:
             answer = work(report)
@@ -225,7 +227,7 @@ class Answers:
         arrays: list[pickle.PickleBuffer] = []
         pickled = pickle.dumps((question, answer), protocol=5, buffer_callback=arrays.append)
         # Records take about four times the memory of what they are pickled to.
-        size = 4 * len(pickled) + sum(own.raw().nbytes for own in arrays)
+        size = 4 * len(pickled) + sum(array.raw().nbytes for array in arrays)
         with self._lock:
             self._answers[question] = answer, size
             total = sum(size for _, size in self._answers.values())

@@ -74,7 +74,7 @@ def test_text_of_others_is_never_markup():
         *tokens_html(replace(found, tokens=(token,)), TokenFilter(), pair=True).values(),
         result_view.side_by_side_html(session, [evil_token(model, rows[0])]),
         result_view.ending_html(Waiting(EVIL, state="failed"), None),
-        components.told(Waiting(EVIL))["notice"],
+        components.job_changes(Waiting(EVIL))["notice"],
         render("evaluate/runs.html", runs=[], unreadable=[EVIL], chosen=""),
     ]
     for chart in charts(summary):

@@ -88,18 +88,18 @@ def _wire_jobs(
 
 
 def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
-    def clicked_in(side: gr.HTML) -> Callable[..., Iterator[Any]]:
-        """The handler of clicks in a list of tokens, which reports into `side`."""
+    def clicked_in(output: gr.HTML) -> Callable[..., Iterator[Any]]:
+        """The handler of clicks in a list of tokens, which reports into `output`."""
 
-        @noticing(lambda notice: {side: notice})
+        @noticing(lambda notice: {output: notice})
         def click(
-            event: gr.EventData, request: gr.Request, selection: Selection, found: tuple
+            event: gr.EventData, request: gr.Request, selection: Selection, listed: tuple
         ) -> Iterator[Any]:
             page_jobs = all_jobs.page(request.session_hash or "")
-            action, _, place = str(event.key).partition(":")
-            if not place.isdecimal() or int(place) >= len(found):
+            action, _, number = str(event.key).partition(":")
+            if not number.isdecimal() or int(number) >= len(listed):
                 return
-            token = found[int(place)]
+            token = listed[int(number)]
             if action != "show":
                 state = view.explore_state(page_jobs, selection, token)
                 yield {opened: link_to("explore", **state)}
@@ -107,19 +107,19 @@ def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
 
             def ask(job: Job) -> str:
                 met = measured_tokens(page_jobs.store, view.place_of(selection, token))
-                own = [one for one in met if one]
-                return side_by_side_html(page_jobs.session, own, job.report)
+                measured_pair = [token for token in met if token]
+                return side_by_side_html(page_jobs.session, measured_pair, job.report)
 
             job = Job(ask).begin()
             while isinstance(html := job.wait(), Waiting):
-                said = html.message or "Asking the models…"
-                yield {side: notice_html("busy", said, html.fraction)}
-            yield {side: html}
+                message = html.message or "Asking the models…"
+                yield {output: notice_html("busy", message, html.fraction)}
+            yield {output: html}
 
         return click
 
     opened, bounds = link(), [parts["low"], parts["high"]]
-    asked: dict[str, Any] = {
+    table_update: dict[str, Any] = {
         "fn": components.answering(all_jobs, parts, view.chosen_tokens),
         "inputs": [parts["selection"], parts["order"], *bounds, parts["saw"]],
         "outputs": [*parts.values()],
@@ -128,19 +128,19 @@ def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
         "api_visibility": "private",
     }
     by_hand = [parts[name].input for name in ("order", "saw", "low", "high")]
-    gr.on(by_hand, trigger_mode="always_last", **asked)
-    for table, side in (("tokens", parts["token side"]), ("worst", parts["side"])):
+    gr.on(by_hand, trigger_mode="always_last", **table_update)
+    for table, output in (("tokens", parts["token side"]), ("worst", parts["side"])):
         parts[table].row(
-            clicked_in(side),
+            clicked_in(output),
             [parts["selection"], parts["found"]],
-            [side, opened],
+            [output, opened],
             trigger_mode="always_last",
             **QUIET,
         )
     brush = components.bridge("brush.js")
     # Set both bounds before reading them: one changed alone would be read with the old other.
-    brush.range(chosen_range, None, bounds, **QUIET).then(**asked)
-    parts["any loss"].click(lambda: (None, None), None, bounds, **QUIET).then(**asked)
+    brush.range(chosen_range, None, bounds, **QUIET).then(**table_update)
+    parts["any loss"].click(lambda: (None, None), None, bounds, **QUIET).then(**table_update)
 
 
 def chosen_range(event: gr.EventData) -> tuple[float | None, float | None]:
@@ -154,8 +154,8 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
     def show_row(event: gr.EventData, request: gr.Request) -> Any:
         return answering(show_picked)(request, str(event.key))
 
-    def show_picked(page_jobs: PageJobs, run: str | None, other: str | None = None) -> Parts:
-        return view.stored(page_jobs, Selection(run or "", other or ""))
+    def show_picked(page_jobs: PageJobs, run: str | None, reference: str | None = None) -> Parts:
+        return view.stored(page_jobs, Selection(run or "", reference or ""))
 
     def take(link: Mapping[str, str]) -> list[Any]:
         models = [link.get(f"evaluate_{name}") for name in ("model", "baseline")]
@@ -180,12 +180,12 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
     every, picked = [*parts.values()], parts["picked"]
     file = gr.DownloadButton("File", visible="hidden", elem_id="run-file")
     answering = partial(components.answering, all_jobs, parts | {"file": file})
-    for shown in (
+    for result_shown in (
         parts["show"].click(answering(show_picked), picked, every, **QUIET),
         parts["runs"].row(show_row, None, every, **QUIET),
         parts["compare"].click(answering(show_picked), [picked, parts["other"]], every, **QUIET),
     ):
-        shown.then(None, js=_REVEAL)
+        result_shown.then(None, js=_REVEAL)
     parts["delete"].click(answering(delete), picked, every, js=_CONFIRM, **QUIET)
     for name in FILE_BUTTONS:
         outputs = [file, parts["notice"]]
@@ -220,8 +220,8 @@ def _build_result() -> Parts:
             parts["cancel"] = gr.Button("Cancel", interactive=False, elem_id="evaluate-cancel")
         parts["figures"] = components.html_block(elem_id="evaluate-figures")
         with gr.Row(elem_id="evaluate-proof"):
-            for place in ("main", "changes"):
-                parts |= components.chart_place(place, f"box-{place}", min_width=280)
+            for name in ("main", "changes"):
+                parts |= components.chart_place(name, f"box-{name}", min_width=280)
             parts["worst"] = components.clickable_table(elem_id="evaluate-worst")
         parts["side"] = components.html_block(elem_id="worst-side")
     return parts
@@ -246,11 +246,13 @@ def _build_folds() -> Parts:
             )
             saw = [(label, kind) for kind, label in SAW.items()]
             parts["saw"] = gr.Radio(saw, value="", label="Model saw", elem_id="token-saw")
-            for name, label, place in (
+            for name, label, elem_id in (
                 ("low", "Loss from", "loss-from"),
                 ("high", "to", "loss-to"),
             ):
-                parts[name] = gr.Number(None, label=f"{label} (nats)", min_width=110, elem_id=place)
+                parts[name] = gr.Number(
+                    None, label=f"{label} (nats)", min_width=110, elem_id=elem_id
+                )
             button("any loss", "Any loss", "any-loss")
         parts["token side"] = components.html_block(elem_id="token-side")
         parts["tokens"] = components.clickable_table(elem_id="worst-tokens")

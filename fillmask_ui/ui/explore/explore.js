@@ -23,7 +23,7 @@
   const SLOW_MS = 700;
   const MOST_TRIES = 4;
   const UNREACHABLE = "The page cannot reach its server. Trying again…";
-  const BROKEN = "The server does not answer this; its log says why. Change the sentence, or reload the page.";
+  const BROKEN = "The server could not answer. Change the sentence or reload the page; the server's log has the reason.";
 
   let plain = {}; // the state as the page opens
   let server = null;

@@ -57,7 +57,7 @@ MODES = (
     Mode(
         "guess",
         "Guess first",
-        "the class guesses before the model tells",
+        "the class guesses before the model's prediction is shown",
         needs_mask=True,
         views={
             "guess": "fillmask_ui.ui.explore.guess_view:guess",
@@ -68,7 +68,7 @@ MODES = (
     Mode(
         "layers",
         "How the guess forms",
-        "what each layer would say",
+        "what each layer would predict",
         masked="layers",
         whole="layers",
         views={"layers": "fillmask_ui.ui.explore.layers_view:guess_layers"},
