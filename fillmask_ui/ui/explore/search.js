@@ -1,12 +1,16 @@
-// Two models: the second is the next at hand until another is picked. Texts are searched for where the
-// two differ, once it is asked for.
+// Two models: the candidate is another model at hand until one is picked. Texts are searched for where
+// the two differ, once it is asked for.
 (() => {
   const page = window.fillmask;
   const byId = (id) => document.getElementById(id);
   const state = () => page.explore.state;
 
   page.explore.modes.models = {
-    begin: () => ({ compare: state().compare || byId("search").dataset.second }),
+    begin() {
+      const at_hand = [...byId("compare-with-list").children].map(({ dataset }) => dataset.value);
+      const another = at_hand.find((reference) => reference !== state().model);
+      return { compare: state().compare || (another ?? state().model) };
+    },
   };
 
   const search = page.explore.windows("search-growth", "sentences");

@@ -35,16 +35,13 @@ def tab_html(session: Session, first: Json | None, not_offered: Sequence[Tab] = 
     `not_offered` are tabs that a link may name but this page does not have.
     """
     question = asdict(_first_question(session))
-    models = components.model_choices(session)
     return render(
         "explore/explore.html",
         plain=json.dumps({name: question[name] for name in _FIELDS}),
         text=question["text"],
         top_k=question["top_k"],
         max_top_k=MAX_TOP_K,
-        models=models,
-        # A comparison begins with the next model at hand, or the same.
-        second=models[min(1, len(models) - 1)][1],
+        models=components.model_choices(session),
         modes=modes(),
         sets=EXAMPLE_SETS,
         most_characters=MAX_TEXT_CHARACTERS,
