@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from fillmask_ui.cli.help import value_name
 from fillmask_ui.cli.main import app
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
@@ -31,14 +32,14 @@ SECTIONS = {option.help: title for title, kind in SHARED.items() for option in a
 
 def reference() -> str:
     """The commands, their options, and the options that they share, as Markdown."""
-    shared: dict[str, dict[str, str]] = {title: {} for title in SHARED}
+    shared: dict[str, dict[str, Any]] = {title: {} for title in SHARED}
     contents = sections = ""
     for name, command in commands(typer.main.get_command(app)):
         contents += f"| [`{name}`](#{name.replace(' ', '-')}) | {command.help.splitlines()[0]} |\n"
         rows, used = "", {title: [] for title in SHARED}
         for parameter in command.params:
             if title := SECTIONS.get(parameter.help):
-                shared[title][parameter.help] = _row(parameter)
+                shared[title][parameter.help] = parameter
                 used[title].append(f"`{parameter.opts[0]}`")
             elif "completion" not in parameter.help:
                 rows += _row(parameter)
@@ -46,7 +47,13 @@ def reference() -> str:
         sections += f"## `{name}`\n\n{command.help}\n\n" + (f"{HEAD}{rows}\n" if rows else "")
         sections += f"Shared options: {links}.\n\n" if links else ""
     for title, rows_of in shared.items():
-        sections += f"## {title}\n\n{HEAD}{''.join(rows_of.values())}\n"
+        panels: dict[str, str] = {}
+        for parameter in rows_of.values():
+            panel = parameter.rich_help_panel or title
+            panels[panel] = panels.get(panel, "") + _row(parameter)
+        sections += f"## {title}\n\n"
+        for panel, rows in panels.items():
+            sections += (f"{panel}:\n\n" if len(panels) > 1 else "") + f"{HEAD}{rows}\n"
     return f"| command | what it does |\n| --- | --- |\n{contents}\n{sections.rstrip()}\n"
 
 
@@ -64,7 +71,7 @@ def _link(title: str, names: list[str]) -> str:
 
 def _row(parameter: Any) -> str:
     names = [*sorted(parameter.opts, key=len, reverse=True), *parameter.secondary_opts]
-    value = parameter.metavar or names[0].split("-")[-1].upper()
+    value = value_name(parameter)
     if not names[0].startswith("-"):
         names = [value]
     elif not parameter.is_flag:

@@ -36,12 +36,17 @@ FEATURES = (
 )
 
 
+# Panels of commands in `fillmask-ui --help`, in this order; others follow.
+LOOK, MEASURE, MAKE, SERVE = "Look at sentences", "Measure", "Make models", "Serve and teach"
+
+
 @dataclass(frozen=True)
 class Command:
     """A command of `fillmask-ui`."""
 
-    help: str  # one line, shown by `fillmask-ui --help`
+    help: str  # one line of at most 64 characters, shown by `fillmask-ui --help`
     target: str  # a function with options, or a `typer.Typer` with commands of its own
+    panel: str = "More"  # of `fillmask-ui --help`: `LOOK`, `MEASURE`, `MAKE`, `SERVE` or another
     prints: bool = False  # whether it is done when the reader of its output leaves (`| head`)
 
 

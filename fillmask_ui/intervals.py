@@ -305,6 +305,8 @@ def student_t_quantile(freedom: int) -> float:
 class Limits:
     """Borders of the verdict, as relative change of a metric where lower is better."""
 
+    option_panel = "Limits of verdicts"
+
     pass_below: float = option(0.05, "Relative change that is still PASS.", metavar="X", least=0)
     risk_below: float = option(0.10, "Relative change that is still AT_RISK.", metavar="X", least=0)
     # Also of texts of equal length that would count as much (`effective_number`).

@@ -29,10 +29,12 @@ DEFAULT_SHARES = (0.8, 0.1, 0.1)
 class MaskRecipe:
     """How `hide_random` chooses tokens and what it shows in their place."""
 
+    option_panel = "Metric cross-entropy"
+
     # that a token (or word) is chosen, in (0, 1]
     probability: float = option(
         0.15,
-        "Cross-entropy: share of the tokens to choose.",
+        "Share of the tokens to choose.",
         label="Mask probability",
         flags=("--mask-probability",),
         metavar="P",
@@ -40,22 +42,22 @@ class MaskRecipe:
     # of the chosen tokens; they add up to 1
     mask_share: float = option(
         None,
-        "Cross-entropy: share of these shown as the mask token; 0.8, or 1 with --whole-word.",
+        "Share of the chosen tokens shown as the mask token; 0.8, or 1 with --whole-word.",
         metavar="S",
     )
     random_share: float = option(
         None,
-        "Cross-entropy: share of these shown as a random token; 0.1, or 0 with --whole-word.",
+        "Share of the chosen tokens shown as a random token; 0.1, or 0 with --whole-word.",
         metavar="S",
     )
     unchanged_share: float = option(
         None,
-        "Cross-entropy: share of these shown unchanged; 0.1, or 0 with --whole-word.",
+        "Share of the chosen tokens shown unchanged; 0.1, or 0 with --whole-word.",
         metavar="S",
     )
     whole_word: bool = option(
         False,
-        "Cross-entropy: choose whole words and show them as mask tokens.",
+        "Choose whole words and show them as mask tokens.",
         label="Whole words",
     )
 

@@ -36,6 +36,7 @@ class Option:
     choices: tuple[str, ...] = ()  # the values that are known; any if empty
     least: float | None = None  # smallest value
     most: float | None = None  # largest value
+    panel: str = ""  # of `--help`; by default the `option_panel` of its class
     # Of the field, filled in by `options_of`.
     name: str = ""
     kind: Any = None  # its type, of `int | None` too that is `int`
@@ -57,6 +58,7 @@ def options_of(configuration: Any) -> dict[str, Option]:
             options[column.name] = replace(
                 declared,
                 label=declared.label or column.name.replace("_", " ").capitalize(),
+                panel=declared.panel or getattr(owner, "option_panel", ""),
                 flags=declared.flags or (f"--{column.name.replace('_', '-')}",),
                 name=column.name,
                 kind=_without_none(hints[column.name]),

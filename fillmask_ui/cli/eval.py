@@ -11,7 +11,7 @@ import typer
 
 from fillmask_ui.cli import options
 from fillmask_ui.cli.runs import print_figures, run_values, store
-from fillmask_ui.cli.terminal import count_bar, load, print_line, tell, warn, wide_console
+from fillmask_ui.cli.terminal import count_bar, load, tell, warn
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.files import write_text
@@ -33,11 +33,9 @@ def evaluate(
     context: typer.Context,
     *,
     model: ModelChoice,
-    baseline: str | None = options.option(
-        None, "The reference to compare --model with: paired change and verdict.", metavar="REF"
-    ),
+    baseline: str | None = options.BASELINE,
     task: str = options.option(
-        "fill-mask", "Always fill-mask; accepted for commands of other evaluators."
+        "fill-mask", "Always fill-mask; accepted for commands of other evaluators.", hidden=True
     ),
     texts: TextChoice,
     config: EvaluationConfig,
@@ -50,6 +48,7 @@ def evaluate(
     output: Path | None = options.file_option(
         None, "Also write the JSON to this file.", "--output", "-o"
     ),
+    everything: bool = options.ALL_FIGURES,
     as_json: bool = options.ONE_JSON,
 ) -> None:
     """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""
@@ -65,7 +64,8 @@ def evaluate(
         measure = partial(perform, plan, store(), load)
     else:
         # A run may be resumed by another engine.
-        allowed = {"resume", "output", "as_json", "fail_on", *options_of(EngineChoice)}
+        allowed = {"resume", "output", "as_json", "fail_on", "everything"}
+        allowed |= {*options_of(EngineChoice)}
         if flags := options.typed_flags(context, ignored=allowed):
             raise OptionError(
                 f"a resumed run keeps its own options: leave out {', '.join(flags)}, or start a "
@@ -89,7 +89,9 @@ def evaluate(
     if as_json:
         typer.echo(text)
     else:
-        print_figures(summary, done.info)
+        print_figures(summary, done.info, everything=everything)
+        if not everything:
+            tell(f"all figures: fillmask-ui runs show {done.info.name} --all")
     if fail_on is not None and values.get("verdict") in options.FAILING[fail_on]:
         tell(f"the verdict is {values['verdict']} (--fail-on {fail_on})")
         raise typer.Exit(3)
@@ -119,18 +121,15 @@ def _performed(steps: Generator[RunProgress], *, quiet: bool) -> RunProgress:
 
 
 def _print_head(info: RunInfo, expected: int | None) -> None:
-    """The panel with the model, and a line each for task, device, texts and samples."""
-    from rich.panel import Panel
-    from rich.text import Text
-
-    wide_console().print(Panel(Text(_model_text(info.model)), title="Evaluating", expand=False))
-    print_line("Task: fill-mask")
-    print_line(f"Device: {info.model['device']}")
-    print_line(f"Dataset: {info.texts.get('where') or info.texts.get('kind', '')}")
-    print_line(f"Samples: {'all' if expected is None else f'{expected:,}'}")
-    print_line(f"Metric: {info.config.signature}")
+    """What is evaluated, as far as it matters while one waits; on standard error."""
+    tell(f"Model: {_model_text(info.model)}")
     if info.baseline:
-        print_line(f"Reference: {_model_text(info.baseline)}")
+        tell(f"Reference: {_model_text(info.baseline)}")
+    tell("Task: fill-mask")
+    tell(f"Device: {info.model['device']}")
+    tell(f"Dataset: {info.texts.get('where') or info.texts.get('kind', '')}")
+    tell(f"Samples: {'all' if expected is None else f'{expected:,}'}")
+    tell(f"Metric: {info.config.signature}")
 
 
 def _model_text(model: Any) -> str:

@@ -10,53 +10,62 @@ from io import TextIOWrapper
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
+from fillmask_ui.cli.help import HelpCommand, HelpGroup, UsageError, usage_text
 from fillmask_ui.cli.serve import serve
 from fillmask_ui.errors import explain
-from fillmask_ui.extensions import Command, features, load
+from fillmask_ui.extensions import LOOK, MAKE, MEASURE, SERVE, Command, features, load
 from fillmask_ui.files import visible
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 COMMANDS = {
     "predict": Command(
-        "Show the most probable words at each mask, with probability and NLL.",
+        "Show the most probable words at each mask.",
         "fillmask_ui.cli.predict:predict",
+        LOOK,
         prints=True,
     ),
     "surprise": Command(
-        "Show the loss of every word, hidden in turn, and what the model expected there.",
+        "Show the loss of every word, hidden in turn.",
         "fillmask_ui.cli.predict:surprise",
+        LOOK,
         prints=True,
     ),
     "layers": Command(
-        "Show what each layer would predict at each mask, through the model's own head.",
+        "Show what each layer would predict at each mask.",
         "fillmask_ui.cli.predict:layers",
+        LOOK,
         prints=True,
     ),
     "differ": Command(
-        "Find the sentences of texts on which two models differ most.",
+        "Find the sentences on which two models differ most.",
         "fillmask_ui.cli.differ:differ",
+        LOOK,
         prints=True,
     ),
     "models": Command(
-        "List the models that load without a network: embedded ones and the local cache.",
+        "List the models that load without a network.",
         "fillmask_ui.cli.models:models",
+        LOOK,
         prints=True,
     ),
     "eval": Command(
-        "Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more.",
+        "Measure the loss of a model over texts, or of two models.",
         "fillmask_ui.cli.eval:evaluate",
+        MEASURE,
     ),
     "report": Command(
-        "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
+        "Write a run as one HTML page with figures and charts.",
         "fillmask_ui.cli.runs:report",
+        MEASURE,
     ),
     "runs": Command(
         "List, show, compare, delete, export or push stored runs.",
         "fillmask_ui.cli.runs:runs",
+        MEASURE,
         prints=True,
     ),
+    "version": Command("Print the version.", "fillmask_ui.cli.serve:version", prints=True),
 }
 
 
@@ -85,14 +94,14 @@ def _click_command(name: str) -> Any:
         for path, row in commands().items():
             group, _, inner = path.partition(" ")
             if inner and group == name:
-                target.command(inner)(load(row.target))
+                target.command(inner, cls=HelpCommand)(load(row.target))
         return typer.main.get_group(target)
     command = typer.Typer(add_completion=False, rich_markup_mode=None)
-    command.command(name)(target)
+    command.command(name, cls=HelpCommand)(target)
     return typer.main.get_command(command)
 
 
-class _Commands(TyperGroup):
+class _Commands(HelpGroup):
     """The commands by their table: one is imported when it is called or its options are read."""
 
     def list_commands(self, context: Any) -> list[str]:  # noqa: ARG002
@@ -101,11 +110,11 @@ class _Commands(TyperGroup):
     def get_command(self, context: Any, cmd_name: str) -> Any:  # noqa: ARG002
         return _click_command(cmd_name)
 
-    def format_commands(self, context: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, commands()[name].help) for name in self.list_commands(context)]
-            )
+    def summaries(self, ctx: Any) -> list[tuple[str, str, str]]:
+        panels = (LOOK, MEASURE, MAKE, SERVE)
+        rows = [(name, commands()[name]) for name in self.list_commands(ctx)]
+        rows.sort(key=lambda row: panels.index(row[1].panel) if row[1].panel in panels else 9)
+        return [(name, row.panel, row.help) for name, row in rows]
 
 
 app = typer.Typer(
@@ -123,7 +132,7 @@ def run() -> None:
 
     Exit codes: 0 done, 1 a failure outside the input (model, network, data, disk), 2 wrong input,
     70 a bug, 130 interrupted. `--traceback` anywhere, or FILLMASK_UI_DEBUG=1, shows where an error
-    arose.
+    arose; `--help-all` anywhere shows the options of every panel.
     """
     traced = "--traceback" in sys.argv or bool(os.environ.get("FILLMASK_UI_DEBUG"))
     sys.argv = [argument for argument in sys.argv if argument != "--traceback"]
@@ -153,7 +162,7 @@ def run() -> None:
             traceback.print_exc()
         if isinstance(error, OSError):
             _drop_output()
-        message, code = explain(error)
+        message, code = _explain(error)
         sys.stderr.write(f"error: {visible(message)}\n")
         raise SystemExit(code) from None
     finally:
@@ -166,6 +175,14 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _explain(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, UsageError):
+        return usage_text(error), 2
+    if isinstance(error, typer.Abort):
+        return "stopped: nothing was done", 1
+    return explain(error)
+
+
 def _interrupted(error: BaseException | None) -> bool:
     """Whether it is Ctrl-C, or what a library made of it while it was imported."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
@@ -175,9 +192,13 @@ def _interrupted(error: BaseException | None) -> bool:
 
 def _call() -> None:
     """The command of the command line; it ends with `SystemExit`."""
+    settings: dict[str, Any] = {"standalone_mode": False, "obj": "--help-all" in sys.argv}
+    sys.argv = ["--help" if argument == "--help-all" else argument for argument in sys.argv]
     name = "".join(sys.argv[1:2])
     if name and not name.startswith("-") and command_of(name):
         # Without reading the page's own options, which takes a while.
-        _click_command(name)(sys.argv[2:], prog_name=f"fillmask-ui {name}", **_HELP)
+        settings |= {"prog_name": f"fillmask-ui {name}", **_HELP}
+        code = _click_command(name)(sys.argv[2:], **settings)
     else:
-        app(prog_name="fillmask-ui")
+        code = app(prog_name="fillmask-ui", **settings)
+    raise SystemExit(code or 0)

@@ -46,17 +46,29 @@ def typer_option(declared: Option) -> Any:
         return argument(default, flags[0], declared.help)
     if default is True:
         flags = [f"{flag}/--no-{flag.removeprefix('--')}" for flag in flags]
-    limits = {"min": declared.least, "max": declared.most}
-    return option(default, declared.help, *flags, metavar=declared.metavar, **limits)
+    return option(
+        default,
+        declared.help,
+        *flags,
+        metavar=declared.metavar,
+        rich_help_panel=declared.panel or None,
+        **completed(declared.choices),
+    )
+
+
+def completed(choices: Collection[str]) -> dict[str, Any]:
+    """The setting of an `option` whose values the shell completes; what fits, the command says."""
+    return {"autocompletion": lambda: [*choices]} if choices else {}
 
 
 # What several commands have beside configurations.
-MASKED_TEXTS = argument(None, "TEXT...", "Sentences with [MASK], <mask> or ___.")
+MASKED_TEXTS = argument(None, "TEXT", "Sentences with [MASK], <mask> or ___; - for standard input.")
 TEXT_FILE = option(
     None, "Read texts from a file, one per line; - for standard input.", metavar="F|-"
 )
 IN_BITS = option(False, "Show losses, entropies and divergences in bits.", "--bits")
 JSON = option(False, "Print JSON, one object per line.", "--json")
+ALL_FIGURES = option(False, "Print all figures, groups of tokens and the signature.", "--all")
 ONE_JSON = option(False, "Print one JSON object.", "--json")
 SOURCE = argument(..., "REF", "The model, as in --model of other commands.")
 FOLDER = option(..., "Folder to write.", "--output", "-o", metavar="DIR")
@@ -67,18 +79,22 @@ HOST = option(
 )
 PORT = option(None, "Port; by default the first free one from 7860.", min=1, max=65535)
 PUBLIC = option(False, "Limits for public use (SECURITY.md).", "--public")
-BASELINE = option(None, "The reference to compare --model with.", metavar="REF")
-FAIL_ON = option(
-    None,
-    "Exit with code 3 on this verdict or a worse one: regression, at-risk, inconclusive.",
-    metavar="VERDICT",
+BASELINE = option(
+    None, "The reference to compare --model with.", metavar="REF", rich_help_panel="Model"
 )
-# The verdicts that it turns into exit code 3.
+# The verdicts that --fail-on turns into exit code 3.
 FAILING = {
     "regression": ("REGRESSION", "NEAR_CHANCE"),
     "at-risk": ("AT_RISK", "REGRESSION", "NEAR_CHANCE"),
     "inconclusive": ("INCONCLUSIVE", "AT_RISK", "REGRESSION", "NEAR_CHANCE"),
 }
+FAIL_ON = option(
+    None,
+    "Exit with code 3 on this verdict or a worse one: regression, at-risk, inconclusive.",
+    metavar="VERDICT",
+    rich_help_panel="Model",
+    **completed(FAILING),
+)
 
 
 def check_fail_on(fail_on: str | None, baseline: object, where: str) -> None:

@@ -16,6 +16,7 @@ from fillmask_ui.records import Filling
 _ADVICE = (
     ' in quotes, as in: fillmask-ui predict "The capital of France is [MASK]." or name a --file'
 )
+_UNMASKED_ADVICE = ' in quotes, as in: fillmask-ui surprise "The cat sat on the mat."'
 WINDOW_TEXTS = 64  # that wait for each other's answers
 TOP_K = options.option("5", "Words listed: 1 to 100, or all.", "--top-k", "-k", metavar="K")
 
@@ -28,6 +29,9 @@ def predict(
     top_k: str = TOP_K,
     candidates: str | None = options.option(
         None, "Also score these words, of one or several sub-tokens.", metavar='"A,B"'
+    ),
+    candidate: list[str] | None = options.option(
+        None, "Also score this word, which may hold a comma; repeatable.", metavar="WORD"
     ),
     joint: int = options.option(
         5, "Joint fillings of all masks together: 0 to 100.", min=0, max=100
@@ -48,13 +52,14 @@ def predict(
     words = split_words(candidates or "")
     if candidates is not None and not words:
         raise OptionError(f"--candidates {candidates!r} has no word: write them as in: cat, dog")
+    words = tuple(dict.fromkeys((*words, *(candidate or ()))))
     choices: dict[str, Any] = {
         "top_k": parse_top_k(top_k),
         "candidates": words,
         "joint": joint,
         "beam_width": beam_width,
     }
-    sentences, several = sentences_of(texts, file, _ADVICE)
+    sentences = sentences_of(texts, file, _ADVICE)
     if not as_json:  # what draws the tables is imported while the weights are read
         Thread(target=import_module, args=("rich.table",)).start()
     models = [load(choice) for choice in options.compared(model, baseline)]
@@ -65,10 +70,10 @@ def predict(
         results = attempts(compare_text, sentences)
     else:
         # Who writes to standard input may wait for each answer; whole vocabularies take memory.
-        together = 1 if file == "-" or choices["top_k"] is None else WINDOW_TEXTS
-        results = _filled(models[0], sentences, together, choices)
+        together = 1 if sentences.streamed or choices["top_k"] is None else WINDOW_TEXTS
+        results = _filled(models[0], iter(sentences), together, choices)
     show = partial(show, unit="bits" if bits else "nats")
-    show_each(results, show, as_json=as_json, several=several)
+    show_each(results, show, as_json=as_json, several=sentences.several)
 
 
 def _filled(
@@ -119,26 +124,33 @@ def parse_top_k(value: str) -> int | None:
 
 @options.with_options
 def layers(
-    texts: list[str] = options.argument(..., "TEXT...", "Sentences with or without a mask."),
+    texts: list[str] | None = options.argument(
+        None, "TEXT", "Sentences with or without a mask; - for standard input."
+    ),
     *,
     model: ModelChoice,
     top_k: str = TOP_K,
+    file: str | None = options.TEXT_FILE,
     as_json: bool = options.JSON,
 ) -> None:
     """Show what each layer would predict at each mask, through the model's own head."""
     from fillmask_ui.cli import printed
     from fillmask_ui.filling import layers as read_layers
 
+    sentences = sentences_of(texts, file, _ADVICE)
     look = partial(read_layers, load(model), top_k=parse_top_k(top_k))
-    results = attempts(look, texts)
-    show_each(results, printed.print_layers, as_json=as_json, several=len(texts) > 1)
+    results = attempts(look, sentences)
+    show_each(results, printed.print_layers, as_json=as_json, several=sentences.several)
 
 
 @options.with_options
 def surprise(
-    texts: list[str] = options.argument(..., "TEXT...", "Sentences without a mask."),
+    texts: list[str] | None = options.argument(
+        None, "TEXT", "Sentences without a mask; - for standard input."
+    ),
     *,
     model: ModelChoice,
+    file: str | None = options.TEXT_FILE,
     baseline: str | None = options.BASELINE,
     bits: bool = options.IN_BITS,
     as_json: bool = options.JSON,
@@ -148,9 +160,10 @@ def surprise(
     from fillmask_ui.comparing.word_contrast import compare_sentence
     from fillmask_ui.filling import surprisal
 
+    sentences = sentences_of(texts, file, _UNMASKED_ADVICE)
     models = [load(choice) for choice in options.compared(model, baseline)]
     look: Any = compare_sentence if models[1:] else surprisal
     show: Any = printed.print_compared_losses if models[1:] else printed.print_surprisal
     show = partial(show, unit="bits" if bits else "nats")
-    results = attempts(partial(look, *models), texts)
-    show_each(results, show, as_json=as_json, several=len(texts) > 1)
+    results = attempts(partial(look, *models), sentences)
+    show_each(results, show, as_json=as_json, several=sentences.several)

@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from fillmask_ui.cli.options import JSON, argument, file_option, option, with_options
+from fillmask_ui.cli.help import HelpCommand, HelpGroup
+from fillmask_ui.cli.options import ALL_FIGURES, JSON, argument, file_option, option, with_options
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, tell
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import Summary
@@ -20,15 +22,25 @@ from fillmask_ui.runs import RunInfo, RunStore, tokens
 from fillmask_ui.runs import compare as compare_runs
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.runs.info import DONE
-from fillmask_ui.show.figures import comparison_table, figures_table, groups_table, metric_groups
+from fillmask_ui.show.figures import (
+    brief_table,
+    comparison_table,
+    figures_table,
+    groups_table,
+    metric_groups,
+)
+from fillmask_ui.show.numbers import signed_percent
 from fillmask_ui.show.sentences import comparison_lines, engine_names, engines_text
-from fillmask_ui.show.table import Table
+from fillmask_ui.show.table import Column, Table
 
 RUN_NAME = argument(..., "RUN", "A run: its name, the beginning of it, or latest.")
 
 runs = typer.Typer(
-    help="List, show, compare, delete, export or push stored runs.", rich_markup_mode=None
+    help="List, show, compare, delete, export or push stored runs.",
+    cls=HelpGroup,
+    rich_markup_mode=None,
 )
+_command = partial(runs.command, cls=HelpCommand)
 
 
 def store() -> RunStore:
@@ -62,8 +74,26 @@ def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
     return summary.to_dict() | about_run
 
 
-def print_figures(summary: Summary, info: RunInfo, state: str = DONE) -> None:
-    """The tables of figures, the verdict, notes and the signature of a run in that state."""
+def print_figures(
+    summary: Summary, info: RunInfo, state: str = DONE, *, everything: bool = False
+) -> None:
+    """The verdict and a table of the figures that matter; or all figures and the signature."""
+    notes = [*info.notes, *summary.alarms]
+    if state != DONE:
+        notes.insert(0, f"the run is {state}: these are the figures of the texts measured so far")
+    for line in comparison_lines(summary, info):
+        print_line(line)
+    if everything:
+        _print_all_figures(summary)
+    else:
+        print_table(brief_table(summary))
+    for note in notes:
+        print_line(f"Note: {note}")
+    if everything:
+        print_line(info.signature, "dim")
+
+
+def _print_all_figures(summary: Summary) -> None:
     names = ROLES if summary.baseline is not None else ("Value",)
     print_table(figures_table(summary, names, summary.metric.figure_key).headed("Metric"))
     for table in metric_groups(summary):
@@ -75,15 +105,9 @@ def print_figures(summary: Summary, info: RunInfo, state: str = DONE) -> None:
             print_table(groups.headed("Tokens that are", f"By {SPLITS[split]}{role}"))
     if summary.comparison is not None:
         print_table(comparison_table(summary).headed("Reference and candidate"))
-    notes = [*info.notes, *summary.alarms]
-    if state != DONE:
-        notes.insert(0, f"the run is {state}: these are the figures of the texts measured so far")
-    for line in (*comparison_lines(summary, info), *(f"Note: {note}" for note in notes)):
-        print_line(line)
-    print_line(info.signature, "dim")
 
 
-@runs.command("list")
+@_command("list")
 def list_runs(as_json: bool = JSON) -> None:
     """List all runs, oldest first."""
     entries = [*_entries()]
@@ -93,12 +117,16 @@ def list_runs(as_json: bool = JSON) -> None:
     elif not entries:
         say(f"No runs in {store().root}: make one with fillmask-ui eval.")
     else:
-        columns = ["run", "state", "model", "metric", "value", "rows", "verdict"]
+        change = Column("change", signed_percent)
+        columns = ["run", "state", "model", "baseline", "value", change, "verdict", "texts"]
         for entry in entries:
+            entry["texts"], entry["change"] = entry["rows"], entry.get("relative_change")
             entry["engines"] = engine_names(entry.get("engines", ()))
         if {entry["engines"] for entry in entries} - {"", "local"}:
             columns.append("engines")
-        print_table(Table.of(columns, ([entry[key] for key in columns] for entry in entries)))
+        table = Table.of(columns, [])
+        rows = [[entry[heading] for heading in table.headings] for entry in entries]
+        print_table(Table.of(columns, rows))
 
 
 def _entries() -> Iterator[dict[str, Any]]:
@@ -124,14 +152,15 @@ def _run_entry(name: str) -> dict[str, Any]:
         "baseline": info.baseline["name"] if info.baseline else None,
         "metric": info.config.metric.name,
         "value": result.get(info.config.metric.figure_key),
+        "relative_change": result.get("relative_change"),
         "verdict": result.get("verdict"),
         "rows": run.row_count,
         "engines": info.engines,
     }
 
 
-@runs.command()
-def show(run: str = RUN_NAME, as_json: bool = JSON) -> None:
+@_command()
+def show(run: str = RUN_NAME, everything: bool = ALL_FIGURES, as_json: bool = JSON) -> None:
     """Show the figures of a run, computed from its rows."""
     opened = store().open(run)
     summary, info = opened.summary(), opened.info
@@ -142,13 +171,14 @@ def show(run: str = RUN_NAME, as_json: bool = JSON) -> None:
     print_line(f"{info.name}: {opened.state}{failed}")
     if info.engines:
         say(f"measured by: {engines_text(info.engines)}")
-    print_figures(summary, info, opened.state)
+    print_figures(summary, info, opened.state, everything=everything)
 
 
-@runs.command()
+@_command()
 def compare(
     run: str = RUN_NAME,
     baseline: str = argument(..., "BASELINE", "The run to compare it with."),
+    everything: bool = ALL_FIGURES,
     as_json: bool = JSON,
 ) -> None:
     """Compare two runs over the same texts and masks: paired change and verdict."""
@@ -159,10 +189,10 @@ def compare(
         print_json(summary.to_dict() | names)
         return
     say(f"reference {second.info.name}, candidate {first.info.name}")
-    print_figures(summary, compared_info(first, second))
+    print_figures(summary, compared_info(first, second), everything=everything)
 
 
-@runs.command()
+@_command()
 def delete(
     runs: list[str] = argument(
         ..., "RUN...", "Runs: their names, the beginnings of them, or latest."
@@ -184,7 +214,7 @@ def delete(
         say(f"deleted {visible(run_store.delete(name))}")
 
 
-@runs.command()
+@_command()
 @with_options
 def export(
     run: str = RUN_NAME,

@@ -24,14 +24,14 @@ def serve(
     model: str = options.PICKED_MODEL,
     public: bool = options.PUBLIC,
     open_browser: bool = options.option(False, "Open the page in the browser.", "--open"),
-    version: bool = options.option(False, "Print the version.", "--version"),
+    show_version: bool = options.option(False, "Print the version.", "--version", "-V"),
     traceback: bool = options.option(  # noqa: ARG001 - `cli.main.run` heeds it, behind any command
         False, "Show a traceback for errors; works after any command.", "--traceback"
     ),
 ) -> None:
     """Look inside masked language models. Without a command: start the page."""
-    if version:
-        typer.echo(f"fillmask-ui {__version__}")
+    if show_version:
+        version()
         raise typer.Exit
     if command := context.invoked_subcommand:
         if flags := options.typed_flags(context):
@@ -42,6 +42,11 @@ def serve(
         return
     link = "" if open_browser else None
     start_page(model, host=host, port=port, public=public, link=link)
+
+
+def version() -> None:
+    """Print the version."""
+    typer.echo(f"fillmask-ui {__version__}")
 
 
 def start_page(

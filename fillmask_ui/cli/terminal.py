@@ -7,10 +7,13 @@ draws them is imported on use: `--help` needs none of it.
 from __future__ import annotations
 
 import json
+import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -104,25 +107,48 @@ def folder_to_write(directory: str, *, force: bool) -> Path:
     return target
 
 
-def sentences_of(
-    texts: list[str] | None, file: str | None, advice: str
-) -> tuple[Iterator[str], bool]:
-    """The sentences of a command line and then those of a file, and whether they are several.
+@dataclass(frozen=True)
+class Sentences:
+    """The sentences of a command line, or of a file or standard input as its lines are used."""
 
-    The file is read as its lines are used; `-` is standard input. An `OptionError` at once if there
-    is neither (`advice` shows how to write one); a `DataError` while lines are read if there is no
-    text.
+    texts: Iterable[str]
+    several: bool  # whether errors are numbered
+    streamed: bool = False  # from standard input, whose writer may wait for each answer
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+
+def sentences_of(texts: list[str] | None, file: str | None, advice: str) -> Sentences:
+    """The sentences of a command line and then those of a file; `-` is standard input.
+
+    Standard input is also read if there is nothing else, and a file or a pipe stands there.
+
+    Raises:
+        OptionError: at once, if there is no text; `advice` shows how to write one.
+        DataError: while lines are read, if there is no text.
     """
     from fillmask_ui.texts.files import is_file
 
     texts = texts or []
+    if file is None and (texts == ["-"] or (not texts and _is_fed(sys.stdin))):
+        texts, file = [], "-"
     if file is None:
         if not texts:
             raise OptionError(f"no text was given: write one{advice}")
-        return iter(texts), len(texts) > 1
+        return Sentences(texts, len(texts) > 1)
     if file != "-" and not is_file(file):
         raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
-    return chain(texts, _lines(file, needed=not texts)), True
+    return Sentences(chain(texts, _lines(file, needed=not texts)), True, file == "-")
+
+
+def _is_fed(stream: Any) -> bool:
+    """Whether a file or a pipe stands at standard input, not a terminal or nothing."""
+    try:
+        mode = os.fstat(stream.fileno()).st_mode
+    except (OSError, ValueError, AttributeError):  # closed, or replaced by an object in memory
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
 def _lines(file: str, *, needed: bool) -> Iterator[str]:

@@ -24,6 +24,7 @@ class Figure:
     attribute: str = ""  # of the record; the key if blank
     interval_in_json: bool = True
     share: bool = False  # whether tables write it as a percentage
+    brief: bool = False  # whether the short table of the shell has it
     note: str = ""  # behind its value, where the page shows it beside the metric's own; else blank
 
     @property
@@ -49,12 +50,20 @@ def figure(
     key: str = "",
     interval_in_json: bool = True,
     share: bool = False,
+    brief: bool = False,
     note: str = "",
     **options: Any,
 ) -> Any:
     """A dataclass field that is a `Figure`; `options` are those of `dataclasses.field`."""
     row = Figure(
-        key, name, unit, interval, interval_in_json=interval_in_json, share=share, note=note
+        key,
+        name,
+        unit,
+        interval,
+        interval_in_json=interval_in_json,
+        share=share,
+        brief=brief,
+        note=note,
     )
     return field(metadata={"figure": row}, **options)
 

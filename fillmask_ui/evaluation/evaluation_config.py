@@ -27,6 +27,8 @@ class EvaluationConfig:
     Suffix(suffix_tokens=3)
     """
 
+    option_panel = "Measure"
+
     # Given by its name and its own options, or as an instance.
     metric: Metric = option(
         "cross-entropy",
@@ -39,7 +41,11 @@ class EvaluationConfig:
     )
     # It changes the last digits alone.
     batch_tokens: int | None = option(
-        None, "Tokens per batch (speed and memory only); 512 by default.", metavar="N", least=1
+        None,
+        "Tokens per batch (speed and memory only); 512 by default.",
+        metavar="N",
+        least=1,
+        panel="Engines and batches",
     )
 
     def __init__(

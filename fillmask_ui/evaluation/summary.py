@@ -78,19 +78,25 @@ class Histogram:
 class ModelFigures:
     """What was measured of one model; token averages."""
 
-    mean_nll_nats: float = figure("mean NLL", NATS, "interval")  # the cross-entropy
+    mean_nll_nats: float = figure("mean NLL", NATS, "interval", brief=True)  # cross-entropy
     mean_nll_bits: float = figure("mean NLL", BITS)
     median_nll_nats: float = figure("median NLL", NATS)  # exact to 0.02
-    perplexity: float = figure("perplexity", "", "perplexity_interval", interval_in_json=False)
+    perplexity: float = figure(
+        "perplexity", "", "perplexity_interval", interval_in_json=False, brief=True
+    )
     # Sum of losses by characters; compares tokenizers.
-    nll_per_character_nats: float = figure("NLL per character", NATS, "per_character_interval")
+    nll_per_character_nats: float = figure(
+        "NLL per character", NATS, "per_character_interval", brief=True
+    )
     nll_per_character_bits: float = figure("NLL per character", BITS)
-    top1_accuracy: float = figure("top-1 accuracy", share=True)  # share of tokens with rank 1
-    top5_accuracy: float = figure("top-5 accuracy", share=True)  # with rank 5 or better
+    top1_accuracy: float = figure(
+        "top-1 accuracy", share=True, brief=True
+    )  # share of tokens with rank 1
+    top5_accuracy: float = figure("top-5 accuracy", share=True, brief=True)  # with rank 5 or better
     mean_rank: float = figure("mean rank")
     mean_entropy_nats: float = figure("mean entropy", NATS)
     calibration_error: float = figure("calibration error")  # mean |stated - right|
-    tokens: int = figure("tokens")  # hidden tokens scored
+    tokens: int = figure("tokens", brief=True)  # hidden tokens scored
     # (sum n)^2 / sum n^2
     effective_texts: float = figure("texts of equal length that would count as much")
     # Of `mean_nll_nats`: how far it hangs on a few texts.

@@ -16,13 +16,15 @@ from fillmask_ui.options import check_options, option
 class ModelChoice:
     """A reference and the options of loading; an OptionError for values that are not allowed."""
 
+    option_panel = "Loading the model"
+
     reference: str = option(
         "embedded",
-        "embedded, embedded:int8, embedded:torch, a folder, an .onnx file, or a Hugging Face id "
-        "with an optional @revision.",
+        "Hub id (org/name@revision), folder, .onnx file, embedded:int8 or embedded:torch.",
         label="Model",
         flags=("--model", "-m"),
         metavar="REF",
+        panel="Model",
     )
     tokenizer: str | None = option(
         None,

@@ -18,6 +18,8 @@ ENGINES = {name: row for feature in features() for name, row in feature.engines.
 class EngineChoice:
     """Where an evaluation is measured: in this process, or by the processes of an engine."""
 
+    option_panel = "Engines and batches"
+
     engine: str = option(
         LOCAL,
         "local (this process) or ray (several processes, on one machine or many).",

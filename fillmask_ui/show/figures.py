@@ -68,6 +68,27 @@ def figures_table(summary: Summary, names: Names = (), metric_label: str = "") -
     return Table.of(("figure", *columns), rows)
 
 
+def brief_table(summary: Summary) -> Table:
+    """The metric's own figure and the most important ones, in eight rows at most.
+
+    One model has its intervals; two have none, as that of their change is beside the verdict.
+    """
+    models, metric = models_of(summary), summary.metric_figure
+    figures = [metric, *(figure for figure in MODEL_FIGURES if figure.brief)]
+    rows = []
+    for figure in figures:
+        row = [figure.label]
+        for model in models:
+            value, interval = _values(figure, [model])
+            row += [value, interval] if len(models) == 1 else [value]
+        rows.append(row)
+    rows.append(["texts", *[summary.texts] * len(models)])
+    if len(models) == 1:
+        rows[-1].append(None)
+        return Table.of(("figure", "value", interval_heading(summary)), rows)
+    return Table.of(("figure", *ROLES), rows)
+
+
 def comparison_table(summary: Summary) -> Table:
     """The differences of two models that are known; no rows for one model."""
     pair, rows = summary.comparison, []

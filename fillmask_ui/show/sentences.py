@@ -9,7 +9,14 @@ from fillmask_ui.evaluation.metrics.metric import exp
 from fillmask_ui.intervals import Interval, Limits
 from fillmask_ui.runs import RunInfo
 from fillmask_ui.show.figures import INTERVAL, interval_heading
-from fillmask_ui.show.numbers import interval_text, percent, signed_percent, three_digits
+from fillmask_ui.show.numbers import (
+    Share,
+    cell_text,
+    interval_text,
+    percent,
+    signed_percent,
+    three_digits,
+)
 
 Engines = Iterable[Mapping[str, Any]]  # `RunInfo.engines`
 
@@ -193,8 +200,11 @@ def outlook_text(summary: Summary) -> str:
 
 
 def comparison_lines(summary: Summary, info: RunInfo | None = None) -> Iterator[str]:
-    """The headline on two models and what it rests on, for the shell."""
+    """The verdict on two models, or the figure of one, and what it rests on, for the shell."""
     if summary.comparison is None:
+        figure = summary.metric_figure
+        value = cell_text(Share(summary.model.metric) if figure.share else summary.model.metric)
+        yield f"{sentence(figure.label)[:-1]} {value} on {measured_text(summary, info)}"
         return
     yield headline_text(summary)
     yield measured_text(summary, info)

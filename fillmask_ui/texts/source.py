@@ -136,25 +136,33 @@ class TextSource:
 class TextChoice:
     """The options that choose texts, as typed; None keeps the default of `TextSource`."""
 
+    option_panel = "Reading texts"
+
     dataset: str = option(
         EMBEDDED,
-        "embedded, a .txt, .csv, .tsv, .jsonl or .parquet file (also .gz), a folder of such files, "
-        "- for standard input, or a Hugging Face data set.",
+        "Hub id, a .txt, .csv, .tsv, .jsonl or .parquet file (also .gz), a folder of them, or - "
+        "for standard input.",
         label="Data set",
         metavar="TEXTS",
+        panel="Texts",
     )
     dataset_name: str | None = option(
-        None, "Configuration of a Hugging Face data set.", label="Configuration", metavar="CONFIG"
+        None,
+        "Configuration of a Hugging Face data set.",
+        label="Configuration",
+        metavar="CONFIG",
+        panel="Texts",
     )
     split: str | None = option(
-        None, "Split of a data set, or a slice such as test[:10%]; test by default."
+        None, "Split or slice, as train or test[:10%]; by default test.", panel="Texts"
     )
     revision: str | None = option(None, "Branch, tag or commit of a data set.")
     streaming: bool = option(False, "Read a data set over the network without storing it.")
     column: str | None = option(
         None,
-        "Column of the texts; a.b is b inside a. By default text, or the only column.",
-        metavar="input_column=NAME",
+        "Column of the texts (a.b is b in a); text or the only one.",
+        metavar="NAME",
+        panel="Texts",
     )
     field: str | None = option(
         None, "Key of a JSON file under which its rows are.", label="JSON field", metavar="KEY"
@@ -176,8 +184,10 @@ class TextChoice:
         choices=QUOTINGS,
     )
     encoding: str | None = option(None, "Encoding of text files; utf-8 by default.")
-    samples: int | None = option(None, "Use only the first N texts; all by default.", metavar="N")
-    shuffle: bool = option(True, "Shuffle the texts with seed 42.")
+    samples: int | None = option(
+        None, "Use only the first N texts; all by default.", metavar="N", panel="Texts"
+    )
+    shuffle: bool = option(True, "Shuffle the texts with seed 42.", panel="Texts")
     seed: int = 42  # of the permutation; the command line has no option for it
 
     def source(self) -> TextSource:

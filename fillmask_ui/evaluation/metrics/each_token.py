@@ -33,7 +33,7 @@ class EachToken(Metric):
     one_by_one = True
 
     within_word: bool = option(
-        False, "Pseudo-perplexity, bits-per-byte, pairs: hide the rest of the word too."
+        False, "Hide the rest of the word too; also for bits-per-byte and pairs."
     )
 
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:

@@ -61,6 +61,7 @@ class Metric(ABC):
     stands below these methods.
     """
 
+    option_panel: ClassVar[str] = ""  # of `--help`, for the fields that are options
     name: ClassVar[str]  # on the command line and in run.json
     label: ClassVar[str]  # on the page
     note: ClassVar[str]  # one sentence that helps to choose a metric
@@ -75,6 +76,9 @@ class Metric(ABC):
     # Columns of exported tokens that it alone has, with the types of their cells: singulars of
     # fields of its scores.
     token_columns: ClassVar[Mapping[str, type]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls.option_panel = f"Metric {getattr(cls, 'name', '')}"
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -59,11 +59,9 @@ class Pairs(EachToken):
     unit = ""
     higher_is_better = True
 
-    better_column: str | None = option(
-        None, "Pairs: column of the better sentence.", metavar="NAME"
-    )
-    worse_column: str | None = option(None, "Pairs: column of the worse sentence.", metavar="NAME")
-    group_column: str | None = option(None, "Pairs: column of the group.", metavar="NAME")
+    better_column: str | None = option(None, "Column of the better sentence.", metavar="NAME")
+    worse_column: str | None = option(None, "Column of the worse sentence.", metavar="NAME")
+    group_column: str | None = option(None, "Column of the group.", metavar="NAME")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -29,7 +29,7 @@ class Suffix(Metric):
 
     suffix_tokens: int = option(
         8,
-        "Suffix: number of hidden tokens at the end.",
+        "Number of hidden tokens at the end.",
         label="Number of tokens at the end",
         metavar="N",
         least=1,

@@ -7,7 +7,7 @@ FEATURE = Feature(
     package=__package__,
     commands={
         "runs push": Command(
-            "Write a run to an experiment tracker: figures, intervals, signature, a row per text.",
+            "Write a run to an experiment tracker.",
             "fillmask_ui.features.bridges.command:push",
         )
     },

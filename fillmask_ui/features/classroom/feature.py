@@ -1,14 +1,15 @@
 """What this feature adds."""
 
-from fillmask_ui.extensions import Command, Feature
+from fillmask_ui.extensions import SERVE, Command, Feature
 
 FEATURE = Feature(
     name="classroom",
     package=__package__,
     commands={
         "class": Command(
-            "Open the wall of a class that guesses on phones, against the model.",
+            "Open the wall of a class that guesses against the model.",
             "fillmask_ui.features.classroom.command:class_",
+            SERVE,
         )
     },
     on_page=["fillmask_ui.features.classroom.routes:join_page"],

@@ -1,14 +1,15 @@
 """What this feature adds."""
 
-from fillmask_ui.extensions import Command, Feature, Tab
+from fillmask_ui.extensions import SERVE, Command, Feature, Tab
 
 FEATURE = Feature(
     name="course",
     package=__package__,
     commands={
         "learn": Command(
-            "Open the page at a chapter of the course on the masked-LM loss.",
+            "Open the course on the masked-LM loss at a chapter.",
             "fillmask_ui.features.course.command:learn",
+            SERVE,
         )
     },
     tabs=[Tab("learn", "Learn", "fillmask_ui.features.course.tab:build")],

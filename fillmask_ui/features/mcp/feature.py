@@ -1,6 +1,6 @@
 """What this feature adds."""
 
-from fillmask_ui.extensions import Command, Feature
+from fillmask_ui.extensions import SERVE, Command, Feature
 
 FEATURE = Feature(
     name="mcp",
@@ -9,6 +9,7 @@ FEATURE = Feature(
         "mcp": Command(
             "Start the page with tools for language models (MCP).",
             "fillmask_ui.features.mcp.command:mcp",
+            SERVE,
         )
     },
 )

@@ -1,26 +1,30 @@
 """What this feature adds."""
 
-from fillmask_ui.extensions import Command, Feature, Tab
+from fillmask_ui.extensions import MAKE, MEASURE, Command, Feature, Tab
 
 FEATURE = Feature(
     name="quantize",
     package=__package__,
     commands={
         "check": Command(
-            "Run an ONNX file on all providers and levels of this machine, and compare the logits.",
+            "Run an ONNX file wherever this machine can, and compare logits.",
             "fillmask_ui.features.quantize.diagnose_command:check",
+            MEASURE,
         ),
         "diagnose": Command(
             "Find the parts of a quantized model that cost its loss.",
             "fillmask_ui.features.quantize.diagnose_command:diagnose",
+            MEASURE,
         ),
         "export": Command(
-            "Write a PyTorch model as ONNX in float32, and compare it with PyTorch.",
+            "Write a PyTorch model as ONNX, and compare the two.",
             "fillmask_ui.features.quantize.quantize_command:export",
+            MAKE,
         ),
         "quantize": Command(
-            "Make quantized variants of a model in full precision, and measure them.",
+            "Make quantized variants of a model, and measure them.",
             "fillmask_ui.features.quantize.quantize_command:quantize",
+            MAKE,
         ),
     },
     # Not on a public page: it writes files and keeps the processor busy.

@@ -63,7 +63,7 @@ def site(
     if frozen is None:
         files = build(model, title)
     else:
-        files = freeze(model, title, [*sentences_of(None, frozen, "")[0]])
+        files = freeze(model, title, [*sentences_of(None, frozen, "")])
     _write(files, target)
     size = sum(map(len, files.values()))
     size_text = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"

@@ -1,14 +1,15 @@
 """What this feature adds."""
 
-from fillmask_ui.extensions import Command, Feature
+from fillmask_ui.extensions import MEASURE, Command, Feature
 
 FEATURE = Feature(
     name="sweep",
     package=__package__,
     commands={
         "sweep": Command(
-            "Measure the models, data sets, metrics and seeds of a file, and print one table.",
+            "Measure many models and data sets, and print one table.",
             "fillmask_ui.features.sweep.command:sweep",
+            MEASURE,
         )
     },
 )

@@ -160,7 +160,7 @@ class Trainer:
         started = self.clock()
         batch = self._next_batch()
         generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + state.step)
-        hidden = self.hiding.hide(_int64(batch.ids), recipe.mask_share, generator)
+        hidden = self.hiding.hide(_int64(batch.ids), recipe.mask_probability, generator)
         # Dropout draws from torch's own generator, whose state is in no checkpoint.
         torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
         self.model.train()

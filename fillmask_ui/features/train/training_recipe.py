@@ -22,7 +22,7 @@ class TrainingRecipe:
     # T; positions are kept as int16
     block_tokens: int = option(192, "Tokens per row.", most=32_767)
     batch_blocks: int = option(20, "Rows per step.", least=1)  # B
-    mask_share: float = option(
+    mask_probability: float = option(
         0.2, "Share of the tokens hidden in training; losses are reported at 0.15."
     )
     whole_word: bool = option(False, "Hide whole words, only in training.")
@@ -50,7 +50,10 @@ class TrainingRecipe:
             raise OptionError("give either a number of minutes or a number of steps")
         if self.minutes is not None and self.minutes <= 0:
             raise OptionError(f"a run of {self.minutes} minutes is too short; take more")
-        for name, share in (("mask share", self.mask_share), ("learning rate", self.learning_rate)):
+        for name, share in (
+            ("mask probability", self.mask_probability),
+            ("learning rate", self.learning_rate),
+        ):
             if not 0 < share < 1:
                 raise OptionError(f"{name} {share} is outside (0, 1)")
         if not 0 <= self.warmup < 1:

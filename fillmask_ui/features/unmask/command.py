@@ -1,11 +1,18 @@
 """`fillmask-ui unmask`: many masks filled step by step."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from fillmask_ui.cli.options import JSON, MASKED_TEXTS, TEXT_FILE, file_option, option, with_options
-from fillmask_ui.cli.terminal import load, print_line, print_table, sentences_of, show_each
+from fillmask_ui.cli.terminal import (
+    Sentences,
+    load,
+    print_line,
+    print_table,
+    sentences_of,
+    show_each,
+)
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.features.unmask.decoding_history import DecodingStep, Unmasked, history_lines
 from fillmask_ui.features.unmask.unmask_texts import masked_prompt, unmask_all
@@ -33,7 +40,7 @@ def unmask(
     file: str | None = TEXT_FILE,
     model: ModelChoice,
     config: UnmaskingConfig,
-    steps: bool = option(False, "Print every step.", "--steps"),
+    show_steps: bool = option(False, "Print every step.", "--show-steps"),
     history: Path | None = file_option(
         None,
         "Write every step of a single text to a file, for unmasking.read_history.",
@@ -56,15 +63,15 @@ def unmask(
         )
     if written is not None and (texts or file is not None):
         raise OptionError("texts with masks and a prompt exclude each other: give one of them")
-    sentences: Iterable[str] = ()
-    several = False
+    sentences = Sentences((), several=False)
     if written is None:
-        sentences, several = sentences_of(texts, file, _ADVICE)
-    if history is not None and several:
+        sentences = sentences_of(texts, file, _ADVICE)
+    if history is not None and sentences.several:
         raise OptionError("--history keeps one text: give a single text, without --file")
     loaded = load(model)
     if written is not None:
-        sentences = [masked_prompt(loaded.vocabulary, written, prefix=prefix, suffix=suffix)]
+        prompt = masked_prompt(loaded.vocabulary, written, prefix=prefix, suffix=suffix)
+        sentences = Sentences([prompt], several=False)
 
     def results() -> Iterator[Unmasked | FillmaskError]:
         for result in unmask_all(loaded, sentences, config):
@@ -72,8 +79,8 @@ def unmask(
                 write_text("".join(f"{line}\n" for line in history_lines(result)), history)
             yield result
 
-    show = partial(print_unmasked, vocabulary=loaded.vocabulary, steps=steps)
-    show_each(results(), show, as_json=as_json, several=several)
+    show = partial(print_unmasked, vocabulary=loaded.vocabulary, steps=show_steps)
+    show_each(results(), show, as_json=as_json, several=sentences.several)
 
 
 def print_unmasked(result: Unmasked, vocabulary: Vocabulary, *, steps: bool) -> None:

@@ -1,6 +1,6 @@
 """What this feature adds."""
 
-from fillmask_ui.extensions import Command, Feature, Tab
+from fillmask_ui.extensions import LOOK, Command, Feature, Tab
 
 FEATURE = Feature(
     name="unmask",
@@ -9,6 +9,7 @@ FEATURE = Feature(
         "unmask": Command(
             "Fill many masks step by step.",
             "fillmask_ui.features.unmask.command:unmask",
+            LOOK,
             prints=True,
         )
     },

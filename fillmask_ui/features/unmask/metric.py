@@ -69,7 +69,7 @@ class Unmasking(Metric):
     }
 
     hidden_share: float = option(
-        0.15, "Unmasking: share of the tokens to hide, above 0 and at most 1.", metavar="P", most=1
+        0.15, "Share of the tokens to hide, above 0 and at most 1.", metavar="P", most=1
     )
     decoding: UnmaskingOptions = field(default_factory=UnmaskingOptions)  # how they are filled
 

@@ -22,6 +22,8 @@ class UnmaskingOptions:
     fillmask_ui.errors.OptionError: top_k and top_p were both given: choose one of them
     """
 
+    option_panel = "Metric unmasking"
+
     max_steps: int | None = option(
         None,
         "Maximum number of steps; by default one per hidden position. The last fills the rest.",
@@ -93,5 +95,7 @@ class UnmaskingOptions:
 @dataclass(frozen=True)
 class UnmaskingConfig(UnmaskingOptions):
     """How a text is unmasked."""
+
+    option_panel = "Filling"
 
     seed: int = option(42, "Seed of the random draws.", least=0)

@@ -32,7 +32,7 @@ def test_unmasking_writes_the_same_on_both_runtimes_and_in_any_batch(family, loa
 
 def test_steps_and_history_are_kept(fillmask, tmp_path):
     path = tmp_path / "h.jsonl"
-    result = fillmask("unmask", "[MASK] [MASK] on the [MASK].", "--steps", "--history", path)
+    result = fillmask("unmask", "[MASK] [MASK] on the [MASK].", "--show-steps", "--history", path)
     history = read_history(path.read_text(encoding="utf-8").splitlines())
     assert history.text in result.stdout
     figures = (
