@@ -1,6 +1,6 @@
 """What this feature adds."""
 
-from fillmask_ui.extensions import Command, Feature
+from fillmask_ui.extensions import LOOK, Command, Feature
 
 _HOME = "fillmask_ui.features.attention"
 
@@ -9,8 +9,9 @@ FEATURE = Feature(
     package=__package__,
     commands={
         "attention": Command(
-            "Show where each attention head looks from a mask, and from where it is looked at.",
+            "Show where each attention head looks from a mask.",
             f"{_HOME}.command:attention",
+            LOOK,
             prints=True,
         )
     },
