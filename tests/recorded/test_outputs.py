@@ -106,9 +106,9 @@ TEXT = {
     "predict": ("predict", *TABLE, CAT, "The ___ is cold."),
     "predict-candidates-joint": ("predict", *TABLE, *WORDS, "--joint", "2", "-k", "3", TWO),
     "predict-bits": ("predict", *TABLE, "--bits", *WORDS, "-k", "3", TWO),
-    "eval": TEXTS,
-    "eval-baseline": (*TEXTS, *NOISY),
-    "eval-letters": (*TEXTS, *PSEUDO, *LETTERS),
+    "eval": (*TEXTS, "--all"),
+    "eval-baseline": (*TEXTS, *NOISY, "--all"),
+    "eval-letters": (*TEXTS, *PSEUDO, *LETTERS, "--all"),
     "eval-uniform": (*TEXTS, *UNIFORM, "--samples", "1000"),
     "eval-inconclusive": (*TEXTS, *NOISY, "--samples", "8", "--pass-below", "0.01"),
 }
