@@ -116,7 +116,7 @@ def usage_text(error: Any) -> str:
     unknown = getattr(error, "option_name", "").replace("_", "-")
     message = str(error.format_message()).strip().removesuffix(".")
     if message.startswith("No such option"):
-        similar = [name for name in (_ELSEWHERE.get(unknown), unknown) if name in names]
+        similar = [name for name in (_ELSEWHERE.get(unknown, ""), unknown) if name in names]
         similar = similar or get_close_matches(unknown, names, n=2)
         question = f"; did you mean {' or '.join(similar)}?" if similar else ""
         message = f"no option {error.option_name}{question}"

@@ -118,7 +118,16 @@ def list_runs(as_json: bool = JSON) -> None:
         say(f"No runs in {store().root}: make one with fillmask-ui eval.")
     else:
         change = Column("change", signed_percent)
-        columns = ["run", "state", "model", "baseline", "value", change, "verdict", "texts"]
+        columns: list[str | Column] = [
+            "run",
+            "state",
+            "model",
+            "baseline",
+            "value",
+            change,
+            "verdict",
+            "texts",
+        ]
         for entry in entries:
             entry["texts"], entry["change"] = entry["rows"], entry.get("relative_change")
             entry["engines"] = engine_names(entry.get("engines", ()))

@@ -75,14 +75,14 @@ def brief_table(summary: Summary) -> Table:
     """
     models, metric = models_of(summary), summary.metric_figure
     figures = [metric, *(figure for figure in MODEL_FIGURES if figure.brief)]
-    rows = []
+    rows: list[list[Any]] = []
     for figure in figures:
-        row = [figure.label]
+        row: list[Any] = [figure.label]
         for model in models:
             value, interval = _values(figure, [model])
             row += [value, interval] if len(models) == 1 else [value]
         rows.append(row)
-    rows.append(["texts", *[summary.texts] * len(models)])
+    rows.append(["texts", *(summary.texts for _ in models)])
     if len(models) == 1:
         rows[-1].append(None)
         return Table.of(("figure", "value", interval_heading(summary)), rows)
