@@ -15,6 +15,8 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+# What a page is waited for, however busy the machine is.
+PATIENCE_MS = 240_000
 # What Gradio's own client says where a page is left or reloaded during one of its events.
 BROKEN_OFF = ("AbortError", "Connection errored out")
 
@@ -39,8 +41,9 @@ def faults_of(context: Any) -> list[str]:
 @contextmanager
 def chromium() -> Iterator[Any]:
     """A running Playwright browser; a machine without one fails, it does not skip."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE_MS)
     # Without one on the path Playwright starts its own, or says how to install it.
     program = next((path for path in map(shutil.which, PROGRAMS) if path), None)
     with sync_playwright() as playwright:

@@ -30,7 +30,7 @@ class HeldModel(TableModel):
     def logits_at(self, *inputs):
         if len(self.calls) >= self.free_calls:
             self.reached.set()
-            assert self.open.wait(60)
+            assert self.open.wait(300)
         return super().logits_at(*inputs)
 
 
@@ -91,7 +91,7 @@ def finish(job):
     return job.poll()
 
 
-def until(condition, seconds=30.0):
+def until(condition, seconds=300.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from chromium import chromium, faults_of
+from chromium import PATIENCE_MS, chromium, faults_of
 from serving import serving
 from table_model import TableModel
 
@@ -45,7 +45,7 @@ class LateModel:
         if self._held:
             self._held = False
             self._gates.asked.set()
-            assert self._gates.answered.wait(60)
+            assert self._gates.answered.wait(300)
         return self._model.logits_at(*arrays)
 
 
@@ -86,7 +86,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         if choice.reference == "far":
             report = options["on_progress"]
             report(LoadProgress("fetching <b>far</b>", 0.25, "download", 25, 100))
-            assert gates.loaded.wait(60)
+            assert gates.loaded.wait(300)
             return load_model("embedded:int8")
         return load_choice(choice, **options)
 
@@ -113,9 +113,6 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
     `assets` handles requests for Gradio's own files. No foreign host is asked, and no script
     error or dialog comes up.
     """
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=60_000)
     contexts, faults, hosts = [], [], set[str]()
 
     def opened(
@@ -130,7 +127,7 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
         **options: Any,
     ) -> Any:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(PATIENCE_MS)
         context.on("request", lambda request: hosts.add(urlsplit(request.url).hostname or ""))
         if script:
             context.add_init_script(script)

@@ -43,7 +43,7 @@ def started(*options: str, **process: Any) -> Iterator[tuple[str, subprocess.Pop
     with tempfile.TemporaryFile() as log:
         page = subprocess.Popen(command, stdout=log, stderr=log, **process)
         try:
-            end = time.monotonic() + 120
+            end = time.monotonic() + 300
             while not _listens(port):
                 said = os.pread(log.fileno(), 100_000, 0).decode()
                 assert page.poll() is None and time.monotonic() < end, said
@@ -51,4 +51,4 @@ def started(*options: str, **process: Any) -> Iterator[tuple[str, subprocess.Pop
             yield f"http://127.0.0.1:{port}/", page
         finally:
             page.terminate()
-            page.wait(60)
+            page.wait(300)

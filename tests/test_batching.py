@@ -79,7 +79,7 @@ def test_in_order_is_map(items, workers):
     assert list(in_order(slow, items, workers)) == [(item, workers) for item in items]
     assert sharing() == 1
     meeting = threading.Barrier(workers)  # nobody gets past it alone
-    list(in_order(lambda _: meeting.wait(10), range(2 * workers), workers))
+    list(in_order(lambda _: meeting.wait(300), range(2 * workers), workers))
 
 
 @pytest.mark.parametrize("pulled", [0, 1, 5])

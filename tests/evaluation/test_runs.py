@@ -296,7 +296,7 @@ def test_a_finished_run_whose_rows_are_gone_says_so_and_measures_them_again(stor
 def test_a_full_disk_ends_with_a_message_and_the_rows_so_far(tmp_path):
     whole = uninterrupted()
     with spawn(tmp_path, 0, "", 50_000) as process:
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=300)
     name = output.split()[0]
     assert process.returncode == 3
     assert f"make room and resume with --resume {name}" in output
@@ -305,7 +305,7 @@ def test_a_full_disk_ends_with_a_message_and_the_rows_so_far(tmp_path):
     assert 5 < len(stored) < len(whole)
     assert f"the rows so far, {len(stored)}, are kept" in output
     with spawn(tmp_path, 0, name) as process:
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     assert int(output.split()[1]) > 0  # the line that met the end of the disk
     run = RunStore(tmp_path).open(name)
@@ -382,7 +382,7 @@ def test_memory_of_many_texts(tmp_path):
 
     def peak(count):
         with spawn(tmp_path, 0, "", 10**9, count) as process:
-            output, _ = process.communicate(timeout=100)
+            output, _ = process.communicate(timeout=300)
         return int(output.split()[-1])
 
     assert peak(7000) < 1.15 * peak(1000)

@@ -114,7 +114,7 @@ def test_its_tab_answers_and_evaluate_offers_its_metric(page, letters):
 def test_its_mode_stands_beside_those_of_explore(page, letters):
     page.goto(f"{page.url.split('?')[0]}?mode=letters&text={SENTENCE}")
     mode = page.get_by_role("radio", name="Letters", exact=True)
-    expect(mode).to_be_checked(timeout=20_000)
+    expect(mode).to_be_checked()
     expect(page.locator("#found .fm-say")).to_have_text(
         f"The model expects a word of {letters} letters."
     )

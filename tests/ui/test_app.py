@@ -97,7 +97,7 @@ def test_what_the_browser_gets_first_is_small_and_kept(served):
 
 def test_scripts_ask_by_an_address_of_their_own(served):
     """It starts no session of Gradio; what is asked wrongly gets an answer."""
-    with httpx.Client(base_url=served.url, timeout=60) as client:
+    with httpx.Client(base_url=served.url, timeout=300) as client:
         answer = client.post("/ask/answer", json={"text": "the cat [MASK].", "model": "table"})
         assert answer.json()["mask"]["candidates"]
         assert client.post("/ask/nothing", json={}).status_code == 404
@@ -143,9 +143,9 @@ def test_half_a_character_gets_an_answer_that_can_be_sent(served, data):
     url = f"{served.url}gradio_api/call/predict"
     body = json.dumps({"data": data}).encode("ascii")
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=300) as answer:
         event = json.load(answer)["event_id"]
-    with urllib.request.urlopen(f"{url}/{event}", timeout=30) as answer:
+    with urllib.request.urlopen(f"{url}/{event}", timeout=300) as answer:
         said = answer.read().decode("utf-8")
     assert "event: error" in said
     assert "ud800" in said.lower() or "u+d800" in said.lower()

@@ -52,7 +52,7 @@ def go_on(known):
 def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digits(tmp_path, known):
     page_jobs = own_page_jobs(tmp_path / "runs", known=known)
     job = begun(page_jobs, tmp_path, **PSEUDO)
-    assert known["table"].reached.wait(30)
+    assert known["table"].reached.wait(300)
     page_jobs.cancel()
     last = finish(job)  # a model that hung to its end would make the job fail
     assert last.state == "stopped"
@@ -84,7 +84,7 @@ def test_on_a_public_page_a_job_that_nobody_watches_stops_by_itself(tmp_path, kn
 def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path, known):
     all_jobs = evaluation_jobs(tmp_path / "runs", known=known, public=True)
     first = arrived(all_jobs, "one").begin(uploaded(tmp_path, **PSEUDO, **PUBLIC))
-    assert known["table"].reached.wait(30)
+    assert known["table"].reached.wait(300)
     two = arrived(all_jobs, "two")
     second = two.begin(uploaded(tmp_path, **PUBLIC))
     until(lambda: "Waiting" in second.status.message)
@@ -136,7 +136,7 @@ def test_on_a_public_page_a_stranger_finds_nothing(tmp_path, known, monkeypatch)
     all_jobs = evaluation_jobs(tmp_path / "runs", public=True, known=known)
     ann = all_jobs.arrive("ann1", "ann", "tab1")
     job = ann.begin(uploaded(tmp_path, **PUBLIC, **PSEUDO))
-    assert known["table"].reached.wait(30)
+    assert known["table"].reached.wait(300)
     for page in ("tab1", "tab2", ""):
         bob = all_jobs.arrive(f"bob {page}", "bob", page)
         assert bob.take_up() is None
@@ -183,7 +183,7 @@ def test_an_upload_stays_for_a_job_that_has_no_run_yet(tmp_path, monkeypatch):
     known["table"].free_calls = len(known["table"].calls)
     other = upload(tmp_path, ["a cat sat on the mat"] * 9, "other.txt")
     first = arrived(all_jobs, "one").begin(uploaded(tmp_path, upload=other))
-    assert known["table"].reached.wait(30)
+    assert known["table"].reached.wait(300)
     waiting = arrived(all_jobs, "two").begin(uploaded(tmp_path))
     page_jobs.delete(name)
     known["table"].open.set()
@@ -235,7 +235,7 @@ def test_a_merged_text_is_warned_of_while_there_are_no_figures(tmp_path, known):
     path.write_text('text\n"the cat sat .\nthe dog ran ."\nthe cat sat on the mat .\n')
     page_jobs = own_page_jobs(tmp_path / "runs", known=known)
     job = begun(page_jobs, tmp_path, upload=str(path), samples=0, **PSEUDO)
-    assert known["table"].reached.wait(30)
+    assert known["table"].reached.wait(300)
     until(lambda: "0 texts" in job.status.message)
     warning = "merged.csv, line 3: a text has a tab or line end inside, 'the cat sat ."
     assert warning in job.status.message

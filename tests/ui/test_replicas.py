@@ -35,13 +35,13 @@ def script(tmp_path):
     started.url = f"http://127.0.0.1:{port}/"
     yield started
     started.terminate()
-    started.wait(30)
+    started.wait(300)
 
 
 def visitor(url, replica=None):
     """Who keeps cookies as a browser does, one that names a replica among them."""
     cookies = None if replica is None else {"fillmask-replica": str(replica)}
-    return httpx.Client(base_url=url, cookies=cookies, timeout=60, trust_env=False)
+    return httpx.Client(base_url=url, cookies=cookies, timeout=300, trust_env=False)
 
 
 def app_id(visitor):
@@ -107,7 +107,7 @@ def test_two_replicas_answer_stay_with_their_visitors_and_leave_nothing_behind(s
     running = children(script)
     assert other in running
     script.terminate()
-    assert script.wait(30) in (0, -signal.SIGTERM)
+    assert script.wait(300) in (0, -signal.SIGTERM)
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in running), SECONDS)
 
 

@@ -39,7 +39,7 @@ def public():
 
 @pytest.fixture
 def http():
-    with httpx.Client(trust_env=False, timeout=30) as client:
+    with httpx.Client(trust_env=False, timeout=300) as client:
         yield client
 
 
@@ -128,7 +128,7 @@ def test_a_large_request_is_refused_unread(public, path, chunked):
     length = "Transfer-Encoding: chunked" if chunked else "Content-Length: 200000000"
     head = f"POST /gradio_api/{path} HTTP/1.1\r\nHost: {address.netloc}\r\n{length}\r\n"
     block = b" " * 65_536
-    with socket.create_connection((address.hostname, address.port), timeout=30) as sent:
+    with socket.create_connection((address.hostname, address.port), timeout=300) as sent:
         sent.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode())
         with suppress(ConnectionError):  # it may end the connection before we stop
             for _ in range(17):
@@ -214,7 +214,7 @@ def test_uploads_end_with_the_session_that_named_them_last(http, public):
 def test_what_is_broken_off_is_deleted_as_old_uploads_are(http, public, monkeypatch):
     folder = Path(upload(http, public, b"first").json()[0]).parents[1]
     address = urlsplit(public)
-    with socket.create_connection((address.hostname, address.port), timeout=30) as slow:
+    with socket.create_connection((address.hostname, address.port), timeout=300) as slow:
         slow.sendall(
             f"POST /gradio_api/upload HTTP/1.1\r\nHost: {address.netloc}\r\n"
             "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 800000\r\n\r\n"

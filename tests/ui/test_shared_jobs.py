@@ -31,7 +31,7 @@ def test_slow_work_says_what_it_does():
 
     def work(tell):
         tell(LoadProgress("fetching", 0.25, "download", 1, 4))
-        assert gate.wait(30)
+        assert gate.wait(300)
         return "done"
 
     told = state(jobs, "a", work)
@@ -52,7 +52,7 @@ def test_what_nobody_asks_about_ends_and_is_begun_anew_for_whoever_comes():
             ended.set()
 
     assert state(jobs, "a", endless).message == "on"
-    assert ended.wait(30)
+    assert ended.wait(300)
     assert finished(jobs, "a", lambda report: "anew") == "anew"
 
 
@@ -68,7 +68,7 @@ def test_whoever_comes_when_too_many_wait_is_asked_to_come_again():
     jobs, gate = in_turn(most=1), threading.Event()
 
     def held(report):
-        gate.wait(60)
+        gate.wait(300)
         return 1
 
     assert state(jobs, "a", held).message == ""

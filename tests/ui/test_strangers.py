@@ -33,7 +33,7 @@ def public(model=None, **options):
 
 @pytest.fixture
 def http():
-    with httpx.Client(trust_env=False, timeout=30) as client:
+    with httpx.Client(trust_env=False, timeout=300) as client:
         yield client
 
 
@@ -102,7 +102,7 @@ def test_gradio_hears_of_a_session_once_a_request_names_it(http, monkeypatch):
         time.sleep(0.2)  # a browser asks for the heartbeat first
         event = {"fn_index": 3, "data": [], "session_hash": "visitor"}
         assert http.post(f"{url}gradio_api/queue/join", json=event).status_code == 200
-        beating.join(30)
+        beating.join(300)
         assert opened.is_set()
         assert soon(lambda: left == ["visitor"])
         assert [*sessions] == ["visitor"]
@@ -156,7 +156,7 @@ def test_pasted_texts_are_written_in_their_turn_counted_and_few_wait(tmp_path, m
         return str(await visitor.event("evaluate-run", texts))
 
     async def flood(url):
-        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=300) as client:
             site = Site(Namespace(model=[], pause=0))
             await site.reach(client)
             notices = [await start(site, small)]
@@ -187,7 +187,7 @@ def test_pasted_texts_are_written_in_their_turn_counted_and_few_wait(tmp_path, m
 
 def test_a_value_that_no_menu_has_is_a_line_of_the_log(http, capfd):
     async def open_evaluate(url):
-        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=300) as client:
             site = Site(Namespace(model=[], pause=0))
             await site.reach(client)
             visitor = Page(site)

@@ -402,7 +402,7 @@ def test_striking_a_word_takes_it_from_the_wall_and_changes_no_loss(hall, monkey
 def test_a_class_keeps_its_hidden_words_from_students():
     sentences = [parse_sentence("Past us galloped a [zebra].")]
     with public(settings={"sentences": sentences, "class_key": "key"}) as (url, _):
-        http = httpx.Client(trust_env=False, timeout=30)
+        http = httpx.Client(trust_env=False, timeout=300)
         opened = {"base": f"{url}class/"}
         student = http.post(f"{url}class/", json=opened)
         assert (student.status_code, "zebra" in student.text) == (200, False)

@@ -113,9 +113,9 @@ def test_the_guard_of_the_page_stands_before_the_tools(page):
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     for own, refused in ("A: b", 200), ("Origin: https://b.org", 403), ("Host: b", 400):
         headers = dict([own.split(": "), ("Accept", "application/json, text/event-stream")])
-        sent = httpx.post(url, json=asked, headers=headers, timeout=30)
+        sent = httpx.post(url, json=asked, headers=headers, timeout=300)
         assert sent.status_code == (200 if public else refused)
-    assert (httpx.post(url, json=" " * 1_000_000, timeout=30).status_code == 413) is public
+    assert (httpx.post(url, json=" " * 1_000_000, timeout=300).status_code == 413) is public
 
 
 def test_without_the_package_there_is_one_line_with_the_remedy(monkeypatch):

@@ -25,7 +25,7 @@ def gate(monkeypatch):
         for step in whole(*arguments, **options):
             yield step
             if isinstance(step, Progress) and step.message.endswith("in full precision"):
-                assert opened.wait(60)
+                assert opened.wait(300)
 
     monkeypatch.setattr(diagnosis_view, "diagnose", held)
     yield opened

@@ -122,7 +122,7 @@ def started(plan, store, *more):
         fresh = set(store.names()) - names
         return process.poll() is not None or any(store.open(name).row_count for name in fresh)
 
-    wait_for(storing, 120)
+    wait_for(storing)
     process.send_signal(signal.SIGSTOP)
     assert process.poll() is None, process.communicate()
     return process
@@ -153,14 +153,14 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(store, plan):
     children = ray_processes(process.pid)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     process.send_signal(signal.SIGCONT)
-    _, output = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "Traceback" not in output
     name = store.names()[-1]
     assert f"--resume {name}" in output
     assert store.open(name).state == "stopped"
     assert store.open(name).row_count > 0
-    wait_for(lambda: not set(children) & set(processes("")), 20)
+    wait_for(lambda: not set(children) & set(processes("")))
 
 
 def test_a_run_that_is_stopped_from_another_thread(engine, store, plan):

@@ -37,10 +37,10 @@ def test_the_choice_is_offered_where_ray_is_and_not_to_strangers(monkeypatch):
 
 def test_cancel_while_ray_starts_leaves_nothing_behind(tmp_path, engine):
     started, go_on = threading.Event(), threading.Event()
-    engine.on_open = lambda: started.set() or go_on.wait(30)
+    engine.on_open = lambda: started.set() or go_on.wait(300)
     page_jobs = own_page_jobs(tmp_path / "runs")
     job = begun(page_jobs, tmp_path, **TWO)
-    assert started.wait(30)
+    assert started.wait(300)
     assert job.status.message == "Starting Ray…"
     page_jobs.cancel()
     assert finish(job).state == "stopped"  # though it still starts

@@ -258,7 +258,7 @@ def test_a_run_is_reloaded_left_alone_cancelled_and_resumed(visit, served, hang,
     progress = re.compile(rf"[1-9]\d* of {len(TEXTS)} texts")
     hang(6)
     bench.run()
-    assert served.table.reached.wait(60)
+    assert served.table.reached.wait(300)
     expect(bench.notice).to_contain_text(progress)
     page.add_init_script(WATCH_START)
     page.reload()
@@ -288,7 +288,7 @@ def test_a_run_is_reloaded_left_alone_cancelled_and_resumed(visit, served, hang,
     # It is cancelled while its model hangs: what is said is what is stored.
     hang(6)
     bench.press("Run again")
-    assert served.table.reached.wait(60)
+    assert served.table.reached.wait(300)
     expect(bench.notice).to_contain_text(progress)
     bench.press("Cancel")
     expect(bench.notice).to_contain_text("Stopped after")

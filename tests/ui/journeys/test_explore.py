@@ -212,7 +212,7 @@ def test_bad_input_is_answered_in_words_and_text_is_never_executed(visit):
 def test_slow_models_and_quick_typists(visit, served):
     first, second = "The first [MASK] is late.", "The second [MASK] is new."
     explore = Explore(page := visit({"model": "held", "text": first}, color_scheme="dark"))
-    assert served.gates.asked.wait(60)
+    assert served.gates.asked.wait(300)
     expect(explore.notice).to_contain_text("Working")
     page.evaluate(
         """() => {
