@@ -69,7 +69,7 @@
     page.explore.change({});
     shown();
     wake();
-    page.open_class();
+    page.open_class?.(); // a feature
   }
 
   function leave() {
