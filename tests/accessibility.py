@@ -39,13 +39,13 @@ _LEFT_OUT = ("svg.main-svg > *", "tbody tr:nth-child(n + 4)")
 
 def themes(page: Any) -> Iterator[str]:
     """The page in the one theme after the other, then in its own again."""
-    own = page.evaluate("window.fillmask.dark()")
-    for dark in (not own, own):
+    is_dark = page.evaluate("window.fillmask.dark()")
+    for dark in (not is_dark, is_dark):
         page.evaluate("dark => window.fillmask.set_theme(dark, false)", dark)
         yield "dark" if dark else "light"
 
 
-def accessible(page: Any, *, within: str = "html", both: bool = True) -> None:
+def accessible(page: Any, *, within: str = "html", both_themes: bool = True) -> None:
     """Assert that axe finds nothing wrong with a page, or the part of it at a CSS selector.
 
     The colours are looked at in both themes, or in that of the page alone.
@@ -56,14 +56,14 @@ def accessible(page: Any, *, within: str = "html", both: bool = True) -> None:
     page.evaluate(AXE_SCRIPT)
     context = {"include": [[within]], "exclude": [[part] for part in _LEFT_OUT]}
     inside = "([target, within]) => Boolean(document.querySelector(target)?.closest(within))"
-    options, broken = {**OPTIONS, "runOnly": COLOURS} if both else OPTIONS, []
-    for theme in themes(page) if both else ["its own theme"]:
-        found = page.evaluate("given => axe.run(...given)", [context, options])
+    options, broken = {**OPTIONS, "runOnly": COLOURS} if both_themes else OPTIONS, []
+    for theme in themes(page) if both_themes else ["its own theme"]:
+        report = page.evaluate("given => axe.run(...given)", [context, options])
         options = OPTIONS
-        for violation in found["violations"]:
+        for violation in report["violations"]:
             for node in violation["nodes"]:
-                target, known = node["target"][-1], KNOWN.get(violation["id"])
-                if known is None or not page.evaluate(inside, [target, known]):
-                    said = f"{violation['id']}, {theme}: {target}"
-                    broken.append(f"{said}\n    {node['html'][:200]}")
+                target, exempt = node["target"][-1], KNOWN.get(violation["id"])
+                if exempt is None or not page.evaluate(inside, [target, exempt]):
+                    fault = f"{violation['id']}, {theme}: {target}"
+                    broken.append(f"{fault}\n    {node['html'][:200]}")
     assert not broken, "\n".join(broken)

@@ -23,11 +23,11 @@ BROKEN_OFF = ("AbortError", "Connection errored out")
 
 def faults_of(context: Any) -> list[str]:
     """Script errors, logged errors and dialogs of all pages of a context; it grows as they come."""
-    found: list[str] = []
+    faults: list[str] = []
 
     def add(message: str) -> None:
-        if not any(own in message for own in BROKEN_OFF):
-            found.append(message)
+        if not any(excuse in message for excuse in BROKEN_OFF):
+            faults.append(message)
 
     def watch(page: Any) -> None:
         page.on("pageerror", lambda error: add(str(error)))
@@ -35,7 +35,7 @@ def faults_of(context: Any) -> list[str]:
         page.on("dialog", lambda dialog: (add(dialog.message), dialog.dismiss()))
 
     context.on("page", watch)
-    return found
+    return faults
 
 
 @contextmanager

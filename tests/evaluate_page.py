@@ -44,8 +44,8 @@ def models():
     }
 
 
-def evaluation_jobs(root, *, public=False, known=None):
-    return EvaluationJobs(session_of(public=public, **(known or models())), root)
+def evaluation_jobs(root, *, public=False, loaded_models=None):
+    return EvaluationJobs(session_of(public=public, **(loaded_models or models())), root)
 
 
 def own_page_jobs(root, **options):
@@ -92,9 +92,9 @@ def finish(job):
 
 
 def until(condition, seconds=300.0):
-    end = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end
+        assert time.monotonic() < deadline
         time.sleep(0.01)
 
 

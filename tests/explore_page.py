@@ -29,23 +29,23 @@ EXPLANATIONS = {
 
 def sent(state):
     """What `explore.js` asks with for the fields of its state."""
-    asked = {name: own for name, own in state.items() if name not in _OF_STATE}
+    question = {name: value for name, value in state.items() if name not in _OF_STATE}
     if "base" in state:
-        asked["draft"] = {"text": state["base"], "hidden": state.get("hidden", [])}
+        question["draft"] = {"text": state["base"], "hidden": state.get("hidden", [])}
     if "example" in state:
-        place = {"run": state["run"], "other": state.get("run_b", "")}
-        place |= {"example": int(state["example"]), "position": int(state["token"])}
-        asked["run"] = place | {"side": int(state.get("side") == "B")}
+        token_place = {"run": state["run"], "other": state.get("run_b", "")}
+        token_place |= {"example": int(state["example"]), "position": int(state["token"])}
+        question["run"] = token_place | {"side": int(state.get("side") == "B")}
     elif "run" in state:
-        asked["run"] = state["run"]
-    return asked | {"alone": bool(state.get("alone"))}
+        question["run"] = state["run"]
+    return question | {"alone": bool(state.get("alone"))}
 
 
 def asked(function, session, state):
     """What the page is told where a served function is asked with a state, once it is known."""
-    while (found := answered(function, session, sent(state))).get("kind") == "busy":
+    while (reply := answered(function, session, sent(state))).get("kind") == "busy":
         pass
-    return found
+    return reply
 
 
 def session_of(root=None, *, public=False, **models):

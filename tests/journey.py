@@ -41,9 +41,9 @@ class Visitor:
 
     def pick(self, box: str, value: str) -> None:
         """Write into a list of models, and take what was written."""
-        found = self.page.get_by_role("combobox", name=box).locator("visible=true")
-        found.fill(value)
-        found.press("Enter")
+        field = self.page.get_by_role("combobox", name=box).locator("visible=true")
+        field.fill(value)
+        field.press("Enter")
 
     def address(self) -> dict[str, str]:
         return {name: value[0] for name, value in parse_qs(urlsplit(self.page.url).query).items()}

@@ -76,11 +76,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     from fillmask_ui.ui.page import build_app
 
     gates, table, runs = Gates(), HeldModel(1), tmp_path_factory.mktemp("runs")
-    known = {"table": table, "noisy": TableModel(1, noise=0.3)}
+    models = {"table": table, "noisy": TableModel(1, noise=0.3)}
 
     def load(choice: ModelChoice, **options: Any) -> MaskedLM:
-        if choice.reference in known:
-            return known[choice.reference]
+        if choice.reference in models:
+            return models[choice.reference]
         if choice.reference == "held":
             return LateModel(load_model("embedded"), gates)
         if choice.reference == "far":

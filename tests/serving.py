@@ -43,10 +43,10 @@ def started(*options: str, **process: Any) -> Iterator[tuple[str, subprocess.Pop
     with tempfile.TemporaryFile() as log:
         page = subprocess.Popen(command, stdout=log, stderr=log, **process)
         try:
-            end = time.monotonic() + 300
+            deadline = time.monotonic() + 300
             while not _listens(port):
-                said = os.pread(log.fileno(), 100_000, 0).decode()
-                assert page.poll() is None and time.monotonic() < end, said
+                output = os.pread(log.fileno(), 100_000, 0).decode()
+                assert page.poll() is None and time.monotonic() < deadline, output
                 time.sleep(0.1)
             yield f"http://127.0.0.1:{port}/", page
         finally:

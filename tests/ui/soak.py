@@ -50,8 +50,8 @@ def memory_mb(process: int) -> float:
 
 def some_text(words: int, masks: int = 0) -> str:
     chosen = random.choices(WORDS, k=words)
-    for place in random.sample(range(words), min(masks, words)):
-        chosen[place] = "[MASK]"
+    for position in random.sample(range(words), min(masks, words)):
+        chosen[position] = "[MASK]"
     return " ".join(chosen)
 
 
@@ -83,8 +83,8 @@ class Site:
         except (httpx.HTTPError, ValueError, KeyError) as error:
             self.errors[f"{kind}: {type(error).__name__} {str(error)[:90]}"] += 1
 
-    async def post(self, place: str, **content: Any) -> Any:
-        answer = await self.client.post(place, **content)
+    async def post(self, path: str, **content: Any) -> Any:
+        answer = await self.client.post(path, **content)
         return answer.raise_for_status().json()
 
     async def pause(self, times: float = 1.0) -> None:
@@ -141,9 +141,9 @@ class Page:
             beating.cancel()
 
     async def _beat(self) -> None:
-        place = f"/gradio_api/heartbeat/{self.hash}"
+        path = f"/gradio_api/heartbeat/{self.hash}"
         with suppress(httpx.HTTPError):
-            async with self.site.client.stream("GET", place) as stream:
+            async with self.site.client.stream("GET", path) as stream:
                 async for _ in stream.aiter_lines():
                     pass
 
@@ -158,8 +158,8 @@ class Page:
         content = "\n".join(some_text(random.randint(4, 40)) for _ in range(lines)).encode()
         files = {"files": (f"{secrets.token_hex(4)}.txt", content)}
         (path,) = await self.site.post("/gradio_api/upload", files=files)
-        kept = {"path": path, "orig_name": "texts.txt", "size": len(content)}
-        return {**kept, "meta": {"_type": "gradio.FileData"}}
+        reference = {"path": path, "orig_name": "texts.txt", "size": len(content)}
+        return {**reference, "meta": {"_type": "gradio.FileData"}}
 
     async def event(self, name: str, choices: Mapping[str, Any] = MappingProxyType({})) -> Any:
         """The output of one of the Evaluate tab, by what triggers it; choices by their labels."""
@@ -174,8 +174,8 @@ class Page:
 
     async def _until_done(self, events: int) -> Any:
         """Read what the queue sends until so many events have ended; the output of the last."""
-        place, who = "/gradio_api/queue/data", {"session_hash": self.hash}
-        async with self.site.client.stream("GET", place, params=who) as stream:
+        path, who = "/gradio_api/queue/data", {"session_hash": self.hash}
+        async with self.site.client.stream("GET", path, params=who) as stream:
             async for line in stream.aiter_lines():
                 message = json.loads(line[6:]) if line.startswith("data: ") else {}
                 if message.get("msg") == "process_completed":
@@ -195,8 +195,8 @@ async def type_sentences(site: Site) -> None:
             length = random.choice([4, 8, 12, 20, 40, 100, 250])
             words = some_text(length, masks=random.choice([0, 1, 1, 2, 5])).split()
             state = {"model": random.choice(site.models), "top_k": random.choice([5, 10, 50])}
-            for end in sorted({random.randint(1, length) for _ in range(6)} | {length}):
-                state["text"] = " ".join(words[:end])
+            for length_so_far in sorted({random.randint(1, length) for _ in range(6)} | {length}):
+                state["text"] = " ".join(words[:length_so_far])
                 await page.served("answer", state, "sentence")
                 await site.pause()
             if random.random() < 0.5:
@@ -213,8 +213,8 @@ async def call_endpoint(site: Site) -> None:
     """A program's question through the queue: each is one of a stranger."""
     text, model = some_text(random.randint(3, 150), 1), random.choice(site.models)
     with site.measured("program"):
-        asked = await site.post("/gradio_api/call/predict", json={"data": [text, model, 5, ""]})
-        answer = await site.client.get(f"/gradio_api/call/predict/{asked['event_id']}")
+        event = await site.post("/gradio_api/call/predict", json={"data": [text, model, 5, ""]})
+        answer = await site.client.get(f"/gradio_api/call/predict/{event['event_id']}")
         if "event: complete" not in answer.text:
             raise ValueError(answer.text[:200])
     await site.pause()
@@ -225,9 +225,9 @@ async def open_and_close(site: Site) -> None:
         await site.pause()
 
 
-async def evaluate(site: Site, end: str) -> None:
+async def evaluate(site: Site, ending: str) -> None:
     """Start an evaluation and watch it; at the `end` it is "watched", "left" or "cancelled"."""
-    page, few = Page(site), end == "watched"
+    page, few = Page(site), ending == "watched"
     async with page.opened():
         chosen: dict[str, Any] = {"Candidate": random.choice(site.models)}
         chosen |= {"Number of texts": 10 if few else 100, "Seed": random.randint(0, 9999)}
@@ -237,13 +237,13 @@ async def evaluate(site: Site, end: str) -> None:
             chosen["Texts"] = "upload"
             with site.measured("upload"):
                 chosen["Text, CSV, TSV or JSON lines"] = await page.upload(200)
-        with site.measured(f"evaluation {end}"):
+        with site.measured(f"evaluation {ending}"):
             await page.open_evaluate()
             await page.event("evaluate-run", chosen)
             for _ in range(20 if few else random.randint(1, 4)):
                 await asyncio.sleep(0.5)
                 await page.event("timer")
-            if end == "cancelled":
+            if ending == "cancelled":
                 await page.event("evaluate-cancel")
     await site.pause(8)
 
@@ -251,18 +251,18 @@ async def evaluate(site: Site, end: str) -> None:
 STRANGER = {"x-forwarded-for": "203.0.113.7"}  # RFC 5737; a page believes its own machine
 
 
-def _sent(path: str, content: Any, *, told: str = "json") -> Callable[..., Awaitable[int]]:
+def _sent(path: str, content: Any, *, keyword: str = "json") -> Callable[..., Awaitable[int]]:
     async def send(site: Site) -> int:
-        answer = await site.client.post(path, headers=STRANGER, **{told: content})
+        answer = await site.client.post(path, headers=STRANGER, **{keyword: content})
         return answer.status_code
 
     return send
 
 
 async def invent_a_session(site: Site) -> int:
-    place = f"/gradio_api/heartbeat/{secrets.token_hex(8)}"
+    path = f"/gradio_api/heartbeat/{secrets.token_hex(8)}"
     with suppress(httpx.ReadTimeout):
-        await site.client.get(place, headers=STRANGER, timeout=random.uniform(0.1, 2.0))
+        await site.client.get(path, headers=STRANGER, timeout=random.uniform(0.1, 2.0))
     return 200
 
 
@@ -306,7 +306,7 @@ def _event(number: Any, data: list[Any], session: str = "attacker") -> dict[str,
 ATTACKS = (
     *(invent_a_session, send_half_a_request, paste_much, choose_what_no_menu_has),
     _sent("/gradio_api/queue/join", _event(9999, [])),
-    _sent("/gradio_api/queue/join", "{" * 1000, told="content"),
+    _sent("/gradio_api/queue/join", "{" * 1000, keyword="content"),
     _sent("/class/", {"base": "http://a/".ljust(2250, "x")}),
     _sent("/class/", {"base": "http://a/class/", "key": "guessed"}),
     _sent("/class/ABCD/answer", {"round": 1, "guesses": [{"word": "\u200b", "amount": 100}]}),
@@ -324,7 +324,7 @@ async def attack(site: Site) -> None:
 # Of 32 clients the last ones do something else than type.
 OTHERS = (
     *(call_endpoint, call_endpoint, open_and_close),
-    *(partial(evaluate, end=end) for end in ("watched", "left", "cancelled")),
+    *(partial(evaluate, ending=end) for end in ("watched", "left", "cancelled")),
 )
 
 
@@ -343,18 +343,18 @@ async def load(url: str, process: int, args: argparse.Namespace, site: Site) -> 
 
         typing = max(1, args.clients - len(OTHERS) - args.attackers)
         clients = [type_sentences] * typing + [attack] * args.attackers + [*OTHERS]
-        tasks = [asyncio.create_task(live(own)) for own in clients]
-        samples, end = [], time.monotonic() + 60 * args.minutes
-        while time.monotonic() < end:
+        tasks = [asyncio.create_task(live(visit)) for visit in clients]
+        samples, deadline = [], time.monotonic() + 60 * args.minutes
+        while time.monotonic() < deadline:
             await asyncio.sleep(SAMPLE_SECONDS)
             samples.append(memory_mb(process))
             for task in tasks:
                 if task.done():
                     task.result()  # what broke it
             if len(samples) % 20 == 0:
-                asked = sum(map(len, site.seconds.values()))
+                answered = sum(map(len, site.seconds.values()))
                 print(f"{len(samples) * SAMPLE_SECONDS:5.0f} s {samples[-1]:7.0f} MB", end=" ")
-                print(f"{asked:7} answers, {site.errors.total()} errors", flush=True)
+                print(f"{answered:7} answers, {site.errors.total()} errors", flush=True)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -373,8 +373,10 @@ def report(samples: list[float], left: list[Path], site: Site) -> bool:
     for kind, seconds in sorted(site.seconds.items()):
         ordered = sorted(seconds)
         p50, p95 = (ordered[min(len(ordered) * p // 100, len(ordered) - 1)] for p in (50, 95))
-        told = f"p50 {1e3 * p50:6.0f} ms  p95 {1e3 * p95:6.0f} ms  longest {1e3 * ordered[-1]:6.0f}"
-        print(f"{kind:24}{len(ordered):7}  {told} ms")
+        latencies = (
+            f"p50 {1e3 * p50:6.0f} ms  p95 {1e3 * p95:6.0f} ms  longest {1e3 * ordered[-1]:6.0f}"
+        )
+        print(f"{kind:24}{len(ordered):7}  {latencies} ms")
     for error, times in site.errors.most_common(12):
         print(f"error, {times} times: {error}")
     print(f"files left: {len(left)}", *map(str, left[:20]), sep="\n  ")

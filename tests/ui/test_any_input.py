@@ -68,8 +68,8 @@ def test_a_prompt_and_its_words_are_read_or_refused(tiny, text, words):
         positions = mask_positions(encode_masked(tiny, text), tiny.vocabulary)
         written = normalise_masks(text, tiny.vocabulary.mask_token)
         assert len(positions) == written.count(tiny.vocabulary.mask_token)
-        found = fill(tiny, text, candidates=split_words(words))
-        assert [mask.position for mask in found.masks] == list(positions)
+        reply = fill(tiny, text, candidates=split_words(words))
+        assert [mask.position for mask in reply.masks] == list(positions)
 
 
 @some
@@ -80,6 +80,6 @@ def test_a_prompt_and_its_words_are_read_or_refused(tiny, text, words):
 )
 def test_whatever_state_is_sent_explore_answers(session, values, action, text):
     values = {"text": text, **values, "model": "", "action": action}
-    found = answered(served()["answer"], session, values)
-    assert found["kind"]
-    json.dumps(found)
+    reply = answered(served()["answer"], session, values)
+    assert reply["kind"]
+    json.dumps(reply)

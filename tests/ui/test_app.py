@@ -146,9 +146,9 @@ def test_half_a_character_gets_an_answer_that_can_be_sent(served, data):
     with urllib.request.urlopen(request, timeout=300) as answer:
         event = json.load(answer)["event_id"]
     with urllib.request.urlopen(f"{url}/{event}", timeout=300) as answer:
-        said = answer.read().decode("utf-8")
-    assert "event: error" in said
-    assert "ud800" in said.lower() or "u+d800" in said.lower()
+        body = answer.read().decode("utf-8")
+    assert "event: error" in body
+    assert "ud800" in body.lower() or "u+d800" in body.lower()
 
 
 def test_nothing_is_left_by_a_server_that_is_told_to_stop(tmp_path):

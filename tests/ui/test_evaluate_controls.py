@@ -34,27 +34,27 @@ def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path
     with open_texts(plan.source) as texts:
         assert sum(1 for _ in texts) == 60
     (tmp_path / "other").mkdir()
-    own = upload(tmp_path / "other", ["a cat"])
-    other = plan_of(uploaded(tmp_path, upload=own), tmp_path / "runs")
-    assert other.source.where != plan.source.where
+    path = upload(tmp_path / "other", ["a cat"])
+    second_plan = plan_of(uploaded(tmp_path, upload=path), tmp_path / "runs")
+    assert second_plan.source.where != plan.source.where
     assert str(tmp_path) not in str(plan.texts()["signature"])
 
 
 def test_pasted_texts_are_kept_like_an_upload(tmp_path):
-    asked = form(where="paste", pasted="a cat\nthe dog", column="left over", samples=0)
-    plan = plan_of(asked, tmp_path / "runs")
-    assert plan == plan_of(asked, tmp_path / "runs")
+    values = form(where="paste", pasted="a cat\nthe dog", column="left over", samples=0)
+    plan = plan_of(values, tmp_path / "runs")
+    assert plan == plan_of(values, tmp_path / "runs")
     assert not (tmp_path / "runs").exists()  # before the job has its turn
-    pasted_file(asked["pasted"], tmp_path / "runs", write=True)
+    pasted_file(values["pasted"], tmp_path / "runs", write=True)
     with open_texts(plan.source) as texts:
         assert sorted(text.text for text in texts) == ["a cat", "the dog"]
     assert str(plan.texts()["signature"]).endswith("-pasted.txt|samples:all|shuffle:42")
     assert pasted_text(plan.source.where) == "a cat\nthe dog"
-    other = plan_of(asked | {"pasted": "a dog"}, tmp_path / "runs")
-    assert other.source.where != plan.source.where
+    second_plan = plan_of(values | {"pasted": "a dog"}, tmp_path / "runs")
+    assert second_plan.source.where != plan.source.where
     pasted_file("a dog", tmp_path / "runs", write=True)
     drop_upload(plan.texts(), RunStore(tmp_path / "runs"))
-    assert pasted_text(other.source.where) == "a dog"
+    assert pasted_text(second_plan.source.where) == "a dog"
     with pytest.raises(FillmaskError, match="paste it again"):
         pasted_text(plan.source.where)
     # A file that was no upload is never removed.
@@ -66,12 +66,12 @@ def test_pasted_texts_are_kept_like_an_upload(tmp_path):
 
 def public_upload(folder, name, content):
     (folder / name).write_bytes(content)
-    asked = form(where="upload", upload=str(folder / name), samples=10, max_tokens=PUBLIC_TOKENS)
-    return plan_of(asked, folder / "runs", public=True)
+    values = form(where="upload", upload=str(folder / name), samples=10, max_tokens=PUBLIC_TOKENS)
+    return plan_of(values, folder / "runs", public=True)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("many.txt.gz", gzip.compress(b"a\n" * 3_000_000, 1), f"at most {PUBLIC_ROWS:,} lines"),
         ("long.txt.gz", gzip.compress(bytes(PUBLIC_BYTES + 1), 1), "20 MB of text, decompressed"),
@@ -80,15 +80,15 @@ def public_upload(folder, name, content):
         ("texts.docx", b"PK", "unknown kind of file"),
     ],
 )
-def test_an_upload_that_is_too_much_for_a_public_page_is_refused(tmp_path, name, content, said):
-    with pytest.raises(FillmaskError, match=said) as error:
+def test_an_upload_that_is_too_much_for_a_public_page_is_refused(tmp_path, name, content, message):
+    with pytest.raises(FillmaskError, match=message) as error:
         public_upload(tmp_path, name, content)
     assert str(tmp_path) not in str(error.value)
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(
-    ("choices", "said"),
+    ("choices", "message"),
     [
         ({"samples": PUBLIC_TEXTS + 1}, f"at most {PUBLIC_TEXTS} texts"),
         ({"samples": 0}, "all were asked for"),
@@ -101,10 +101,10 @@ def test_an_upload_that_is_too_much_for_a_public_page_is_refused(tmp_path, name,
         ),
     ],
 )
-def test_a_public_page_says_its_limits(tmp_path, choices, said):
+def test_a_public_page_says_its_limits(tmp_path, choices, message):
     allowed = {"samples": 10, "max_tokens": PUBLIC_TOKENS}
     assert plan_of(form(**allowed), tmp_path, public=True).source.samples == 10
-    with pytest.raises(FillmaskError, match=said):
+    with pytest.raises(FillmaskError, match=message):
         plan_of(form(**allowed | choices), tmp_path, public=True)
 
 
@@ -115,10 +115,10 @@ def info_of(plan):
 
 
 def set_by(plan, root, **options):
-    made = iter(range(9))
+    numbers = iter(range(9))
 
     def fresh_folder():
-        folder = root / f"fresh{next(made)}"
+        folder = root / f"fresh{next(numbers)}"
         folder.mkdir()
         return folder
 
@@ -139,10 +139,10 @@ def set_by(plan, root, **options):
 def test_what_a_run_was_made_with_asks_for_it_again(tmp_path, choices):
     plan = plan_of(form(**choices), tmp_path / "runs")
     # What another run left in the controls does not matter.
-    other = form(metric="suffix", samples=3, baseline="letters", probability=0.9, where="upload")
-    found, note = set_by(plan, tmp_path)
+    changed = form(metric="suffix", samples=3, baseline="letters", probability=0.9, where="upload")
+    controls, note = set_by(plan, tmp_path)
     assert note == ""
-    again = plan_of(other | found, tmp_path / "runs")
+    again = plan_of(changed | controls, tmp_path / "runs")
     resolved = replace(plan.config, max_tokens=plan.config.max_tokens or 64)
     assert again == replace(plan, config=resolved)
 
@@ -151,10 +151,10 @@ def test_an_upload_comes_back_under_its_name(tmp_path):
     """The page shows no file outside of its own folders, so it is a copy; the run is the same."""
     choices = {"where": "upload", "upload": upload(tmp_path), "by": "paragraph"}
     plan = plan_of(form(**choices), tmp_path / "runs")
-    found, _ = set_by(plan, tmp_path)
-    assert Path(found["upload"]).name == "texts.txt"
-    assert Path(found["upload"]).parent == tmp_path / "fresh0"
-    again = plan_of(form(**found), tmp_path / "runs")
+    controls, _ = set_by(plan, tmp_path)
+    assert Path(controls["upload"]).name == "texts.txt"
+    assert Path(controls["upload"]).parent == tmp_path / "fresh0"
+    again = plan_of(form(**controls), tmp_path / "runs")
     assert again.source == plan.source
     Path(plan.source.where).unlink()
     gone, note = set_by(plan, tmp_path)
@@ -169,14 +169,14 @@ def test_an_upload_is_read_as_its_boxes_say_and_they_come_back(tmp_path, quoting
     path = tmp_path / "rows.csv"
     path.write_text('id~text\n1~"One.\n2~Two."\n')
     boxes = {"delimiter": "~", "quoting": quoting, "field": ""}
-    asked = form(where="upload", upload=str(path), shuffle=False, **boxes)
-    plan = plan_of(asked, tmp_path / "runs")
+    values = form(where="upload", upload=str(path), shuffle=False, **boxes)
+    plan = plan_of(values, tmp_path / "runs")
     with open_texts(plan.source) as opened:
         assert [example.text for example in opened] == texts
-    found, note = set_by(plan, tmp_path)
-    assert boxes.items() <= found.items()
+    controls, note = set_by(plan, tmp_path)
+    assert boxes.items() <= controls.items()
     assert note == ""
-    assert plan_of(form(**found), tmp_path / "runs").source == plan.source
+    assert plan_of(form(**controls), tmp_path / "runs").source == plan.source
 
 
 def test_the_key_of_an_upload_and_what_the_page_has_no_box_for(tmp_path):
@@ -184,6 +184,6 @@ def test_the_key_of_an_upload_and_what_the_page_has_no_box_for(tmp_path):
     path.write_text('{"data": [{"text": "One."}]}')
     plan = plan_of(form(where="upload", upload=str(path), field="data"), tmp_path / "runs")
     assert plan.source.field == "data"
-    asked = TextChoice(str(path), field="data").source()
-    _, note = set_by(replace(plan, source=asked), tmp_path)
+    source = TextChoice(str(path), field="data").source()
+    _, note = set_by(replace(plan, source=source), tmp_path)
     assert "its texts were read with the field data" in note

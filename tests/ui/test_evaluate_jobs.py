@@ -36,23 +36,23 @@ PUBLIC = {"samples": 20, "max_tokens": 64}
 
 
 @pytest.fixture
-def known():
+def gated():
     """Models of which `table` hangs after a few calls."""
-    found = models()
-    found["table"].free_calls = 6
-    yield found
-    found["table"].open.set()
+    gated = models()
+    gated["table"].free_calls = 6
+    yield gated
+    gated["table"].open.set()
 
 
-def go_on(known):
-    known["table"].free_calls = 10**9
-    known["table"].open.set()
+def go_on(gated):
+    gated["table"].free_calls = 10**9
+    gated["table"].open.set()
 
 
-def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digits(tmp_path, known):
-    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digits(tmp_path, gated):
+    page_jobs = own_page_jobs(tmp_path / "runs", loaded_models=gated)
     job = begun(page_jobs, tmp_path, **PSEUDO)
-    assert known["table"].reached.wait(300)
+    assert gated["table"].reached.wait(300)
     page_jobs.cancel()
     last = finish(job)  # a model that hung to its end would make the job fail
     assert last.state == "stopped"
@@ -61,7 +61,7 @@ def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digit
     # The old job still hangs in its last batch: the new one waits for it.
     job = page_jobs.resume(run.info.name)
     until(lambda: "before to stop" in job.status.message)
-    go_on(known)
+    go_on(gated)
     resumed = finish(job)
     assert resumed.state == "done"
     config = EvaluationConfig("pseudo-perplexity")
@@ -69,38 +69,38 @@ def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digit
     assert resumed.so_far.history[-1].texts == resumed.so_far.summary.texts
 
 
-def test_on_a_public_page_a_job_that_nobody_watches_stops_by_itself(tmp_path, known, monkeypatch):
+def test_on_a_public_page_a_job_that_nobody_watches_stops_by_itself(tmp_path, gated, monkeypatch):
     monkeypatch.setattr(jobs, "ABANDONED_SECONDS", 1.0)  # longer than a busy machine pauses
-    page_jobs = own_page_jobs(tmp_path / "runs", known=known, public=True)
+    page_jobs = own_page_jobs(tmp_path / "runs", loaded_models=gated, public=True)
     job = begun(page_jobs, tmp_path, **PSEUDO, **PUBLIC)
-    until(lambda: known["table"].reached.is_set() or job.poll().ended)
+    until(lambda: gated["table"].reached.is_set() or job.poll().ended)
     time.sleep(1.1)
-    known["table"].open.set()
+    gated["table"].open.set()
     (run,) = page_jobs.runs().values()
     until(lambda: run.state == "stopped")
     assert page_jobs.store.open(run.info.name).info.state == "stopped"
 
 
-def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path, known):
-    all_jobs = evaluation_jobs(tmp_path / "runs", known=known, public=True)
+def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path, gated):
+    all_jobs = evaluation_jobs(tmp_path / "runs", loaded_models=gated, public=True)
     first = arrived(all_jobs, "one").begin(uploaded(tmp_path, **PSEUDO, **PUBLIC))
-    assert known["table"].reached.wait(300)
+    assert gated["table"].reached.wait(300)
     two = arrived(all_jobs, "two")
     second = two.begin(uploaded(tmp_path, **PUBLIC))
     until(lambda: "Waiting" in second.status.message)
     two.cancel()
     assert finish(second).state == "stopped"
     assert two.runs() == {}
-    go_on(known)
+    go_on(gated)
     assert finish(first).state == "done"
 
 
 def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
     """The two faces write the same run.json; options of `load_model` are handed on."""
-    asked, session_model = [], TableModel(1)
+    choices, session_model = [], TableModel(1)
 
     def load(choice, **_):
-        asked.append(choice)
+        choices.append(choice)
         return session_model
 
     page_jobs = own_page_jobs(tmp_path / "runs")
@@ -114,7 +114,7 @@ def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
         name = recorder.name
     last = finish(page_jobs.resume(name))
     assert last.state == "done"
-    assert asked == [ModelChoice("table", runtime="torch", threads=2)]
+    assert choices == [ModelChoice("table", runtime="torch", threads=2)]
     assert last.so_far.summary.model.mean_nll_nats == direct().model.mean_nll_nats
 
 
@@ -124,19 +124,19 @@ def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatc
             raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr("threading.excepthook", lambda _: None)  # the log of the server
-    page_jobs = own_page_jobs(tmp_path / "runs", known={"table": Broken(1)})
+    page_jobs = own_page_jobs(tmp_path / "runs", loaded_models={"table": Broken(1)})
     last = finish(begun(page_jobs, tmp_path))
     assert last.state == "failed"
     assert "this is a bug of fillmask-ui: ZeroDivisionError" in last.message
     assert [run.state for run in page_jobs.runs().values()] == ["stopped"]
 
 
-def test_on_a_public_page_a_stranger_finds_nothing(tmp_path, known, monkeypatch):
+def test_on_a_public_page_a_stranger_finds_nothing(tmp_path, gated, monkeypatch):
     monkeypatch.setattr(jobs, "FOLLOWED_SECONDS", 0.0)
-    all_jobs = evaluation_jobs(tmp_path / "runs", public=True, known=known)
+    all_jobs = evaluation_jobs(tmp_path / "runs", public=True, loaded_models=gated)
     ann = all_jobs.arrive("ann1", "ann", "tab1")
     job = ann.begin(uploaded(tmp_path, **PUBLIC, **PSEUDO))
-    assert known["table"].reached.wait(300)
+    assert gated["table"].reached.wait(300)
     for page in ("tab1", "tab2", ""):
         bob = all_jobs.arrive(f"bob {page}", "bob", page)
         assert bob.take_up() is None
@@ -146,7 +146,7 @@ def test_on_a_public_page_a_stranger_finds_nothing(tmp_path, known, monkeypatch)
     ann_later = all_jobs.arrive("ann2", "ann", "tab9")
     assert ann_later.take_up() is job
     assert len(ann_later.runs()) == 1
-    go_on(known)
+    go_on(gated)
     assert finish(job).state == "done"
 
 
@@ -176,17 +176,17 @@ def test_deleting_a_run_takes_its_upload_and_not_that_of_another(tmp_path):
 
 def test_an_upload_stays_for_a_job_that_has_no_run_yet(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "SLOTS", 1)
-    known = models()
-    all_jobs = evaluation_jobs(tmp_path / "runs", known=known)
+    gated = models()
+    all_jobs = evaluation_jobs(tmp_path / "runs", loaded_models=gated)
     page_jobs = arrived(all_jobs)
     name = finish(begun(page_jobs, tmp_path)).so_far.info.name
-    known["table"].free_calls = len(known["table"].calls)
-    other = upload(tmp_path, ["a cat sat on the mat"] * 9, "other.txt")
-    first = arrived(all_jobs, "one").begin(uploaded(tmp_path, upload=other))
-    assert known["table"].reached.wait(300)
+    gated["table"].free_calls = len(gated["table"].calls)
+    path = upload(tmp_path, ["a cat sat on the mat"] * 9, "other.txt")
+    first = arrived(all_jobs, "one").begin(uploaded(tmp_path, upload=path))
+    assert gated["table"].reached.wait(300)
     waiting = arrived(all_jobs, "two").begin(uploaded(tmp_path))
     page_jobs.delete(name)
-    known["table"].open.set()
+    gated["table"].open.set()
     assert [finish(job).state for job in (first, waiting)] == ["done", "done"]
     page_jobs.delete(waiting.status.so_far.info.name)
     assert [path.name[13:] for path in (tmp_path / "runs" / "uploads").iterdir()] == ["other.txt"]
@@ -229,17 +229,17 @@ def test_what_visitors_left_hours_ago_is_removed(tmp_path):
     assert len(arrived(all_jobs, "new").runs()) == 2
 
 
-def test_a_merged_text_is_warned_of_while_there_are_no_figures(tmp_path, known):
-    known["table"].free_calls = 0
+def test_a_merged_text_is_warned_of_while_there_are_no_figures(tmp_path, gated):
+    gated["table"].free_calls = 0
     path = tmp_path / "merged.csv"
     path.write_text('text\n"the cat sat .\nthe dog ran ."\nthe cat sat on the mat .\n')
-    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    page_jobs = own_page_jobs(tmp_path / "runs", loaded_models=gated)
     job = begun(page_jobs, tmp_path, upload=str(path), samples=0, **PSEUDO)
-    assert known["table"].reached.wait(300)
+    assert gated["table"].reached.wait(300)
     until(lambda: "0 texts" in job.status.message)
     warning = "merged.csv, line 3: a text has a tab or line end inside, 'the cat sat ."
     assert warning in job.status.message
     assert str(tmp_path) not in job.status.message
     assert job.status.so_far.summary is None
-    go_on(known)
+    go_on(gated)
     assert warning in finish(job).so_far.info.notes[0]

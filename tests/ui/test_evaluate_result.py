@@ -65,13 +65,13 @@ def test_text_of_others_is_never_markup():
     summary = summarize(rows)
     info = prepare_info(EvaluationConfig("pseudo-perplexity"), model, baseline=model)
     info = replace(info, name=EVIL, error=EVIL, notes=(EVIL,))
-    found = find_tokens(rows, TokenFilter(WORST))
-    token = replace(found.tokens[0], text=EVIL + "cat" + EVIL, start=len(EVIL), end=len(EVIL) + 3)
+    matches = find_tokens(rows, TokenFilter(WORST))
+    token = replace(matches.tokens[0], text=EVIL + "cat" + EVIL, start=len(EVIL), end=len(EVIL) + 3)
     session = session_of(evil=model)
     sources = [
         result_view.figures_html(summary, info),
         result_view.all_figures_html(summary, info),
-        *tokens_html(replace(found, tokens=(token,)), TokenFilter(), pair=True).values(),
+        *tokens_html(replace(matches, tokens=(token,)), TokenFilter(), pair=True).values(),
         result_view.side_by_side_html(session, [evil_token(model, rows[0])]),
         result_view.ending_html(Waiting(EVIL, state="failed"), None),
         components.job_changes(Waiting(EVIL))["notice"],
@@ -100,7 +100,7 @@ def test_one_model_in_a_sentence():
 
 
 @pytest.mark.parametrize(
-    ("change", "ends", "verdict", "headline"),
+    ("change", "bounds", "verdict", "headline"),
     [
         (0.002, (-0.003, 0.0071), PASS, "PASS: at most 0.71% worse (limit 5%)"),
         (-0.02, (-0.03, -0.01), PASS, "PASS: at least 1.00% better"),
@@ -121,15 +121,15 @@ def test_one_model_in_a_sentence():
     ],
 )
 def test_the_headline_is_the_verdict_and_the_bound_that_it_rests_on(
-    pair, change, ends, verdict, headline
+    pair, change, bounds, verdict, headline
 ):
     summary = summarize(pair)
-    span = ends and Interval(*ends, "t")
+    span = bounds and Interval(*bounds, "t")
     comparison = replace(summary.comparison, relative_change=change, interval=span, verdict=verdict)
     summary = replace(summary, comparison=comparison)
     assert headline_text(summary).startswith(headline)
     assert ("no difference is seen" in change_text(summary)) == (
-        ends is not None and ends[0] < 0 < ends[1]
+        bounds is not None and bounds[0] < 0 < bounds[1]
     )
     html = result_view.figures_html(summary, prepare_info(EvaluationConfig(), TableModel()))
     bound = headline.partition(": ")[2]
@@ -170,8 +170,8 @@ def test_what_was_measured_stands_behind_the_headline(pair):
 def test_endings_have_one_name_and_show_their_token():
     token = find_tokens(rows_of(), TokenFilter()).tokens[0]
     ending = replace(token, text="freezes", start=5, end=7, token="##es", top_token="##ing")
-    found = replace(find_tokens(rows_of(), TokenFilter()), tokens=(ending,))
-    table, worst = tokens_html(found, TokenFilter(), pair=False).values()
+    matches = replace(find_tokens(rows_of(), TokenFilter()), tokens=(ending,))
+    table, worst = tokens_html(matches, TokenFilter(), pair=False).values()
     assert ">…es</button>" in table
     assert ">…ing " in table
     assert ">“…ing”" in worst
@@ -195,17 +195,17 @@ def flat(rows):
 
 @pytest.mark.parametrize("saw", ["", *KINDS])
 def test_tokens_are_chosen_by_what_the_model_saw(pair, saw):
-    found = find_tokens(pair, TokenFilter(saw=saw, low=1.0))
+    matches = find_tokens(pair, TokenFilter(saw=saw, low=1.0))
     expected = [
-        (row.scores.nll_nats[place], KINDS[kind])
+        (row.scores.nll_nats[entry], KINDS[kind])
         for row in pair
-        for place, kind in enumerate(row.kinds)
-        if row.scores.nll_nats[place] >= 1.0 and saw in ("", KINDS[kind])
+        for entry, kind in enumerate(row.kinds)
+        if row.scores.nll_nats[entry] >= 1.0 and saw in ("", KINDS[kind])
     ]
-    assert 0 < found.count == len(expected)
-    shown = [(token.nll_nats, token.kind) for token in found.tokens]
-    assert shown == sorted(expected, key=lambda token: -token[0])[: result_view.SHOWN]
-    html = tokens_html(found, TokenFilter(saw=saw), pair=True)["tokens"]
+    assert 0 < matches.count == len(expected)
+    listed = [(token.nll_nats, token.kind) for token in matches.tokens]
+    assert listed == sorted(expected, key=lambda token: -token[0])[: result_view.SHOWN]
+    html = tokens_html(matches, TokenFilter(saw=saw), pair=True)["tokens"]
     assert (", left unchanged" in html) == (saw == "unchanged")
 
 
@@ -227,9 +227,9 @@ def chart(rows, name, **options):
 
 
 def test_each_chart_has_a_table_and_words_and_can_be_sent(pair):
-    found = plots.charts(summarize(pair), names=("<b>A</b>", "B"))
-    assert {"scatter", "differences"} <= {c.name for c in found}
-    for c in found:
+    drawn = plots.charts(summarize(pair), names=("<b>A</b>", "B"))
+    assert {"scatter", "differences"} <= {c.name for c in drawn}
+    for c in drawn:
         assert c.table.rows
         assert {len(row) for row in c.table.rows} == {len(c.table.headings)}
         assert c.figure.layout.meta["description"]
@@ -239,21 +239,21 @@ def test_each_chart_has_a_table_and_words_and_can_be_sent(pair):
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_histogram_counts_every_token_as_numpy_does(pair, which):
-    found = chart(pair, "loss-histogram", names=("A", "B"))
-    own = losses(pair, ("baseline", "scores")[which])
-    edges = np.array([row[0] for row in found.table.rows] + [found.table.rows[-1][1]])
+    histogram = chart(pair, "loss-histogram", names=("A", "B"))
+    nll_nats = losses(pair, ("baseline", "scores")[which])
+    edges = np.array([row[0] for row in histogram.table.rows] + [histogram.table.rows[-1][1]])
     edges[[0, -1]] = -np.inf, np.inf
     # A loss on an edge of the fine bins may fall on either side by rounding: none does here.
-    expected, _ = np.histogram(own, edges)
-    assert [row[2 + 2 * which] for row in found.table.rows] == expected.tolist()
-    assert list(found.figure.data[which].y) == expected.tolist()
-    assert found.table.rows[-1][3 + 2 * which] == 1.0
+    expected, _ = np.histogram(nll_nats, edges)
+    assert [row[2 + 2 * which] for row in histogram.table.rows] == expected.tolist()
+    assert list(histogram.figure.data[which].y) == expected.tolist()
+    assert histogram.table.rows[-1][3 + 2 * which] == 1.0
 
 
 def test_a_click_on_a_bar_finds_what_the_bar_counts():
     """Also at both ends, beyond which a few tokens lie."""
-    many = sample_texts(120, seed=3)
-    rows = rows_of(config=EvaluationConfig("pseudo-perplexity"), texts=many)
+    texts = sample_texts(120, seed=3)
+    rows = rows_of(config=EvaluationConfig("pseudo-perplexity"), texts=texts)
     for row in rows:
         row.scores.nll_nats[:] += 3
     rows[0].scores.nll_nats[0], rows[1].scores.nll_nats[0] = 0.33, 33.3
@@ -262,8 +262,8 @@ def test_a_click_on_a_bar_finds_what_the_bar_counts():
     assert float(bars.hovertext[-1].split(" to ")[1]) < 33.3
     for data, count in zip(bars.customdata, bars.y, strict=True):
         low, high = data.split(":")
-        wanted = TokenFilter(low=float(low), high=float(high or "inf"))
-        assert find_tokens(rows, wanted).count == count
+        token_filter = TokenFilter(low=float(low), high=float(high or "inf"))
+        assert find_tokens(rows, token_filter).count == count
 
 
 def test_equal_as_printed_is_no_difference():
@@ -278,7 +278,7 @@ def test_equal_as_printed_is_no_difference():
     table, worst = tokens_html(
         find_tokens(rows, TokenFilter(DIFFERENT)), TokenFilter(DIFFERENT), pair=True
     ).values()
-    assert "No loss changes: the two models are equal to two decimals." in worst
+    assert "No loss changes: the models are equal to two decimals." in worst
     info = prepare_info(EvaluationConfig(), TableModel(1), baseline=TableModel(1))
     figures = result_view.figures_html(summary, info)
     for source in (table, worst, figures):
@@ -296,14 +296,14 @@ def test_a_model_alone_has_a_rank_and_no_change():
 
 
 def test_the_distribution_function_is_that_of_the_sorted_losses(pair):
-    found = chart(pair, "loss-distribution", names=("A", "B"))
-    own = np.sort(losses(pair, "baseline"))
-    line = found.figure.data[0]
+    distribution = chart(pair, "loss-distribution", names=("A", "B"))
+    sorted_losses = np.sort(losses(pair, "baseline"))
+    line = distribution.figure.data[0]
     for x, y in zip(line.x[1:], line.y[1:], strict=True):
-        assert y == pytest.approx((own < x).mean(), abs=1.01 / len(own))
+        assert y == pytest.approx((sorted_losses < x).mean(), abs=1.01 / len(sorted_losses))
     assert line.y[-1] == pytest.approx(1)
-    for share, loss, _ in found.table.rows:
-        expected = np.quantile(own, share, method="inverted_cdf")
+    for share, loss, _ in distribution.table.rows:
+        expected = np.quantile(sorted_losses, share, method="inverted_cdf")
         assert loss == pytest.approx(expected, abs=0.021)
 
 

@@ -27,26 +27,30 @@ def losses(model, text):
 
 def holds(claim, example, model):
     """A claim of the file: its kind, with its fields; `sentence` 1 is the second one."""
-    ((kind, own),) = claim.items()
-    texts, word = (example.text, example.other), own.get("word")
-    text, other = texts if own.get("sentence", 0) == 0 else texts[::-1]
+    ((kind, terms),) = claim.items()
+    texts, word = (example.text, example.other), terms.get("word")
+    text, second_text = texts if terms.get("sentence", 0) == 0 else texts[::-1]
     match kind:
         case "First":  # the model's first word for a mask
-            return first_words(model, text, 1, own.get("mask", 0)) == [word]
+            return first_words(model, text, 1, terms.get("mask", 0)) == [word]
         case "Among":  # all these words are among the first `k`
-            return set(own["words"]) <= set(first_words(model, text, own["k"]))
+            return set(terms["words"]) <= set(first_words(model, text, terms["k"]))
         case "Above":  # at least `times` the probability of another word
-            more, less = (scored(model, text, w).probability for w in (word, own["lesser"]))
-            return more >= own.get("times", 1.5) * less
+            more, less = (scored(model, text, w).probability for w in (word, terms["lesser"]))
+            return more >= terms.get("times", 1.5) * less
         case "Likelier":  # at least `times` the probability that it has in the other sentence
-            here, there = (scored(model, each, word).probability for each in (text, other))
-            return here >= own["times"] * there
+            first_probability, second_probability = (
+                scored(model, each, word).probability for each in (text, second_text)
+            )
+            return first_probability >= terms["times"] * second_probability
         case "SubTokens":  # so many, and at least this probability as a whole
-            found = scored(model, text, word)
-            return len(found.parts) == own["count"] and found.probability >= own["probability"]
+            result = scored(model, text, word)
+            return (
+                len(result.parts) == terms["count"] and result.probability >= terms["probability"]
+            )
         case "MostSurprising":  # the largest loss in a sentence without masks
-            found = losses(model, text)
-            return max(found, key=found.get) == word
+            result = losses(model, text)
+            return max(result, key=result.get) == word
     raise AssertionError(claim)
 
 

@@ -39,9 +39,9 @@ def test_a_public_page_loads_only_what_it_offers():
 
     public = Session(ModelStore(loader=load), "table", public=True)
     for reference in ("/etc", "../secret", "org/large-model", "embedded@x"):
-        found = answer(public, Question(TEXT, model=reference))
-        assert found.kind == "error"
-        assert "not offered" in found.notice
+        reply = answer(public, Question(TEXT, model=reference))
+        assert reply.kind == "error"
+        assert "not offered" in reply.notice
     assert loads == []
     assert answer(public, Question(TEXT, model="")).kind == "none"
     assert loads == ["table"]
@@ -103,18 +103,18 @@ def text_html(text: str) -> str:
 
 @given(st.text(alphabet=st.characters()))
 def test_any_text_can_be_sent_and_reads_as_itself(text):
-    shown = text_html(text)
-    shown.encode("utf-8")
-    assert not re.search(r"[<>\"'\x00-\x1f\u202e]", shown)
+    html = text_html(text)
+    html.encode("utf-8")
+    assert not re.search(r"[<>\"'\x00-\x1f\u202e]", html)
     clean = "".join(c for c in text if not text_html(c).startswith(("⟨", "\\u")))
     if clean == text and text.isprintable():
-        assert Tags(shown).text == text
+        assert Tags(html).text == text
 
 
 def test_the_loss_of_a_hidden_word_is_torchs_cross_entropy(session):
     """Checked against torch.nn.functional.cross_entropy on the model's logits."""
     draft = Draft(TEXT, ("sat",))
-    found = answer(session, Question(TEXT, draft=draft))
+    reply = answer(session, Question(TEXT, draft=draft))
     model = TableModel()
     encoding = model.vocabulary.encode(TEXT)
     position = encoding.ids.index(model.vocabulary.mask_id)
@@ -123,10 +123,10 @@ def test_the_loss_of_a_hidden_word_is_torchs_cross_entropy(session):
     loss = torch.nn.functional.cross_entropy(
         torch.tensor(logits, dtype=torch.float64), torch.tensor([model.vocabulary.ids["sat"]])
     )
-    assert f"loss {float(loss):.3f} nats" in found.html["stats"]
+    assert f"loss {float(loss):.3f} nats" in reply.html["stats"]
     in_bits = answer(session, Question(TEXT, draft=draft, unit="bits"))
     assert f"loss {float(loss) / math.log(2):.3f} bits" in in_bits.html["stats"]
-    assert "sat (hidden word)" in found.html["scored"]
+    assert "sat (hidden word)" in reply.html["scored"]
 
 
 KEPT_BYTES = 5_000_000
@@ -140,7 +140,7 @@ def test_long_texts_leave_no_more_than_the_bound(monkeypatch):
     session = session_of(table=model)
 
     def type_text(number: int) -> None:
-        words = [WORDS[(number * place) % len(WORDS)] for place in range(1, 600)]
+        words = [WORDS[(number * position) % len(WORDS)] for position in range(1, 600)]
         session.ask(model, fill, f"{number} [MASK] {' '.join(words)}", top_k=10)
         try:
             session.ask(model, fill, f"{number} [MASK] " + "a" * MAX_CHARACTERS, top_k=10)

@@ -34,11 +34,11 @@ SENTENCES = ["the old cat sat on the mat .", "the dog ran .", "too short .", "a 
 
 
 def test_a_public_page_compares_what_it_offers():
-    found = asked(
+    reply = asked(
         served()["compared"], session_of(public=True), {"text": MASKED, "compare": "noisy"}
     )
-    assert found["kind"] == "error"
-    assert "not offered on this public page" in found["notice"]
+    assert reply["kind"] == "error"
+    assert "not offered on this public page" in reply["notice"]
 
 
 def windows(name, session, **values):
@@ -87,13 +87,13 @@ def test_tokens_and_names_are_never_markup():
     whole = ("surprise", "apart", "parting")
     for name in (*whole, "answer", "joint", "mattered", "pair", "compared", "guess"):
         masked = {} if name in whole else {"text": f"{text} {masks}"}
-        found = asked(served()[name], session, {**state, **masked})
-        assert not found.get("error"), (name, found)
-        pieces = re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(found.get("html", found)))
-        for piece in pieces:
-            tags = Tags(json.loads(f'"{piece}"')) if "fm-" in piece else Tags("")
+        reply = asked(served()[name], session, {**state, **masked})
+        assert not reply.get("error"), (name, reply)
+        fragments = re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(reply.get("html", reply)))
+        for fragment in fragments:
+            tags = Tags(json.loads(f'"{fragment}"')) if "fm-" in fragment else Tags("")
             assert not tags.names & {"script", "img"}, name
-            assert not {own for own in tags.attributes if own.startswith("on")}
+            assert not {name for name in tags.attributes if name.startswith("on")}
 
 
 def guessed(typed):
@@ -106,18 +106,18 @@ def test_a_class_beside_the_model():
     ids = model.vocabulary.encode(MASKED).ids
     logits = model.left[ids[1]] + model.right[ids[3]] + model.own[model.vocabulary.mask_id]
     probabilities = torch.softmax(torch.tensor(logits).double(), 0)
-    found = guessed("cat 12, dog 5, river")
-    assert found.losses.people == pytest.approx(math.log(1.5))
+    comparison = guessed("cat 12, dog 5, river")
+    assert comparison.losses.people == pytest.approx(math.log(1.5))
     truth = -math.log(probabilities[model.vocabulary.ids["cat"]])
-    assert found.losses.model == pytest.approx(truth)
+    assert comparison.losses.model == pytest.approx(truth)
     # The true word comes first, then guesses, then what the model lists and nobody guessed.
     words = guessed("river, dog 5, CAT 2, walking").words
-    assert [own.word for own in words[:4]] == ["cat", "dog", "river", "walking"]
-    assert [own.asked for own in words[:4]] == [True, False, False, False]
-    shares = [own.reference_probability for own in words[:4]]
+    assert [word.word for word in words[:4]] == ["cat", "dog", "river", "walking"]
+    assert [word.asked for word in words[:4]] == [True, False, False, False]
+    shares = [word.reference_probability for word in words[:4]]
     assert shares == pytest.approx([2 / 9, 5 / 9, 1 / 9, 1 / 9])
     assert words[4].candidate_probability == pytest.approx(max(probabilities).item())
-    whole_words = sum(own.candidate_probability for own in words if own.word != "walking")
+    whole_words = sum(word.candidate_probability for word in words if word.word != "walking")
     assert whole_words == pytest.approx(1)
     chained = score_candidate_at(model, MASKED, "walking", 0)
     assert words[3].candidate_probability == pytest.approx(chained.probability)
@@ -138,28 +138,28 @@ def test_every_token_has_the_figures_of_the_run(tmp_path, config):
     rows, link = recorded(tmp_path, config)
     for index, row in rows.items():
         for entry, position in enumerate(row.cols.tolist()):
-            place = {**link, "example": str(index), "token": str(position)}
-            found = replay(session, {"text": "whatever", **place})
-            assert found["kind"] == "none", found["notice"]
-            assert found["truth"]["nll_nats"] == pytest.approx(row.scores.nll_nats[entry])
-            assert found["truth"]["rank"] == row.scores.ranks[entry]
-            assert found["mask"]["entropy_nats"] == pytest.approx(row.scores.entropy_nats[entry])
-            best = found["mask"]["candidates"][0]
+            position = {**link, "example": str(index), "token": str(position)}
+            reply = replay(session, {"text": "whatever", **position})
+            assert reply["kind"] == "none", reply["notice"]
+            assert reply["truth"]["nll_nats"] == pytest.approx(row.scores.nll_nats[entry])
+            assert reply["truth"]["rank"] == row.scores.ranks[entry]
+            assert reply["mask"]["entropy_nats"] == pytest.approx(row.scores.entropy_nats[entry])
+            best = reply["mask"]["candidates"][0]
             assert best["id"] == row.scores.top_ids[entry]
             assert best["probability"] == pytest.approx(row.scores.top_probabilities[entry])
-            assert f"{row.scores.nll_nats[entry]:.4f} nats" in found["html"]["strip"]
+            assert f"{row.scores.nll_nats[entry]:.4f} nats" in reply["html"]["strip"]
 
 
 def test_on_a_public_page_runs_are_their_makers_alone(tmp_path):
     session = session_of(tmp_path, public=True)
     rows, link = recorded(tmp_path / "ada1")
-    place = {**link, "token": str(rows[0].cols[0])}
-    assert replay(session, {**place, "visitor": "ada1"})["kind"] == "none"
-    others = {"eve2": "known: none", "": "who is asking", "../ada1": "who is asking"}
-    for visitor, told in others.items():
-        found = replay(session, {**place, "visitor": visitor, "text": "a [MASK]"})
-        assert found["kind"] == "error"
-        assert told in found["notice"]
+    position = {**link, "token": str(rows[0].cols[0])}
+    assert replay(session, {**position, "visitor": "ada1"})["kind"] == "none"
+    visitors = {"eve2": "known: none", "": "who is asking", "../ada1": "who is asking"}
+    for visitor, message in visitors.items():
+        reply = replay(session, {**position, "visitor": visitor, "text": "a [MASK]"})
+        assert reply["kind"] == "error"
+        assert message in reply["notice"]
 
 
 A, B = TableModel(1), TableModel(1, noise=0.3)
@@ -167,9 +167,11 @@ A, B = TableModel(1), TableModel(1, noise=0.3)
 
 def both_of(session, root, link, position, side=0):
     """The token under either model, by the records alone."""
-    place = TokenPlace(link["run"], 0, position, link.get("run_b", ""), side)
-    met = measured_tokens(RunStore(root), place)
-    first, second = (replayed(session, token, top_k=4) for token in (met[side], met[1 - side]))
+    token_place = TokenPlace(link["run"], 0, position, link.get("run_b", ""), side)
+    seen_tokens = measured_tokens(RunStore(root), token_place)
+    first, second = (
+        replayed(session, token, top_k=4) for token in (seen_tokens[side], seen_tokens[1 - side])
+    )
     return first, second, compared_readings(session, first, second)
 
 
@@ -180,25 +182,25 @@ def test_the_losses_are_those_of_the_rows_and_all_else_is_of_the_tables(tmp_path
     seen = row.ids.copy()
     seen[row.cols] = row.shown_ids
     for entry, position in enumerate(row.cols.tolist()):
-        first, _, found = both_of(session, tmp_path, link, position)
+        first, _, contrast = both_of(session, tmp_path, link, position)
         np.testing.assert_array_equal(first.reading.ids, seen)
-        (true,) = [own for own in found.candidates if own.asked]
+        (true,) = [word for word in contrast.candidates if word.asked]
         assert true.reference_token_id == true.candidate_token_id == row.true_ids[entry]
         assert true.reference_nll_nats == row.scores.nll_nats[entry]
         assert true.candidate_nll_nats == row.baseline.nll_nats[entry]
         assert true.reference_rank == row.scores.ranks[entry]
         assert true.candidate_rank == row.baseline.ranks[entry]
-        for own in found.candidates:
-            token_id = own.reference_token_id
+        for word in contrast.candidates:
+            token_id = word.reference_token_id
             reference = nll_at(A, seen, position, token_id)
-            assert own.reference_nll_nats == pytest.approx(reference, abs=1e-6)
-            other = nll_at(B, seen, position, token_id)
-            assert own.candidate_nll_nats == pytest.approx(other, abs=1e-6)
-        assert sum(own.reference_listed for own in found.candidates) == 4
-        assert sum(own.candidate_listed for own in found.candidates) == 4
-        assert found.kl_nats == pytest.approx(row.difference.kl_nats[entry], abs=1e-9)
-        assert found.reference_entropy_nats == row.scores.entropy_nats[entry]
-        assert found.flipped == (row.scores.top_ids[entry] != row.baseline.top_ids[entry])
+            assert word.reference_nll_nats == pytest.approx(reference, abs=1e-6)
+            candidate_loss = nll_at(B, seen, position, token_id)
+            assert word.candidate_nll_nats == pytest.approx(candidate_loss, abs=1e-6)
+        assert sum(word.reference_listed for word in contrast.candidates) == 4
+        assert sum(word.candidate_listed for word in contrast.candidates) == 4
+        assert contrast.kl_nats == pytest.approx(row.difference.kl_nats[entry], abs=1e-9)
+        assert contrast.reference_entropy_nats == row.scores.entropy_nats[entry]
+        assert contrast.flipped == (row.scores.top_ids[entry] != row.baseline.top_ids[entry])
 
 
 @pytest.mark.parametrize("side", ["", "B"])
@@ -208,8 +210,8 @@ def test_two_models_of_a_run_keep_their_roles(tmp_path, side, asked_for):
     session = session_of(tmp_path)
     rows, link = recorded(tmp_path, baseline=B)
     state = {**link, "token": str(rows[0].cols[0]), "side": side, "compare": asked_for}
-    found = replay(session, {**state, "text": "whatever"})
-    assert (found["set"]["model"], found["set"]["compare"]) == ("noisy", "table")
+    reply = replay(session, {**state, "text": "whatever"})
+    assert (reply["set"]["model"], reply["set"]["compare"]) == ("noisy", "table")
     html = asked(served()["both_replayed"], session, {**state, "text": "whatever"})["html"]
     reference, candidate = rows[0].baseline.nll_nats[0], rows[0].scores.nll_nats[0]
     assert f"{reference:.3f} → {candidate:.3f} nats" in html
@@ -227,9 +229,13 @@ def test_two_sentences_without_a_mask_are_compared_by_their_losses():
     losses = []
     for text in (first, second):
         ids, masked = np.array(A.vocabulary.encode(text).ids), A.vocabulary.mask_id
-        hidden = [np.where(np.arange(len(ids)) == own, masked, ids) for own in range(len(ids))]
+        hidden = [
+            np.where(np.arange(len(ids)) == position, masked, ids) for position in range(len(ids))
+        ]
         words = range(1, len(ids) - 1)  # one token each, between the special ones
-        losses.append(sum(nll_at(A, hidden[own], own, ids[own]) for own in words))
+        losses.append(
+            sum(nll_at(A, hidden[position], position, ids[position]) for position in words)
+        )
     likely = "second" if losses[1] < losses[0] else "first"
     html = asked(served()["pair"], session_of(), {"text": first, "other": second})["html"]
     assert f"The {likely} sentence is more likely" in html
@@ -247,15 +253,15 @@ def test_equal_as_printed_is_equal():
     assert sizes
     assert set(map(float, sizes)) == {0.0}
     words = Draft(MASKED, ("cat",))
-    told = contrast_models(close, Question(MASKED, draft=words, **state))["html"]
-    assert re.search("The hidden word <b[^>]*>cat</b> stays at [0-9.]+%", told)
+    hidden_html = contrast_models(close, Question(MASKED, draft=words, **state))["html"]
+    assert re.search("The hidden word <b[^>]*>cat</b> stays at [0-9.]+%", hidden_html)
     whole = windows("apart", close, text=MASKED.replace("[MASK]", "cat"), **state)[-1]
     assert "Both models give every word the same loss." in whole["html"]["story"]
     assert {word["label"] for answers in [whole] for word in answers["words"]} == {"="}
-    found = asked(served()["parting"], close, {**state, "sentences": SENTENCES})["html"]
-    assert "No difference seen: the predictions are equal to three decimals" in found
-    assert "data-set" not in found
-    for page in (html, told, whole["html"]["table"], found):
+    search_html = asked(served()["parting"], close, {**state, "sentences": SENTENCES})["html"]
+    assert "No difference seen: the predictions are equal to three decimals" in search_html
+    assert "data-set" not in search_html
+    for page in (html, hidden_html, whole["html"]["table"], search_html):
         assert not re.search(r"[-+−]0\.0+(?!\d)", page)
 
 
@@ -272,16 +278,16 @@ def test_a_model_that_has_changed_is_said(tmp_path):
     assert "has changed since" in again.changed
     stored, asked_again = token.scores.nll_nats[token.entry], again.mask.scored[0].nll_nats
     assert f"a loss of {stored:.4f} nats; the model now gives {asked_again:.4f}" in again.changed
-    other = session_of(table=TableModel(1, vocabulary=letter_vocabulary()))
+    replaced = session_of(table=TableModel(1, vocabulary=letter_vocabulary()))
     with pytest.raises(DataError, match="replaced since"):
-        replayed(other, token, top_k=3)
+        replayed(replaced, token, top_k=3)
 
 
-@pytest.mark.parametrize(("words", "told"), [("cat, dog", False), ("cat, jumping", True)])
-def test_words_of_several_sub_tokens_share_no_100_percent_with_single_ones(words, told):
+@pytest.mark.parametrize(("words", "expected"), [("cat, dog", False), ("cat, jumping", True)])
+def test_words_of_several_sub_tokens_share_no_100_percent_with_single_ones(words, expected):
     session = session_of()
     question = Question(MASKED, draft=Draft(MASKED, ("",)), words=words)
-    pieces = answer(session, question).html
-    both = contrast_models(session, Question(MASKED, words=words, compare="noisy"))["html"]
-    for html in (pieces["bars"], pieces["scored"], both):
-        assert ("not part of the model's 100%" in html) == told
+    fragments = answer(session, question).html
+    contrast_html = contrast_models(session, Question(MASKED, words=words, compare="noisy"))["html"]
+    for html in (fragments["bars"], fragments["scored"], contrast_html):
+        assert ("not part of the model's 100%" in html) == expected

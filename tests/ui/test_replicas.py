@@ -27,10 +27,13 @@ def command(port, model):
 @pytest.fixture
 def script(tmp_path):
     """The running script; its `url` is where it serves."""
-    port, own = free_port(), {"FILLMASK_UI_RUNS": str(tmp_path / "runs"), "PYTHONPATH": str(ROOT)}
+    port, variables = (
+        free_port(),
+        {"FILLMASK_UI_RUNS": str(tmp_path / "runs"), "PYTHONPATH": str(ROOT)},
+    )
     with (tmp_path / "log").open("wb") as log:
         started = subprocess.Popen(
-            command(port, "embedded:int8"), env=os.environ | own, stdout=log, stderr=log
+            command(port, "embedded:int8"), env=os.environ | variables, stdout=log, stderr=log
         )
     started.url = f"http://127.0.0.1:{port}/"
     yield started
@@ -52,15 +55,15 @@ def app_id(visitor):
 
 def answering(url):
     """Ids of the replicas that answer those who belong to one or the other, if any does."""
-    found = set()
+    app_ids = set()
     for replica in range(2):
         # A new visitor each time: one whose replica is not up stays with the other.
-        with visitor(url, replica) as asked:
+        with visitor(url, replica) as visiting:
             try:
-                found.add(app_id(asked))
+                app_ids.add(app_id(visiting))
             except httpx.HTTPError:  # nothing listens yet, or not this one
                 continue
-    return found - {None}
+    return app_ids - {None}
 
 
 def children(script):
@@ -74,10 +77,10 @@ def answer_of(visitor):
 
 def test_two_replicas_answer_stay_with_their_visitors_and_leave_nothing_behind(script):
     until(lambda: len(answering(script.url)) == 2, SECONDS)
-    with visitor(script.url, 0) as one, visitor(script.url, 1) as two:
-        first, second = app_id(one), app_id(two)
-        assert {app_id(one) for _ in range(10)} == {first}
-        assert {app_id(two) for _ in range(10)} == {second}
+    with visitor(script.url, 0) as first_visitor, visitor(script.url, 1) as second_visitor:
+        first, second = app_id(first_visitor), app_id(second_visitor)
+        assert {app_id(first_visitor) for _ in range(10)} == {first}
+        assert {app_id(second_visitor) for _ in range(10)} == {second}
         # Browsers are dealt out in turn, and one that has come stays.
         dealt = []
         for _ in range(4):
@@ -87,33 +90,35 @@ def test_two_replicas_answer_stay_with_their_visitors_and_leave_nothing_behind(s
                 assert app_id(browser) == dealt[-1]
         assert sorted(dealt) == sorted([first, first, second, second])
         # Both give the same numbers, also through the queue, whose answer is a second request.
-        expected = answer_of(one)
+        expected = answer_of(first_visitor)
         assert expected["masks"][0]["candidates"]
-        assert all(answer_of(asked) == expected for asked in [one, two] * 10)
+        assert all(
+            answer_of(visiting) == expected for visiting in [first_visitor, second_visitor] * 10
+        )
         for _ in range(2):
             client = Client(script.url, verbose=False)
             assert client.predict(*QUESTION["data"], api_name="/predict") == expected
 
-        killed, other = children(script)
+        killed, survivor = children(script)
         os.kill(killed, signal.SIGKILL)
         # Whoever was with it is answered by the other, and soon by a new process. Only what was
         # sent while it died may be lost.
-        until(lambda: app_id(one) == second, SECONDS)
-        assert answer_of(one) == expected
-        assert app_id(two) == second
+        until(lambda: app_id(first_visitor) == second, SECONDS)
+        assert answer_of(first_visitor) == expected
+        assert app_id(second_visitor) == second
         until(lambda: len(answering(script.url) - {first}) == 2, SECONDS)
         assert killed not in children(script)
 
     running = children(script)
-    assert other in running
+    assert survivor in running
     script.terminate()
     assert script.wait(300) in (0, -signal.SIGTERM)
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in running), SECONDS)
 
 
 def test_a_replica_that_cannot_start_ends_the_script():
-    own = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
-    done = ran(*command(free_port(), "no/such"), **own)
+    variables = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+    done = ran(*command(free_port(), "no/such"), **variables)
     assert done.returncode == 1
     assert "no/such" in done.stderr
     assert "cannot start" in done.stderr

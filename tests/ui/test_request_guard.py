@@ -45,8 +45,8 @@ def http():
 
 def join(http, url, value):
     """Ask the public page's first event with a value in place of what its controls hold."""
-    asked = {"data": [value], "fn_index": 0, "session_hash": "visitor"}
-    return http.post(f"{url}gradio_api/queue/join", json=asked)
+    content = {"data": [value], "fn_index": 0, "session_hash": "visitor"}
+    return http.post(f"{url}gradio_api/queue/join", json=content)
 
 
 def upload(http, url, content, name="a.txt"):
@@ -66,14 +66,17 @@ def soon(true):
 
 
 def test_the_page_answers_to_names_of_this_machine_alone(http, private):
-    own, foreign = "LOCALHOST:7860 127.0.0.1:1 [::1]:7860", "evil.example 127.0.0.1.evil.example:80"
-    for host in (*own.split(), *foreign.split()):
-        found = http.get(private + "config", headers={"Host": host})
-        assert found.status_code == (200 if host in own else 400), host
+    accepted, foreign = (
+        "LOCALHOST:7860 127.0.0.1:1 [::1]:7860",
+        "evil.example 127.0.0.1.evil.example:80",
+    )
+    for host in (*accepted.split(), *foreign.split()):
+        reply = http.get(private + "config", headers={"Host": host})
+        assert reply.status_code == (200 if host in accepted else 400), host
 
 
 @pytest.mark.parametrize(
-    ("server_name", "public_page", "environment", "wanted"),
+    ("server_name", "public_page", "environment", "guarded"),
     [
         (None, False, {}, True),
         ("127.0.0.2", False, {"FILLMASK_UI_HOSTS": "Fill.example.org, x.example:8443"}, True),
@@ -83,13 +86,13 @@ def test_the_page_answers_to_names_of_this_machine_alone(http, private):
     ],
 )
 def test_a_page_for_its_own_machine_minds_its_name(
-    monkeypatch, server_name, public_page, environment, wanted
+    monkeypatch, server_name, public_page, environment, guarded
 ):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    first, *rest = request_guard.middleware(server_name, public=public_page)
-    assert bool(rest) is wanted
-    if wanted:
+    first, *host_guards = request_guard.middleware(server_name, public=public_page)
+    assert bool(host_guards) is guarded
+    if guarded:
         named = environment.get("FILLMASK_UI_HOSTS") and {"fill.example.org", "x.example"}
         assert {"localhost", *(named or ())} <= set(first.kwargs["allowed_hosts"])
 
@@ -107,13 +110,13 @@ def test_a_page_for_its_own_machine_minds_its_name(
     ],
 )
 def test_a_private_page_takes_no_requests_of_other_sites(http, private, headers, status):
-    own = private.rstrip("/")
-    headers = {name: value.replace("OWN", own) for name, value in headers.items()}
+    origin = private.rstrip("/")
+    headers = {name: value.replace("OWN", origin) for name, value in headers.items()}
     sent = http.post(f"{private}gradio_api/upload", headers=headers, **FORM)
     assert sent.status_code == status
     text = {"Content-Type": "text/plain", **headers}
-    asked = http.post(f"{private}gradio_api/call/predict", headers=text, content='{"data": []}')
-    assert (asked.status_code == 403) is (status == 403)
+    reply = http.post(f"{private}gradio_api/call/predict", headers=text, content='{"data": []}')
+    assert (reply.status_code == 403) is (status == 403)
     assert http.get(private, headers=headers).status_code == 200
 
 
@@ -145,32 +148,32 @@ def test_a_public_page_takes_json_alone(http, public, body):
 
 
 def test_files_that_were_not_uploaded_are_refused_and_nothing_is_fetched(http, public, tmp_path):
-    asked = threading.Event()
+    fetched = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def accept():
             with suppress(OSError):
                 listener.accept()
-                asked.set()
+                fetched.set()
 
         waiting = threading.Thread(target=accept, daemon=True)
         waiting.start()
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/a.txt"
-        (own,) = upload(http, public, b"mine").json()
+        (uploaded,) = upload(http, public, b"mine").json()
         (tmp_path / "secret.txt").write_text("secret")
         for path, url in (
             (address, None),
             (address, address),
-            (own, address),
+            (uploaded, address),
             (str(tmp_path / "secret.txt"), None),
-            (f"{own}/../../../secret.txt", None),
-            ([own], None),
+            (f"{uploaded}/../../../secret.txt", None),
+            ([uploaded], None),
         ):
             assert join(http, public, file_of(path, url)).status_code == 400
             assert join(http, public, [{"deep": file_of(path, url)}]).status_code == 400
             assert join(http, public, {"path": path, "url": url}).status_code == 400
         waiting.join(0.5)
-    assert not asked.is_set()
+    assert not fetched.is_set()
 
 
 @pytest.mark.parametrize("name", ["a.txt", "my own%20 töxt.csv"])
@@ -199,8 +202,8 @@ def test_uploads_are_bounded_in_total_and_for_one_address(http, monkeypatch):
 def test_uploads_end_with_the_session_that_named_them_last(http, public):
     paths = [upload(http, public, f"{n}".encode()).json()[0] for n in range(3)]
     for path, session in ((paths[0], "first"), (paths[1], "first"), (paths[1], "second")):
-        asked = {"data": [file_of(path)], "fn_index": 0, "session_hash": session}
-        assert http.post(f"{public}gradio_api/queue/join", json=asked).status_code == 200
+        content = {"data": [file_of(path)], "fn_index": 0, "session_hash": session}
+        assert http.post(f"{public}gradio_api/queue/join", json=content).status_code == 200
     with http.stream("GET", f"{public}gradio_api/heartbeat/first") as alive:
         beats = alive.iter_lines()  # kept: once it is collected, the connection closes
         next(beats)

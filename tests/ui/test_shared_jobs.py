@@ -34,8 +34,8 @@ def test_slow_work_says_what_it_does():
         assert gate.wait(300)
         return "done"
 
-    told = state(jobs, "a", work)
-    assert (told.message, told.fraction) == ("fetching", 0.25)
+    waiting = state(jobs, "a", work)
+    assert (waiting.message, waiting.fraction) == ("fetching", 0.25)
     gate.set()
     assert finished(jobs, "a", work) == "done"
 

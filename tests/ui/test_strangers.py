@@ -172,7 +172,7 @@ def test_pasted_texts_are_written_in_their_turn_counted_and_few_wait(tmp_path, m
     with public(held) as (url, _):
         try:
             notices = asyncio.run(flood(url))
-            waiting = [own for own in threading.enumerate() if own.name == "page-job"]
+            waiting = [thread for thread in threading.enumerate() if thread.name == "page-job"]
             written = [path.read_text() for path in tmp_path.rglob("uploads/*-pasted.txt")]
         finally:
             held.open.set()
@@ -199,11 +199,11 @@ def test_a_value_that_no_menu_has_is_a_line_of_the_log(http, capfd):
         event = asyncio.run(open_evaluate(url))
         hostile = ["no\nchoice <b>"] * len(event["inputs"])
         for data in (hostile, hostile[:2]):
-            asked = {"fn_index": event["id"], "data": data, "session_hash": "visitor"}
-            assert http.post(f"{url}gradio_api/queue/join", json=asked).status_code == 200
-        told, place = [], {"session_hash": "visitor"}
-        with http.stream("GET", f"{url}gradio_api/queue/data", params=place) as stream:
-            told = [line for line in stream.iter_lines() if "process_completed" in line]
+            content = {"fn_index": event["id"], "data": data, "session_hash": "visitor"}
+            assert http.post(f"{url}gradio_api/queue/join", json=content).status_code == 200
+        completed, parameters = [], {"session_hash": "visitor"}
+        with http.stream("GET", f"{url}gradio_api/queue/data", params=parameters) as stream:
+            completed = [line for line in stream.iter_lines() if "process_completed" in line]
         for wrong in (
             {"fn_index": 9999, "data": [], "session_hash": "visitor"},
             {"data": {}, "component_id": 9999, "fn_name": "answer", "session_hash": "visitor"},
@@ -213,5 +213,5 @@ def test_a_value_that_no_menu_has_is_a_line_of_the_log(http, capfd):
     logged = capfd.readouterr().err
     assert "Traceback" not in logged
     assert logged.count("a request was refused: ") == 4
-    assert len(told) == 2
-    assert not any('"success":true' in line or "<b>" in line for line in told)
+    assert len(completed) == 2
+    assert not any('"success":true' in line or "<b>" in line for line in completed)

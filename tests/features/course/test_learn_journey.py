@@ -94,7 +94,7 @@ def test_a_student_walks_the_course(visit, part, width, theme):
         learn.respond(1, right_response(exercise)).told(1, "true")
         expect(learn.score).to_contain_text(f"{number} of {number} right")
         learn.fits(width)
-        accessible(page, within="#learn", both=False)
+        accessible(page, within="#learn", both_themes=False)
     back = page.get_by_role("button", name="← Back")
     expect(learn.onward if part[-1] is COURSE[-1] else back).to_be_visible()
     back.click()

@@ -214,7 +214,7 @@ def test_on_a_phone_by_keyboard_in_the_dark(open_site):
     page = open_site({"text": "Paris is in [MASK]."}, width=390, height=844, color_scheme="dark")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.evaluate("window.fillmask.dark()")
-    accessible(page, both=False)
+    accessible(page, both_themes=False)
     page.locator("#strip button").first.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_label("Sentence").first).to_have_value("[MASK] is in [MASK].")

@@ -59,16 +59,16 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
         f"Most surprising: moon, {moon.nll_nats:.2f} nats. "
         f"The model expected sofa ({100 * moon.expected[0].probability:.1f}%)."
     )
-    wanted = [LOSSES.of(own.nll_nats) for own in expected.words]
-    assert explore.tints() == wanted and len({*wanted}) > 2
+    levels = [LOSSES.of(word.nll_nats) for word in expected.words]
+    assert explore.tints() == levels and len({*levels}) > 2
     columns = page.get_by_role("region", name="Loss of each word").get_by_role("listitem")
-    expect(columns).to_contain_text([f"{own.nll_nats:.1f}" for own in expected.words[4:6]])
+    expect(columns).to_contain_text([f"{word.nll_nats:.1f}" for word in expected.words[4:6]])
     expect(explore.losses).to_have_count(7)
     expect(attributed).to_be_disabled()
     # What the model wanted stands beside a word, by pointer and by keyboard.
     explore.words.nth(5).hover()
-    for own in moon.expected:
-        expect(beside).to_contain_text(own.word)
+    for word in moon.expected:
+        expect(beside).to_contain_text(word.word)
     expect(explore.words.nth(5)).to_have_accessible_description(re.compile("The model expected"))
     beside.hover()
     expect(beside).to_be_visible()
@@ -84,29 +84,29 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     explore.state("change({unit: 'bits'})")
     bits = expected.summary.total_nll_nats / math.log(2)
     expect(explore.found).to_contain_text(f"Total {bits:.2f} bits")
-    assert explore.tints() == wanted
+    assert explore.tints() == levels
     explore.state("change({unit: 'nats'})")
     expect(explore.story).to_contain_text("nats")
     readable_on_every_tint(explore)
     # A click hides the word; its loss is the one that the tint stood for.
     explore.words.nth(5).click()
     expect(explore.stats).to_contain_text("Hidden word “moon”")
-    shown = float(re.search(r"loss ([\d.]+)", explore.stats.text_content())[1])
-    assert shown == pytest.approx(moon.nll_nats, abs=0.006)
+    printed_loss = float(re.search(r"loss ([\d.]+)", explore.stats.text_content())[1])
+    assert printed_loss == pytest.approx(moon.nll_nats, abs=0.006)
     expect(explore.story).to_have_count(0)
     assert {*explore.tints()} == {0}
 
     page.evaluate(f"fillmask.follow('tab=explore&hidden=[\"France\"]&text={PARIS}')")
     explore.see(PARIS)
     attributed.click()
-    found = occlude(model, PARIS, word="France")
-    paris = found.words[0]
+    occlusion = occlude(model, PARIS, word="France")
+    paris = occlusion.words[0]
     expect(explore.story).to_have_text(
         "Paris mattered most: without it, france (the hidden word) goes from "
-        f"{100 * found.target.probability:.1f}% to {100 * paris.probability:.1f}%."
+        f"{100 * occlusion.target.probability:.1f}% to {100 * paris.probability:.1f}%."
     )
     expect(attributed).to_be_checked()
-    assert explore.tints() == [CHANGES.of(own.kl_nats) for own in found.words]
+    assert explore.tints() == [CHANGES.of(word.kl_nats) for word in occlusion.words]
     explore.words.first.hover()
     expect(beside).to_contain_text(f"{paris.kl_nats:.3f} nats (KL)")
     assert explore.address()["mode"] == "mattered"
@@ -129,13 +129,13 @@ def test_how_surprising_each_word_is_and_which_words_the_guess_rests_on(visit, s
     on = progress.get_by_role("button", name="Go on")
     expect(on).to_be_visible()
     expect(progress).to_contain_text(re.compile(r"(\d+) of 152 words"))
-    told = int(re.search(r"(\d+) of 152", progress.inner_text())[1])
-    expect(explore.losses).to_have_count(told)
-    assert 0 < told < 152
+    count = int(re.search(r"(\d+) of 152", progress.inner_text())[1])
+    expect(explore.losses).to_have_count(count)
+    assert 0 < count < 152
     explore.fits(390)
     accessible(page)
     on.click()
-    expect(explore.losses).not_to_have_count(told)
+    expect(explore.losses).not_to_have_count(count)
     # Another text gives up what is left of this one.
     explore.sentence.fill(MOON)
     expect(explore.story).to_contain_text("moon")
@@ -153,15 +153,15 @@ def sizes(rows):
 
 def test_two_sentences_under_one_model(visit, served):
     explore = Explore(page := visit({"text": KING}, color_scheme="dark")).see(KING)
-    other, hint = page.get_by_label("Second sentence"), page.locator("#found-notice")
+    second_box, hint = page.get_by_label("Second sentence"), page.locator("#found-notice")
     explore.mode("Predict").press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(explore.mode("Two sentences")).to_be_focused()
-    expect(other).to_have_value(KING)
+    expect(second_box).to_have_value(KING)
     expect(hint).to_have_text("Both sentences are the same: change a word in the second.")
-    other.fill("The queen said that he was tired.")
+    second_box.fill("The queen said that he was tired.")
     expect(hint).to_contain_text("The second sentence has no mask")
-    other.fill(QUEEN)
+    second_box.fill(QUEEN)
     pair = pair_masks(served.store.get("embedded"), KING, QUEEN, top_k=10)
     he = pair.candidates[0]
     expect(explore.story).to_contain_text(
@@ -171,23 +171,23 @@ def test_two_sentences_under_one_model(visit, served):
     expect(hint).to_have_text("")
     rows = explore.found.get_by_role("list", name="Words").get_by_role("listitem")
     (largest,), (second,), *_ = sizes(rows)
-    changes = [abs(own.difference) for own in pair.candidates]
+    changes = [abs(word.difference) for word in pair.candidates]
     assert second / largest == pytest.approx(changes[1] / changes[0], abs=0.01)
     by = explore.found.get_by_role("radio", name="By probability")
     by.click()
     expect(by).to_be_checked()
-    best = sorted(pair.candidates, key=lambda own: -max(own.probabilities))
-    for drawn, own in zip(sizes(rows), best, strict=False):
-        assert drawn == pytest.approx(own.probabilities, abs=0.01)
+    best = sorted(pair.candidates, key=lambda word: -max(word.probabilities))
+    for drawn, word in zip(sizes(rows), best, strict=False):
+        assert drawn == pytest.approx(word.probabilities, abs=0.01)
     expect(explore.bars).to_be_hidden()
     explore.address_says("with=The")
     explore.address_says("by=probability")
     page.reload()
-    expect(other).to_have_value(QUEEN)
+    expect(second_box).to_have_value(QUEEN)
     expect(explore.story).to_contain_text("changes most")
     accessible(page)
     explore.mode("Predict").click()
-    expect(other).to_be_hidden()
+    expect(second_box).to_be_hidden()
     expect(explore.bars).to_be_visible()
     assert "with" not in explore.address()
 
@@ -196,32 +196,34 @@ def test_two_models_at_a_mask_and_on_a_sentence(visit, served):
     text = "The [MASK] sat on the mat."
     first, second = (served.store.get(name) for name in ("embedded", "embedded:int8"))
     explore = Explore(page := visit({"text": text, "compare": "embedded:int8"})).see(text)
-    both = explore.found
+    panel = explore.found
     (mask,) = compare(first, second, text, top_k=10).masks
-    for said in (f"{mask.kl_nats:.3f} nats", "KL, reference to candidate"):
-        expect(both).to_contain_text(said)
+    for text in (f"{mask.kl_nats:.3f} nats", "KL, reference to candidate"):
+        expect(panel).to_contain_text(text)
     expect(explore.bars).to_be_hidden()
     # The largest change first, with its sign, both probabilities and both ranks.
-    rows = both.get_by_role("list", name="Words").get_by_role("listitem")
-    changed = sorted(mask.candidates, key=lambda own: -abs(own.difference))[:10]
+    rows = panel.get_by_role("list", name="Words").get_by_role("listitem")
+    changed = sorted(mask.candidates, key=lambda word: -abs(word.difference))[:10]
     expect(rows).to_have_count(len(changed))
-    for row, own in zip(rows.all(), changed, strict=True):
-        told = row.inner_text().replace("−", "-")
-        assert f"{own.reference_rank:,} → {own.candidate_rank:,}" in told
-        assert f"{100 * own.difference:+.2f}" in told or abs(own.difference) < 5e-5
+    for row, word in zip(rows.all(), changed, strict=True):
+        row_text = row.inner_text().replace("−", "-")
+        assert f"{word.reference_rank:,} → {word.candidate_rank:,}" in row_text
+        assert f"{100 * word.difference:+.2f}" in row_text or abs(word.difference) < 5e-5
     explore.fits(1280)
     page.set_viewport_size({"width": 390, "height": 844})
     explore.fits(390)
     page.set_viewport_size({"width": 1280, "height": 800})
-    both.get_by_text("words in numbers").click()
-    expect(both.locator("tbody tr")).to_have_count(len(mask.candidates))
+    panel.get_by_text("words in numbers").click()
+    expect(panel.locator("tbody tr")).to_have_count(len(mask.candidates))
     accessible(page, within="#stage")
 
     expected = compare_sentence(first, second, MOON)
     explore.sentence.fill(MOON)
     explore.see(MOON)
-    tints = both.get_by_role("radiogroup", name="Columns and tints")
-    labels = [f"{own.candidate_nll_nats - own.reference_nll_nats:+.2f}" for own in expected.words]
+    tints = panel.get_by_role("radiogroup", name="Columns and tints")
+    labels = [
+        f"{word.candidate_nll_nats - word.reference_nll_nats:+.2f}" for word in expected.words
+    ]
     labels = ["=" if label[1:] == "0.00" else label.replace("-", "−") for label in labels]
     assert "=" in labels
     expect(explore.words.last).to_have_attribute("data-apart", labels[-1])
@@ -229,8 +231,8 @@ def test_two_models_at_a_mask_and_on_a_sentence(visit, served):
     expect(explore.losses).to_have_count(7)
     explore.words.nth(5).hover()
     beside, moon = page.get_by_role("tooltip"), expected.words[5]
-    for side in (*moon.reference, *moon.candidate):
-        expect(beside).to_contain_text(side.expected[0].word)
+    for part in (*moon.reference, *moon.candidate):
+        expect(beside).to_contain_text(part.expected[0].word)
     expect(beside).to_contain_text(f"loss {moon.candidate_nll_nats:.3f} nats")
     tints.get_by_role("radio", name="Candidate").click()
     expect(explore.words.nth(5)).to_have_attribute("data-apart", f"{moon.candidate_nll_nats:.2f}")
@@ -253,16 +255,16 @@ def test_two_models_at_a_mask_and_on_a_sentence(visit, served):
 
 def test_the_sentences_on_which_two_models_differ_most(visit, served):
     text = "The cat [MASK]."
-    own = ["The dog barked all night.", "Too short.", "She drank a cup of tea."]
-    own.append("It is a [MASK] day.")
+    lines = ["The dog barked all night.", "Too short.", "She drank a cup of tea."]
+    lines.append("It is a [MASK] day.")
     pair = [served.store.get(name) for name in ("embedded", "embedded:int8")]
-    looked = [look(*pair, Sentence(number, 0, line)) for number, line in enumerate(own)]
-    hidden = [each for one in looked for each in one.hidden]
+    looked = [look(*pair, Sentence(number, 0, line)) for number, line in enumerate(lines)]
+    hidden = [each for sentence in looked for each in sentence.hidden]
     # What is equal as printed is not listed.
     differing = [each for each in hidden if each.flipped or f"{each.kl_nats:.3f}" != "0.000"]
     assert len(differing) < len(hidden)
     expected = sorted(differing, key=lambda each: each.kl_nats, reverse=True)
-    page = visit({"text": text, "list": "\n".join(own)}, color_scheme="dark")
+    page = visit({"text": text, "list": "\n".join(lines)}, color_scheme="dark")
     explore = Explore(page).see(text)
     opener = page.get_by_role("button", name="Where do they differ most?")
     expect(opener).to_be_hidden()
@@ -277,27 +279,27 @@ def test_the_sentences_on_which_two_models_differ_most(visit, served):
     expect(status).to_contain_text(f"{flips} of {len(hidden)} hidden words")
     expect(status).to_contain_text("95% interval")
     expect(panel).to_contain_text("too short or too long: 1")
-    found = panel.get_by_role("list", name="Sentences").get_by_role("button")
-    expect(found).to_contain_text([each.sentence.text for each in expected])
+    buttons = panel.get_by_role("list", name="Sentences").get_by_role("button")
+    expect(buttons).to_contain_text([each.sentence.text for each in expected])
     # A bar of the histogram lists its own words; a second click brings all back.
     bar = panel.locator("[data-bin]").first
     bar.click()
     expect(panel).to_contain_text("show all")
-    expect(found).to_have_count(sum(each.kl_nats < 0.001 for each in hidden))
+    expect(buttons).to_have_count(sum(each.kl_nats < 0.001 for each in hidden))
     bar.click()
-    expect(found).to_have_count(len(differing))
+    expect(buttons).to_have_count(len(differing))
     panel.get_by_role("radio", name="Rank of the word").click()
     expect(panel.get_by_role("radio", name="Rank of the word")).to_be_checked()
     panel.get_by_role("radio", name="KL").click()
     expect(panel.get_by_role("radio", name="KL")).to_be_checked()
-    expect(found.first).to_contain_text(expected[0].sentence.text)
-    found.first.click()
+    expect(buttons.first).to_contain_text(expected[0].sentence.text)
+    buttons.first.click()
     explore.see(expected[0].masked)
-    expect(found.first).to_have_attribute("aria-current", "true")
+    expect(buttons.first).to_have_attribute("aria-current", "true")
     accessible(page)
     page.go_back()
     explore.see(text)
-    expect(found).to_have_count(len(differing))
+    expect(buttons).to_have_count(len(differing))
     # The search of other models is another one.
     explore.state("change({compare: 'embedded'})")
     expect(panel).to_be_hidden()

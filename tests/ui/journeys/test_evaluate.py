@@ -80,11 +80,13 @@ def test_an_engineer_measures_the_embedded_texts(visit, served):
         chart.evaluate(_FILLS)
     # Tokens chosen on the histogram stand below it; the last bar ends nowhere.
     scores = [row.scores for row in rows if hasattr(row, "scores")]
-    for data, told, high in (("3:6", "3 to 6", 6), ("3:", "3 to any", float("inf"))):
+    for data, limits, high in (("3:6", "3 to 6", 6), ("3:", "3 to any", float("inf"))):
         click = f"chart => chart.emit('plotly_click', {{ points: [{{ customdata: '{data}' }}] }})"
         bench.main_chart.locator(".js-plotly-plot").evaluate(click)
-        expect(bench.heading).to_contain_text(f"with a loss from {told} nats")
-        count = sum(int(((own.nll_nats >= 3) & (own.nll_nats < high)).sum()) for own in scores)
+        expect(bench.heading).to_contain_text(f"with a loss from {limits} nats")
+        count = sum(
+            int(((score.nll_nats >= 3) & (score.nll_nats < high)).sum()) for score in scores
+        )
         expect(bench.heading).to_contain_text(f"of the {count} ")
     page.locator("#evaluate-worst").get_by_role("button", name="Any loss").click()
     expect(bench.heading).not_to_contain_text("with a loss")
@@ -155,8 +157,8 @@ def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
     mouse.move(box["x"] + 0.4 * box["width"], height, steps=4)
     mouse.up()
     expect(bench.caption).to_contain_text("with a loss from")
-    told = re.search(r"from ([\d.]+) to ([\d.]+)", bench.caption.inner_text())
-    low, high = map(float, told.groups())
+    numbers = re.search(r"from ([\d.]+) to ([\d.]+)", bench.caption.inner_text())
+    low, high = map(float, numbers.groups())
     losses = page.eval_on_selector_all(
         "#worst-tokens tbody tr td:nth-child(3)", "cells => cells.map(c => +c.dataset.value)"
     )
@@ -270,13 +272,13 @@ def test_a_run_is_reloaded_left_alone_cancelled_and_resumed(visit, served, hang,
     expect(page.locator("#evaluate-metric :checked")).to_have_value("pseudo-perplexity")
     expect(page.locator("#evaluate-model input")).to_have_value("table")
     # A second page of the browser measures something else meanwhile.
-    other = Evaluate(page.context.new_page())
-    other.page.goto(f"{served.url}?tab=evaluate")
-    other.ready()
-    expect(other.run_button).to_be_enabled()
-    other.form().model("Candidate", "noisy").model("Reference", "")
-    other.page.get_by_label("Number of texts").fill("20")
-    other.measure().page.close()
+    second_bench = Evaluate(page.context.new_page())
+    second_bench.page.goto(f"{served.url}?tab=evaluate")
+    second_bench.ready()
+    expect(second_bench.run_button).to_be_enabled()
+    second_bench.form().model("Candidate", "noisy").model("Reference", "")
+    second_bench.page.get_by_label("Number of texts").fill("20")
+    second_bench.measure().page.close()
     go_on(served)
     bench.finished()
     assert bench.value.inner_text() == perplexity()
@@ -382,9 +384,9 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     expect(page).to_have_url(re.compile(rf"run={name}&.*example=0&token="))
     expect(page).to_have_url(re.compile("model=noisy&compare=table"))
     replay.found.get_by_text("words in numbers").click()
-    both = replay.found.locator("table tbody tr").filter(has_text=row.tokens[entry])
+    row_of_token = replay.found.locator("table tbody tr").filter(has_text=row.tokens[entry])
     for nll in (loss, float(row.baseline.nll_nats[entry])):
-        expect(both.locator(f'[data-value="{nll}"]').first).to_be_visible()
+        expect(row_of_token.locator(f'[data-value="{nll}"]').first).to_be_visible()
     # What is asked of the sentence in the box is not asked of what the run saw.
     attributed = replay.mode("What mattered")
     expect(attributed).to_be_disabled()
@@ -464,7 +466,7 @@ def test_the_models_of_a_result_keep_their_roles_in_explore(visit, served, compa
         row = bench.worst.nth(number)
         expect(row.locator(".fm-loss")).to_have_count(2)
         reference, candidate = (
-            float(own.get_attribute("data-value")) for own in row.locator(".fm-loss").all()
+            float(loss.get_attribute("data-value")) for loss in row.locator(".fm-loss").all()
         )
         rank = row.locator("td").last.inner_text().split(" → ")
         change = row.locator("td").nth(2).inner_text()

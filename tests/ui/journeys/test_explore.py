@@ -148,20 +148,20 @@ def test_two_masks_are_looked_at_filled_together_linked_and_saved(visit, served)
     address = explore.address()
     assert json.loads(address["hidden"]) == ["cat", "mat"]
     assert (address["mask"], address["zoom"], address["k"]) == ("2", "10", "3")
-    again = Explore(other := visit(address)).see(TWO)
+    again = Explore(second_page := visit(address)).see(TWO)
     again.unfold("Options")
     expect(again.table).to_contain_text("NLL (bits)")
     expect(again.stats).to_contain_text("mat")
     expect(again.bars).to_contain_text("Magnified")
     assert again.numbers() == explore.numbers()
-    expect(other.get_by_label("Candidate words")).to_have_value("lion, souvenir")
+    expect(second_page.get_by_label("Candidate words")).to_have_value("lion, souvenir")
     # A link inside the page opens its tab, and what it does not name stays.
     again.tab("Guide")
     again.address_says("tab=guide")
-    other.evaluate("window.fillmask.follow('tab=explore&text=A+link+to+[MASK].&words=home')")
+    second_page.evaluate("window.fillmask.follow('tab=explore&text=A+link+to+[MASK].&words=home')")
     again.see("A link to [MASK].")
-    expect(other.get_by_label("Candidate words")).to_have_value("home")
-    expect(other.get_by_role("radio", name="bits")).to_be_checked()
+    expect(second_page.get_by_label("Candidate words")).to_have_value("home")
+    expect(second_page.get_by_role("radio", name="bits")).to_be_checked()
 
     explore.press("put cat back")
     explore.see("The cat sat on the [MASK].")
@@ -190,14 +190,14 @@ def test_bad_input_is_answered_in_words_and_text_is_never_executed(visit):
     expect(explore.notice).to_contain_text("<script>alert(1)</script>")
     assert page.locator("#notice :is(script, img, b)").count() == 0
     explore.open(text=EXAMPLES[0].text).see(EXAMPLES[0].text)
-    for text, said in (
+    for text, message in (
         ("   ", "Write a sentence"),
         ("a " * 50_000 + "[MASK]", "The text has 100,006 characters"),
         ("long " * 3_000 + "[MASK]", "The text has 3,003 tokens and this model takes at most 512"),
         ("東京は日本の[MASK]です。", "knows no word of this sentence"),
     ):
         explore.sentence.fill(text)
-        expect(explore.notice).to_contain_text(said)
+        expect(explore.notice).to_contain_text(message)
         expect(explore.sentence).to_have_value(text)
     # An error leaves the last answer and marks it.
     explore.write("Water is [MASK].")
@@ -267,8 +267,8 @@ def test_slow_models_and_quick_typists(visit, served):
 
 def test_a_narrow_dark_screen_by_keyboard(visit):
     text = "The [MASK] of Walden Pond is so beautifully [MASK]."
-    asked = {"text": text, "words": "unbelievable"}
-    explore = Explore(page := visit(asked, width=390, height=844, color_scheme="dark")).see(text)
+    state = {"text": text, "words": "unbelievable"}
+    explore = Explore(page := visit(state, width=390, height=844, color_scheme="dark")).see(text)
     expect(explore.bar.first).to_be_visible()
     explore.fits(390)
     for part in (explore.sentence, explore.strip, explore.bars):
@@ -318,7 +318,7 @@ def test_the_curve_stands_at_minus_ln_p_and_figures_explain_themselves(visit):
     def dots():
         """Mask -> share of the frame from its left side, and height on the axis."""
         expect(chosen).to_be_visible()
-        found = page.evaluate(
+        positions = page.evaluate(
             """() => {
                 const frame = document.querySelector(".fm-loss-frame").getBoundingClientRect();
                 const top = document.querySelector(".fm-loss-ticks").lastChild.textContent;
@@ -330,7 +330,7 @@ def test_the_curve_stands_at_minus_ln_p_and_figures_explain_themselves(visit):
                 });
             }"""
         )
-        return {int(mask): (x, y) for mask, x, y in found}
+        return {int(mask): (x, y) for mask, x, y in positions}
 
     def losses():
         points = page.evaluate("async () => (await fillmask.explore.call('losses')).points")
@@ -352,9 +352,9 @@ def test_the_curve_stands_at_minus_ln_p_and_figures_explain_themselves(visit):
     hide(["cat", "mat"], text=TWO, selected=1)
     expect(explore.curve).to_contain_text("The hidden word “mat”")
     expect(chosen).to_have_attribute("data-mask", "1")
-    wanted = losses()
+    expected = losses()
     for mask, (x, _) in dots().items():
-        assert x == pytest.approx(math.exp(-wanted[mask]), abs=0.004)
+        assert x == pytest.approx(math.exp(-expected[mask]), abs=0.004)
     hide([None], text="The mat is [MASK].")
     best = explore.state("answer.mask.candidates[0]")
     expect(explore.curve).to_contain_text(f"The first guess, “{best['word']}”")

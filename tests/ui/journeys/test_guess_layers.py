@@ -36,8 +36,8 @@ def test_how_a_guess_forms_layer_by_layer(visit, served):
     bars = page.locator("#found .fm-lens-bars")
     third = mask.layers[-3]
     expect(bars.locator("figcaption")).to_have_text(f"Layer {third.layer}")
-    best = [own.word for own in third.candidates]
-    expect(bars.locator(".fm-row-name")).to_have_text([re.compile(f"{own}$") for own in best])
+    best = [word.word for word in third.candidates]
+    expect(bars.locator(".fm-row-name")).to_have_text([re.compile(f"{word}$") for word in best])
     expect(bars.locator(".fm-row-value").first).to_have_text(
         percent(third.candidates[0].probability)
     )
@@ -45,25 +45,25 @@ def test_how_a_guess_forms_layer_by_layer(visit, served):
     expect(bars.locator("figcaption")).to_have_text("The embeddings")
     accessible(page)
     # On a projector each arrow up uncovers one more layer, and no word is told before its turn.
-    shown = words.locator("visible=true")
+    visible = words.locator("visible=true")
     page.locator("h1").click()
     page.keyboard.press("p")
-    expect(shown).to_have_count(1)
+    expect(visible).to_have_count(1)
     expect(explore.story).to_be_hidden()
     for count in range(2, len(names) + 1):
         page.keyboard.press("ArrowUp")
-        expect(shown).to_have_count(count)
+        expect(visible).to_have_count(count)
         expect(bars.locator("figcaption")).to_have_text(f"Layer {count - 1}")
     expect(explore.story).to_be_visible()
     page.keyboard.press("ArrowDown")
-    expect(shown).to_have_count(len(names) - 1)
-    accessible(page, both=False)
+    expect(visible).to_have_count(len(names) - 1)
+    accessible(page, both_themes=False)
     explore.state("change({ mode: 'mattered' })")  # the story of another mode is told
     expect(explore.story).to_be_visible()
     explore.state("change({ mode: 'layers' })")
-    expect(shown).to_have_count(len(names) - 1)
+    expect(visible).to_have_count(len(names) - 1)
     page.keyboard.press("Escape")
-    expect(shown).to_have_count(len(names))
+    expect(visible).to_have_count(len(names))
     # A sentence without a mask has a column for each token, special ones left out.
     page.set_viewport_size({"width": 390, "height": 844})
     explore.write("The cat sat.")

@@ -33,10 +33,10 @@ class Guessing:
         self.result = page.locator(".fm-guess-result")
         self.error = self.panel.get_by_role("alert")
 
-    def add(self, word, many=""):
+    def add(self, word, amount=""):
         self.word.fill(word)
         box = self.panel.get_by_role("textbox", name="How many")
-        box.fill(many)
+        box.fill(amount)
         box.press("Enter")
         return self
 
@@ -149,7 +149,7 @@ class Lecture(Explore):
     def __init__(self, page):
         super().__init__(page)
         self.count = page.locator(".fm-present-count")
-        self.own = page.get_by_label("One sentence per line")
+        self.sentences = page.get_by_label("One sentence per line")
 
     def presents(self, on=True):
         pattern = re.compile("fm-presenting")
@@ -186,12 +186,12 @@ class Lecture(Explore):
 
 def test_a_lecture_from_a_link(visit):
     width, height = 1280, 720
-    asked = {"text": SENTENCES[0], "list": "\n".join(SENTENCES)}
-    lecture = Lecture(page := visit(asked, width=width, height=height, color_scheme="dark"))
+    state = {"text": SENTENCES[0], "list": "\n".join(SENTENCES)}
+    lecture = Lecture(page := visit(state, width=width, height=height, color_scheme="dark"))
     lecture.see(SENTENCES[0])
     lecture.sentence.press("p")  # a letter where one types
     lecture.presents(False)
-    lecture.open(**asked).see(SENTENCES[0])
+    lecture.open(**state).see(SENTENCES[0])
     lecture.tab("Guide")
     page.keyboard.press("p")  # a key for what is not in sight does nothing
     lecture.presents(False)
@@ -228,33 +228,33 @@ def test_a_lecture_from_a_link(visit):
     # Answers wait for the space bar.
     answers = page.locator("#bars .fm-row-name, #bars .fm-row-fill, #bars .fm-row-value, .fm-guess")
     answers = answers.filter(has_not_text="predicts")
-    shown = answers.locator("visible=true")
-    expect(shown).not_to_have_count(0)
+    visible = answers.locator("visible=true")
+    expect(visible).not_to_have_count(0)
     page.keyboard.press("h")
-    expect(shown).to_have_count(0)
+    expect(visible).to_have_count(0)
     page.keyboard.press(" ")
-    expect(shown).not_to_have_count(0)
+    expect(visible).not_to_have_count(0)
     lecture.see(CAT)  # and no word that has the focus was pressed
     page.keyboard.press("ArrowLeft")
     lecture.projected(SENTENCES[1])
     page.keyboard.press("ArrowRight")
     lecture.projected(SENTENCES[2])
-    expect(shown).to_have_count(0)
+    expect(visible).to_have_count(0)
     page.locator("#bars .fm-bar-row").first.click()  # shows it and writes no word
-    expect(shown).not_to_have_count(0)
+    expect(visible).not_to_have_count(0)
     lecture.see(SENTENCES[2])
     # The loss is shown word by word, on a curve that grows.
     page.keyboard.press("l")
     best = lecture.state("answer.mask.candidates[0]")
     curve = page.locator("#fm-present-loss svg")
-    told = re.compile(f"{best['word']} {best['nll_nats']:.2f} nats")
-    expect(curve).to_have_attribute("aria-label", told)
+    label = re.compile(f"{best['word']} {best['nll_nats']:.2f} nats")
+    expect(curve).to_have_attribute("aria-label", label)
     page.keyboard.press("ArrowLeft")
     lecture.projected(SENTENCES[1])
     expect(curve.locator("circle")).to_have_count(0)
     page.keyboard.press(" ")
     expect(curve.locator("circle")).to_have_count(1)
-    expect(shown).not_to_have_count(0)
+    expect(visible).not_to_have_count(0)
     page.keyboard.press("l")
     expect(curve).to_be_hidden()
     # Long sentences wrap; where they are too long the strip scrolls and the bars stay.
@@ -293,26 +293,26 @@ def test_a_lecturers_own_sentences(visit, tmp_path):
 
     Explore(page).unfold("All 33 examples")
     page.get_by_text("Your sentences").click()
-    said = page.locator("#fm-own-said")
-    asked = []
-    page.on("request", lambda request: asked.append(f"{request.url} {request.post_data}"))
+    status = page.locator("#fm-own-said")
+    requests = []
+    page.on("request", lambda request: requests.append(f"{request.url} {request.post_data}"))
     for name, encoding in (("utf8.txt", "utf-8"), ("old.txt", "windows-1252")):
         (tmp_path / name).write_bytes(f"Über [MASK] ging er.\r\n{OWN[0]}\r\n".encode(encoding))
         page.get_by_label("From a text file").set_input_files(tmp_path / name)
-        expect(lecture.own).to_have_value(f"Über [MASK] ging er.\n{OWN[0]}")
-        lecture.own.fill("")
+        expect(lecture.sentences).to_have_value(f"Über [MASK] ging er.\n{OWN[0]}")
+        lecture.sentences.fill("")
     # It does not leave the browser, whatever else the page may ask for meanwhile.
-    assert not [request for request in asked if "upload" in request or "ging er" in request]
-    lecture.own.fill("\n".join([OWN[0]] * 100))
-    expect(said).to_have_text(re.compile(r"^100 sentences\. +Too long for the link"))
+    assert not [request for request in requests if "upload" in request or "ging er" in request]
+    lecture.sentences.fill("\n".join([OWN[0]] * 100))
+    expect(status).to_have_text(re.compile(r"^100 sentences\. +Too long for the link"))
     assert "list" not in lecture.address()
-    lecture.own.fill("")
-    expect(said).to_have_text("None yet: the examples are shown.")
-    lecture.own.fill(f"  {OWN[0]}\n\n{OWN[1]}  \n")
-    expect(said).to_have_text(re.compile(r"^2 sentences\."))
+    lecture.sentences.fill("")
+    expect(status).to_have_text("None yet: the examples are shown.")
+    lecture.sentences.fill(f"  {OWN[0]}\n\n{OWN[1]}  \n")
+    expect(status).to_have_text(re.compile(r"^2 sentences\."))
     assert lecture.address()["list"] == "\n".join(OWN)
     accessible(page)
-    lecture.own.blur()
+    lecture.sentences.blur()
     lecture.start()
     expect(lecture.count).to_have_text("– / 2")
     page.keyboard.press("ArrowRight")
@@ -323,8 +323,8 @@ def test_a_lecturers_own_sentences(visit, tmp_path):
     expect(lecture.count).to_have_text("1 / 2")
     # The same browser without the link, then another one with it, which keeps no list of others.
     lecture.open()
-    expect(lecture.own).to_have_value("\n".join(OWN))
-    other = Lecture(visit(link | {"present": "1"}))
-    other.presents().page.keyboard.press("ArrowRight")
-    other.projected(OWN[1])
-    expect(other.open().own).to_have_value("")
+    expect(lecture.sentences).to_have_value("\n".join(OWN))
+    second_lecture = Lecture(visit(link | {"present": "1"}))
+    second_lecture.presents().page.keyboard.press("ArrowRight")
+    second_lecture.projected(OWN[1])
+    expect(second_lecture.open().sentences).to_have_value("")
