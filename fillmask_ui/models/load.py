@@ -218,7 +218,7 @@ def available_models() -> tuple[AvailableModel, ...]:
     """
     from fillmask_ui.models.hub_models import cached_models
 
-    int8_note = "half the size; speed and digits depend on the CPU"
+    int8_note = "half the size; results vary slightly with the CPU"
     models = [
         _embedded("", ("onnx", "torch"), "model.onnx", "float16 weights"),
         _embedded(":int8", ("onnx",), "onnx/model_int8.onnx", int8_note),

@@ -161,7 +161,7 @@ def model_picker(session: Session, **options: Any) -> gr.Dropdown:
         "label": "Model",
         "info": "Choose a model"
         if session.public
-        else "Choose, or type a Hub id, a folder or an .onnx file",
+        else "Choose, or type a Hub id or a path",
         "elem_classes": "fm-model",
     }
     # The session checks what is typed.
