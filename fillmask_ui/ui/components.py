@@ -159,9 +159,7 @@ def model_picker(session: Session, **options: Any) -> gr.Dropdown:
         "choices": model_choices(session),
         "value": session.default_model,
         "label": "Model",
-        "info": "Choose a model"
-        if session.public
-        else "Choose, or type a Hub id or a path",
+        "info": "Choose a model" if session.public else "Choose, or type a Hub id or a path",
         "elem_classes": "fm-model",
     }
     # The session checks what is typed.
