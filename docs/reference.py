@@ -9,6 +9,7 @@ import typer
 
 from fillmask_ui.cli.help import value_name
 from fillmask_ui.cli.main import app
+from fillmask_ui.cli.options import HOST, PORT, PUBLIC
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.models import ModelChoice
@@ -28,27 +29,38 @@ SHARED = {
     "Engines": EngineChoice,
 }
 SECTIONS = {option.help: title for title, kind in SHARED.items() for option in all_options(kind)}
+SECTIONS |= {option.help: "Serving the page" for option in (HOST, PORT, PUBLIC)}
 
 
 def reference() -> str:
     """The commands, their options, and the options that they share, as Markdown."""
-    shared: dict[str, dict[str, Any]] = {title: {} for title in SHARED}
-    contents = sections = ""
-    for name, command in commands(typer.main.get_command(app)):
-        contents += f"| [`{name}`](#{name.replace(' ', '-')}) | {command.help.splitlines()[0]} |\n"
-        rows, used = "", {title: [] for title in SHARED}
+    all_commands = list(commands(typer.main.get_command(app)))
+    shared: dict[str, dict[str, Any]] = {title: {} for title in SECTIONS.values()}
+    for _, command in all_commands:
         for parameter in command.params:
             if title := SECTIONS.get(parameter.help):
                 shared[title][parameter.help] = parameter
-                used[title].append(f"`{parameter.opts[0]}`")
+    contents = sections = ""
+    for name, command in all_commands:
+        summary, _, explanation = command.help.partition("\n")
+        rows, used = "", {title: [] for title in shared}
+        for parameter in command.params:
+            if title := SECTIONS.get(parameter.help):
+                used[title].append(parameter)
             elif "completion" not in parameter.help:
                 rows += _row(parameter)
-        links = ", ".join(_link(title, names) for title, names in used.items() if names)
-        sections += f"## `{name}`\n\n{command.help}\n\n" + (f"{HEAD}{rows}\n" if rows else "")
-        sections += f"Shared options: {links}.\n\n" if links else ""
-    for title, rows_of in shared.items():
+        paragraphs = [explanation.strip(), f"{HEAD}{rows}".strip() if rows else ""]
+        links = ", ".join(_link(title, used[title], shared[title]) for title in used if used[title])
+        if links:
+            paragraphs.append(f"Shared options: {links}.")
+        label = f"`{name.removeprefix('fillmask-ui ')}`"
+        if any(paragraphs):
+            sections += "\n\n".join([f"## `{name}`", *filter(None, paragraphs)]) + "\n\n"
+            label = f"[{label}](#{name.replace(' ', '-')})"
+        contents += f"| {label} | {summary} |\n"
+    for title, parameters in shared.items():
         panels: dict[str, str] = {}
-        for parameter in rows_of.values():
+        for parameter in parameters.values():
             panel = parameter.rich_help_panel or title
             panels[panel] = panels.get(panel, "") + _row(parameter)
         sections += f"## {title}\n\n"
@@ -64,9 +76,14 @@ def commands(command: Any, name: str = "fillmask-ui") -> Iterator[tuple[str, Any
         yield from commands(command.get_command(None, inner), f"{name} {inner}")
 
 
-def _link(title: str, names: list[str]) -> str:
-    every = len(names) == list(SECTIONS.values()).count(title)
-    return f"[{title}](#{title.lower().replace(' ', '-')}) ({'all' if every else ', '.join(names)})"
+def _link(title: str, used: list[Any], shared: dict[str, Any]) -> str:
+    """A link to shared options, with those that a command has, or all but those that it lacks."""
+    listed = ", ".join(f"`{parameter.opts[0]}`" for parameter in used)
+    used_help = {parameter.help for parameter in used}
+    missing = [f"`{lacks.opts[0]}`" for lacks in shared.values() if lacks.help not in used_help]
+    if len(missing) < len(used):
+        listed = f"all but {', '.join(missing)}" if missing else "all"
+    return f"[{title}](#{title.lower().replace(' ', '-')}) ({listed})"
 
 
 def _row(parameter: Any) -> str:
@@ -78,8 +95,9 @@ def _row(parameter: Any) -> str:
         names[0] += f" {value}"
     flags = ", ".join(f"`{name}`" for name in names).replace("|", "\\|")
     default = "required" if parameter.required else parameter.default
-    default = {"None": "", "False": "", "True": "on"}.get(str(default), default)
-    return f"| {flags} | {escape(parameter.help, quote=False)} | {default} |\n"
+    default = {"None": "", "False": "", "True": "on"}.get(str(default), str(default))
+    cells = [flags, escape(parameter.help, quote=False), *([default] if default else [])]
+    return f"| {' | '.join(cells)} |\n"
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def differ(
     bits: bool = IN_BITS,
     as_json: bool = JSON,
 ) -> None:
-    """Find the sentences of texts on which two models differ most."""
+    """Find the sentences on which two models differ most."""
     choices = compared(model, baseline)
     if len(choices) < 2:
         raise OptionError("differ compares two models: name the reference with --baseline")

@@ -35,7 +35,7 @@ def evaluate(
     model: ModelChoice,
     baseline: str | None = options.BASELINE,
     task: str = options.option(
-        "fill-mask", "Always fill-mask; accepted for commands of other evaluators.", hidden=True
+        "fill-mask", "Always fill-mask; accepted for compatibility.", hidden=True
     ),
     texts: TextChoice,
     config: EvaluationConfig,

@@ -78,7 +78,7 @@ HOST = option(
     None, "Address to listen on: 127.0.0.1 by default, 0.0.0.0 for all addresses of this machine."
 )
 PORT = option(None, "Port; by default the first free one from 7860.", min=1, max=65535)
-PUBLIC = option(False, "Limits for public use (SECURITY.md).", "--public")
+PUBLIC = option(False, "Apply the limits for public use (SECURITY.md).", "--public")
 BASELINE = option(
     None, "The reference to compare --model with.", metavar="REF", rich_help_panel="Model"
 )

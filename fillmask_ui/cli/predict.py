@@ -18,7 +18,7 @@ _ADVICE = (
 )
 _UNMASKED_ADVICE = ' in quotes, as in: fillmask-ui surprise "The cat sat on the mat."'
 WINDOW_TEXTS = 64  # that wait for each other's answers
-TOP_K = options.option("5", "Words listed: 1 to 100, or all.", "--top-k", "-k", metavar="K")
+TOP_K = options.option("5", "Words to list: 1 to 100, or all.", "--top-k", "-k", metavar="K")
 
 
 @options.with_options

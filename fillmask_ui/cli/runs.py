@@ -33,7 +33,7 @@ from fillmask_ui.show.numbers import signed_percent
 from fillmask_ui.show.sentences import comparison_lines, engine_names, engines_text
 from fillmask_ui.show.table import Column, Table
 
-RUN_NAME = argument(..., "RUN", "A run: its name, the beginning of it, or latest.")
+RUN_NAME = argument(..., "RUN", "A run: its name, the start of its name, or latest.")
 
 runs = typer.Typer(
     help="List, show, compare, delete, export or push stored runs.",
@@ -186,7 +186,7 @@ def show(run: str = RUN_NAME, everything: bool = ALL_FIGURES, as_json: bool = JS
 @_command()
 def compare(
     run: str = RUN_NAME,
-    baseline: str = argument(..., "BASELINE", "The run to compare it with."),
+    baseline: str = argument(..., "BASELINE", "The run to compare with."),
     everything: bool = ALL_FIGURES,
     as_json: bool = JSON,
 ) -> None:
@@ -204,9 +204,9 @@ def compare(
 @_command()
 def delete(
     runs: list[str] = argument(
-        ..., "RUN...", "Runs: their names, the beginnings of them, or latest."
+        ..., "RUN...", "Runs: their names, the starts of their names, or latest."
     ),
-    yes: bool = option(False, "Do not ask.", "--yes", "-y"),
+    yes: bool = option(False, "Do not ask for confirmation.", "--yes", "-y"),
 ) -> None:
     """Delete runs."""
     evaluations = store()

@@ -172,7 +172,7 @@ class TextChoice:
     )
     format: str | None = option(
         None,
-        "Format, if the file name does not tell: txt, csv, tsv, jsonl, parquet.",
+        "Format, if the file name does not show it: txt, csv, tsv, jsonl, parquet.",
         choices=FORMATS,
     )
     delimiter: str | None = option(

@@ -169,7 +169,7 @@ def test_the_table_names_the_rooms_of_heavy_libraries():
 
 def test_a_sentences_way_is_in_the_code():
     """Each line that the first page quotes stands in the file named before it."""
-    way = section(read("docs/architecture.md"), "One sentence's way")
+    way = section(read("docs/architecture.md"), "The path of a sentence")
     quotes = re.findall(r"(.*?)^```py\n(.*?)^```$", way, re.DOTALL | re.MULTILINE)
     for text, code in quotes:
         path = re.findall(r"`([\w/]+\.py)", text)[-1]

@@ -34,8 +34,8 @@ class CrossEntropy(Metric):
     recipe: MaskRecipe = field(default_factory=MaskRecipe)  # what is chosen and how it is shown
     mask_stream: str = option(
         "text",
-        "text: masks depend on the text's position alone; collator: as the published evaluator, "
-        "one generator through all texts.",
+        "text: masks depend on the text's position alone; collator: one random stream through all "
+        "texts, as in the published evaluator.",
         choices=("text", "collator"),
     )
 

@@ -35,7 +35,7 @@ class TrainingRecipe:
     validation_segments: int = 300  # held out of the training text to follow the loss
     # Each comes with a validation.
     checkpoint_minutes: float = option(10.0, "Minutes between checkpoints.")
-    seed: int = option(42, "Seed of everything random.", least=0, most=2**63 - 1)
+    seed: int = option(42, "Random seed.", least=0, most=2**63 - 1)
     device: str = option("cpu", "PyTorch device, such as cpu or cuda.")
     compile: bool = option(False, "Fuse with torch.compile; needs a C++ compiler.")
     blend: bool = option(

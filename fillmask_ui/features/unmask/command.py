@@ -43,7 +43,7 @@ def unmask(
     show_steps: bool = option(False, "Print every step.", "--show-steps"),
     history: Path | None = file_option(
         None,
-        "Write every step of a single text to a file, for unmasking.read_history.",
+        "Write every step of a single text to a file, which read_history reads.",
         metavar="F.jsonl",
     ),
     as_json: bool = JSON,

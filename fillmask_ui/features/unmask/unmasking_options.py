@@ -26,7 +26,7 @@ class UnmaskingOptions:
 
     max_steps: int | None = option(
         None,
-        "Maximum number of steps; by default one per hidden position. The last fills the rest.",
+        "Most steps; by default one per hidden position. The last step fills the rest.",
         least=1,
         most=10_000,
     )
@@ -52,11 +52,11 @@ class UnmaskingOptions:
     )
     top_k: int | None = option(None, "Draw among the K most probable tokens.", least=1)
     top_p: float | None = option(
-        None, "Draw among the fewest most probable tokens that have this probability together."
+        None, "Draw among the most probable tokens, as few as reach this probability together."
     )
     pieces: str = option(
         "any",
-        "any, or fitting: write a word-continuing sub-token only after a word.",
+        "any, or fitting: write sub-tokens that continue a word only after a word.",
         choices=PIECES,
     )
     remask: int = option(
