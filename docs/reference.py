@@ -63,9 +63,12 @@ def reference() -> str:
         for parameter in parameters.values():
             panel = parameter.rich_help_panel or title
             panels[panel] = panels.get(panel, "") + _row(parameter)
-        sections += f"## {title}\n\n"
+        sections += f"## {title}\n\n{HEAD}"
         for panel, rows in panels.items():
-            sections += (f"{panel}:\n\n" if len(panels) > 1 else "") + f"{HEAD}{rows}\n"
+            # Options of a single metric are below a row with its name.
+            of_a_metric = title == "Metrics" and panel.startswith("Metric ")
+            sections += (f"| **{panel}** |\n" if of_a_metric else "") + rows
+        sections += "\n"
     return f"| command | what it does |\n| --- | --- |\n{contents}\n{sections.rstrip()}\n"
 
 
