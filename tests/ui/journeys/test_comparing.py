@@ -278,7 +278,7 @@ def test_the_sentences_on_which_two_models_differ_most(visit, served):
     status = panel.get_by_role("status")
     expect(status).to_contain_text(f"{flips} of {len(hidden)} hidden words")
     expect(status).to_contain_text("95% interval")
-    expect(panel).to_contain_text("too short or too long: 1")
+    expect(panel).to_contain_text("1 skipped (too short or too long)")
     buttons = panel.get_by_role("list", name="Sentences").get_by_role("button")
     expect(buttons).to_contain_text([each.sentence.text for each in expected])
     # A bar of the histogram lists its own words; a second click brings all back.

@@ -394,7 +394,7 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     # Every hidden token can be looked at; what it was is told before it is chosen.
     replay.open(tab="explore", run=name, example="0", token=str(row.cols[planted]))
     replay.shows(planted)
-    expect(replay.replay).to_contain_text("planted; the true word is")
+    expect(replay.replay).to_contain_text("the model read the random replacement")
     expect(replay.strip.get_by_role("button")).to_have_count(len(row.cols))
     button = replay.strip.locator(f'[data-token="{row.cols[unchanged]}"]')
     button.hover()

@@ -357,7 +357,7 @@ def test_the_curve_stands_at_minus_ln_p_and_figures_explain_themselves(visit):
         assert x == pytest.approx(math.exp(-expected[mask]), abs=0.004)
     hide([None], text="The mat is [MASK].")
     best = explore.state("answer.mask.candidates[0]")
-    expect(explore.curve).to_contain_text(f"The first guess, “{best['word']}”")
+    expect(explore.curve).to_contain_text(f"The top word, “{best['word']}”")
     assert dots()[0][0] == pytest.approx(best["probability"], abs=0.004)
     accessible(page, within="#stage")
     explore.write("The cat sat.")
