@@ -43,7 +43,7 @@ class Guessing:
     def see(self, *chips):
         """Wait for these chips, each a word and its number."""
         expect(self.panel.get_by_role("button", name=re.compile("add one guess$"))).to_have_text(
-            [f"{chip}: add one" for chip in chips]
+            [f"{chip}: add one guess" for chip in chips]
         )
         return self
 
