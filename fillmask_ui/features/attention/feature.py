@@ -1,6 +1,6 @@
 """What this feature adds."""
 
-from fillmask_ui.extensions import LOOK, Command, Feature
+from fillmask_ui.extensions import LOOK, Command, Feature, Mode
 
 _HOME = "fillmask_ui.features.attention"
 
@@ -15,6 +15,20 @@ FEATURE = Feature(
             prints=True,
         )
     },
+    modes=[
+        Mode(
+            "attention",
+            "Attention",
+            "where each head looks from the mask",
+            masked="attention",
+            needs_mask=True,
+            views={
+                "attention": f"{_HOME}.view:attention_view",
+                "attention_file": f"{_HOME}.view:attention_file",
+            },
+            fields={"layer": "", "head": "", "look": "", "special": ""},
+        )
+    ],
     exports={
         "attention": f"{_HOME}.attention_weights:attention",
         "mask_attention": f"{_HOME}.mask_attention:mask_attention",

@@ -84,16 +84,7 @@ def _words_answer(
 def occlusion(session: Session, question: Question) -> Json:
     """What the guess at a mask loses without each other word, some words at a time."""
     loaded = LoadedQuestion.read(session, question)
-    text, mask, unit = loaded.text, loaded.mask, loaded.question.unit
-    word = loaded.draft.word(mask) or ""
-
-    def longer(model: MaskedLM, cached: Occlusion | None) -> Occlusion:
-        words = cached.words if cached else ()
-        window = next(occlusion_windows(model, text, mask, word=word, start=len(words)))
-        return replace(window, words=(*words, *window.words))
-
-    key = (occlusion_windows, text, mask, word)
-    measured = session.further(loaded.model, key, loaded.question.start, longer)
+    unit, measured = loaded.question.unit, measured_occlusion(session, loaded)
     most = sorted(measured.words, key=lambda word: -word.kl_nats)[:MAX_ROWS]
     sizes = [in_unit(word.kl_nats, unit) for word in most]
     axis = Axis.fitted(sizes, unit, digits=3)
@@ -109,6 +100,20 @@ def occlusion(session: Session, question: Question) -> Json:
     labels, largest = CHANGES.labels(unit), most[0] if most else None
     values = {"found": measured, "most": largest, "labels": labels, "rows": rows, "axis": axis}
     return _words_answer(loaded, "explore/mattered.html", tinted, values)
+
+
+def measured_occlusion(session: Session, loaded: LoadedQuestion) -> Occlusion:
+    """The measured words, with more measured if word `start` of the question is not among them."""
+    text, mask = loaded.text, loaded.mask
+    word = loaded.draft.word(mask) or ""
+
+    def longer(model: MaskedLM, cached: Occlusion | None) -> Occlusion:
+        words = cached.words if cached else ()
+        window = next(occlusion_windows(model, text, mask, word=word, start=len(words)))
+        return replace(window, words=(*words, *window.words))
+
+    key = (occlusion_windows, text, mask, word)
+    return session.further(loaded.model, key, loaded.question.start, longer)
 
 
 def surprisal(session: Session, question: Question) -> Json:
