@@ -10,7 +10,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.features.attention.attention_weights import encode, weights_of
 from fillmask_ui.filling.prompt import mask_position
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Displayed, Encoding, ModelSignature
+from fillmask_ui.records import Encoding, ModelSignature
 from fillmask_ui.text_words import text_words
 
 
@@ -38,7 +38,7 @@ class HeadAttention:
 
 
 @dataclass(frozen=True)
-class MaskAttention(Displayed):
+class MaskAttention:
     """All heads of a model at one mask."""
 
     encoding: Encoding
