@@ -303,7 +303,7 @@ def test_a_full_disk_ends_with_a_message_and_the_rows_so_far(tmp_path):
     run = RunStore(tmp_path).open(name)
     stored = list(run.rows())
     assert 5 < len(stored) < len(whole)
-    assert f"the rows so far, {len(stored)}, are kept" in output
+    assert f"the {len(stored)} rows so far are kept" in output
     with spawn(tmp_path, 0, name) as process:
         output, _ = process.communicate(timeout=300)
     assert process.returncode == 0

@@ -39,11 +39,12 @@ def test_answers(group, store):
 
 
 def test_every_function_is_asked():
-    """But that of Quantize, which is below, and replays, which `ui/test_explore_views.py` holds."""
+    """But that of Quantize, which is below, replays, and what has no figures."""
     cases = (case for group in GROUPS.values() for case in group.values())
     functions = {tuple(case["ask"][:2]) for case in cases}
     served = {(tab, function) for tab, functions in TABS.items() for function in functions}
     elsewhere = {("quantize", "figure"), ("explore", "replay"), ("explore", "both_replayed")}
+    elsewhere |= {("explore", "models"), ("learn", "chapter")}
     assert functions == served - elsewhere
 
 
