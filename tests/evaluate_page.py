@@ -110,5 +110,6 @@ def begun(page_jobs, folder, **choices):
 
 
 def rows_of(baseline=None, config=None, model=None, texts=TEXTS):
-    rows = evaluate(model or TableModel(1), texts, config, baseline=baseline)
+    model = model or TableModel(1)
+    rows = evaluate(baseline or model, texts, config, candidate=model if baseline else None)
     return [row for row in rows if hasattr(row, "scores")]

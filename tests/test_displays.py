@@ -51,19 +51,19 @@ def test_each_record_is_a_page_a_table_and_a_chart():
 
 
 def test_rows_and_summary_agree():
-    rows = Rows(fm.evaluate(A, [*sample_texts(20, seed=5), ""], baseline=B))
+    rows = Rows(fm.evaluate(B, [*sample_texts(20, seed=5), ""], candidate=A))
     summary, tokens = fm.summarize(rows), shown(rows)
     figures = shown(summary).set_index(["of", "figure"]).value
     np.testing.assert_allclose(tokens.nll_nats.mean(), figures["candidate", "mean_nll_nats"])
-    accuracy = (tokens.baseline_rank == 1).mean()
+    accuracy = (tokens.reference_rank == 1).mean()
     np.testing.assert_allclose(accuracy, figures["reference", "top1_accuracy"])
-    difference = (tokens.nll_nats - tokens.baseline_nll_nats).mean()
+    difference = (tokens.nll_nats - tokens.reference_nll_nats).mean()
     np.testing.assert_allclose(difference, figures["comparison", "difference_nats"])
 
 
 def test_rows_as_json_are_those_of_a_stored_run():
     """The lines of rows.jsonl, which `json` reads, without their checksums."""
-    rows = Rows(fm.evaluate(A, [*sample_texts(3, seed=5), ""], baseline=B))
+    rows = Rows(fm.evaluate(B, [*sample_texts(3, seed=5), ""], candidate=A))
     stored = [json.loads(dump_row(row, checksum=0)) for row in rows]
     for values in stored:
         del values["checksum"]

@@ -18,8 +18,7 @@ from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.extensions import features, load
 from fillmask_ui.files import text_file, user_folder, visible
 from fillmask_ui.records import ROLES
-from fillmask_ui.runs import RunInfo, RunStore, tokens
-from fillmask_ui.runs import compare as compare_runs
+from fillmask_ui.runs import RunInfo, RunStore, compare_runs, tokens
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.runs.info import DONE
 from fillmask_ui.show.figures import (
@@ -94,11 +93,11 @@ def print_figures(
 
 
 def _print_all_figures(summary: Summary) -> None:
-    names = ROLES if summary.baseline is not None else ("Value",)
+    names = ROLES if summary.reference is not None else ("Value",)
     print_table(figures_table(summary, names, summary.metric.figure_key).headed("Metric"))
     for table in metric_groups(summary):
         print_table(table)
-    role = ", candidate" if summary.baseline is not None else ""
+    role = ", candidate" if summary.reference is not None else ""
     for split in ("by_kind", "by_part"):
         groups = groups_table([summary.model], split)
         if len(groups.rows) > 1:
@@ -191,14 +190,14 @@ def compare(
     as_json: bool = JSON,
 ) -> None:
     """Compare two runs over the same texts and masks: paired change and verdict."""
-    first, second = store().open(run), store().open(baseline)
-    summary = compare_runs(first, second)
+    candidate, reference = store().open(run), store().open(baseline)
+    summary = compare_runs(reference, candidate)
     if as_json:
-        names = {"run": first.info.name, "baseline_run": second.info.name}
+        names = {"run": candidate.info.name, "baseline_run": reference.info.name}
         print_json(summary.to_dict() | names)
         return
-    say(f"reference {second.info.name}, candidate {first.info.name}")
-    print_figures(summary, compared_info(first, second), everything=everything)
+    say(f"reference {reference.info.name}, candidate {candidate.info.name}")
+    print_figures(summary, compared_info(reference, candidate), everything=everything)
 
 
 @_command()

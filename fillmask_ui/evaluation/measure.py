@@ -71,24 +71,26 @@ def evaluate(
     config: EvaluationConfig | None = None,
     *,
     column: str | Sequence[str] | None = None,
-    baseline: MaskedLM | None = None,
+    candidate: MaskedLM | None = None,
     masks: Masks | None = None,
     done: Collection[int] = (),
     heartbeat: bool = False,
 ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
-    """Measure a model, and a second one on identical masks, text by text.
+    """Measure a model, or a candidate beside it on identical masks, text by text.
 
     Args:
-        model: from `load_model`.
+        model: the only model, or the reference beside a `candidate`.
         examples: texts with ids that are unique and the same in every run; plain strings, or
             pairs (better, worse) of them, perhaps with a group, are numbered from 0. A data set of
             `datasets`, a data frame, or mappings. Read a window at a time.
         config: what is measured; the cross-entropy by default.
         column: that of the texts in a data set; by default `text`, or the only one. Of pairs those
             of the better and worse sentence, perhaps the group; by default of a known layout.
-        baseline: a second model. With the same tokenizer each row carries its scores and the
-            difference of the logits, else its own row, where both hide the same text.
-        masks: where hidden tokens come from; needed for the mask stream `collator`.
+        candidate: a second model. Each row then has its scores. With the same tokenizer the row
+            also carries those of the reference and the difference of the logits, else the
+            reference's own row, where both hide the same text.
+        masks: where hidden tokens of the candidate, or the only model, come from; needed for the
+            mask stream `collator`.
         done: ids that a stopped run already has, which are not measured again.
         heartbeat: also yield a `Heartbeat` after each batch; a text may take many.
 
@@ -100,16 +102,17 @@ def evaluate(
         DataError: for what holds no texts, or several columns of which none is named.
         ModelOutputError: if a model returns NaN.
     """
-    config = check_models(model, baseline, config or EvaluationConfig())
+    measured, reference = (model, None) if candidate is None else (candidate, model)
+    config = check_models(measured, reference, config or EvaluationConfig())
     texts = texts_of(examples, column, config.metric.columns)
     if masks is None and config.mask_stream == "collator":
         raise OptionError(
             "the mask stream 'collator' runs in transformers: give "
             "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
-    lanes = _lanes(model, baseline, config, masks)
-    models = [measured for lane in lanes for measured in lane.scorer.models]
-    workers = min(getattr(measured, "concurrent_calls", 1) for measured in models)
+    lanes = _lanes(measured, reference, config, masks)
+    models = [model for lane in lanes for model in lane.scorer.models]
+    workers = min(getattr(model, "concurrent_calls", 1) for model in models)
     scored: dict[int, dict[tuple[int, int], Scores]] = defaultdict(dict)  # by id; lane and view
     tokens = 0
     steps = _steps(_windows(lanes, texts, config), lanes, frozenset(done))
@@ -140,12 +143,13 @@ def _evaluated(
     for lane, text in enumerate(example):
         views = [scored[lane, number] for number in range(text.hidden.view_count)]
         # Of one model the scores alone.
-        named = zip(("scores", "baseline", "difference"), join_scores(views), strict=False)
+        named = zip(("scores", "reference", "difference"), join_scores(views), strict=False)
         rows.append(EvaluatedText(**vars(text.row), **dict(named)))
     if metric.columns is not None:
         pairs = zip(rows[::2], rows[1::2], strict=True)
         rows = [replace(better, worse=worse) for better, worse in pairs]
-    return replace(rows[0], other=rows[1] if len(rows) > 1 else None, metric=metric.name)
+    reference_text = rows[1] if len(rows) > 1 else None
+    return replace(rows[0], reference_text=reference_text, metric=metric)
 
 
 def _parts_of(metric: Metric) -> tuple[str, ...]:
@@ -176,20 +180,20 @@ def _numbered(
 
 
 def check_models(
-    model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig
+    model: MaskedLM, reference: MaskedLM | None, config: EvaluationConfig
 ) -> EvaluationConfig:
     """The config resolved for the models that it is to measure.
 
     An `OptionError` for longer texts than they take, or a comparison by token of two tokenizers.
     """
-    if baseline is None:
+    if reference is None:
         return config.resolved(model.max_tokens)
-    config = config.resolved(model.max_tokens, baseline.max_tokens)
+    config = config.resolved(model.max_tokens, reference.max_tokens)
     if not config.metric.compares_tokenizers and not same_tokenizer(
-        model.vocabulary, baseline.vocabulary
+        model.vocabulary, reference.vocabulary
     ):
         raise OptionError(
-            f"{model.signature.name} and {baseline.signature.name} have different tokenizers, so "
+            f"{model.signature.name} and {reference.signature.name} have different tokenizers, so "
             "their losses per token mean different things; compare them per character: "
             "pseudo-perplexity (--metric pseudo-perplexity) or whole words (--whole-word)"
         )
@@ -210,15 +214,15 @@ class _Lane:
 
 
 def _lanes(
-    model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig, masks: Masks | None
+    model: MaskedLM, reference: MaskedLM | None, config: EvaluationConfig, masks: Masks | None
 ) -> list[_Lane]:
     """For each part one for both models if they have the same tokenizer, else one each."""
-    if baseline is None:
+    if reference is None:
         groups: list[tuple[MaskedLM, ...]] = [(model,)]
-    elif same_tokenizer(model.vocabulary, baseline.vocabulary):
-        groups = [(model, baseline)]
+    elif same_tokenizer(model.vocabulary, reference.vocabulary):
+        groups = [(model, reference)]
     else:
-        groups = [(model,), (baseline,)]
+        groups = [(model,), (reference,)]
     metric, budget = config.metric, Budget(LOGIT_BYTES)
     lanes = []
     for models in groups:
@@ -294,8 +298,8 @@ def _prepared(
         texts.append(text)
     rows, parts = [text.row for text in texts], len(_parts_of(config.metric))
     reason = _unfit_pair(rows) if parts > 1 else ""
-    for row, baseline_row in zip(rows[:parts], rows[parts:], strict=False):  # none of one lane
-        if not reason and not config.metric.covers_same(row, baseline_row):
+    for row, reference_row in zip(rows[:parts], rows[parts:], strict=False):  # none of one lane
+        if not reason and not config.metric.covers_same(row, reference_row):
             reason = NOT_COMPARABLE
     return SkippedText(example.id, reason) if reason else tuple(texts)
 

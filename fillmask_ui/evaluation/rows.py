@@ -58,8 +58,8 @@ class UnmaskedScores(TokenScores):
 class LogitDifference:
     """How far apart two models with one vocabulary are at the hidden positions of one text."""
 
-    kl_nats: Annotated[np.ndarray, _FLOATS]  # float64 [M], KL(model || baseline)
-    kl_reverse_nats: Annotated[np.ndarray, _FLOATS]  # float64 [M], KL(baseline || model)
+    kl_nats: Annotated[np.ndarray, _FLOATS]  # float64 [M], KL(candidate || reference)
+    kl_reverse_nats: Annotated[np.ndarray, _FLOATS]  # float64 [M], KL(reference || candidate)
     # float64 [M], mean and largest |difference| of the logits over the vocabulary
     mean_abs: Annotated[np.ndarray, _FLOATS]
     max_abs: Annotated[np.ndarray, _FLOATS]
@@ -121,31 +121,33 @@ class TokenExample:
     rank: int  # of the true token
     top_token: str  # the model's best guess
     top_probability: float
-    baseline_nll_nats: float | None = None  # of the second model, as below
-    baseline_rank: int | None = None
-    baseline_top_token: str | None = None
+    reference_nll_nats: float | None = None  # of the reference, as below; None for one model
+    reference_rank: int | None = None
+    reference_top_token: str | None = None
 
     @property
     def difference_nats(self) -> float | None:
-        base = self.baseline_nll_nats
-        return None if base is None else self.nll_nats - base
+        """Candidate less reference."""
+        if self.reference_nll_nats is None:
+            return None
+        return self.nll_nats - self.reference_nll_nats
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedText(MaskedText):
     """One text, measured."""
 
-    scores: UnmaskedScores | TokenScores  # of the model
-    baseline: UnmaskedScores | TokenScores | None = None  # of a second one with its tokenizer
+    scores: UnmaskedScores | TokenScores  # of the only model, or of the candidate
+    reference: UnmaskedScores | TokenScores | None = None  # of a reference with its tokenizer
     difference: LogitDifference | None = None  # between the two
-    other: EvaluatedText | None = None  # of a second model with another tokenizer
+    reference_text: EvaluatedText | None = None  # under a reference with another tokenizer
     worse: EvaluatedText | None = None  # the other sentence of a pair, under the same models
-    metric: str = ""  # that it was measured by; blank in a stored row
+    metric: Any = None  # the `Metric` that it was measured by; its run or its config stores it
 
     def example(self, entry: int) -> TokenExample:
         """The hidden token at `cols[entry]`."""
         start, end = self.spans[entry].tolist()
-        scores, baseline = self.scores, self.baseline
+        scores, reference = self.scores, self.reference
         return TokenExample(
             id=self.id,
             position=int(self.cols[entry]),
@@ -158,9 +160,9 @@ class EvaluatedText(MaskedText):
             rank=int(scores.ranks[entry]),
             top_token=scores.top_tokens[entry],
             top_probability=float(scores.top_probabilities[entry]),
-            baseline_nll_nats=None if baseline is None else float(baseline.nll_nats[entry]),
-            baseline_rank=None if baseline is None else int(baseline.ranks[entry]),
-            baseline_top_token=None if baseline is None else baseline.top_tokens[entry],
+            reference_nll_nats=None if reference is None else float(reference.nll_nats[entry]),
+            reference_rank=None if reference is None else int(reference.ranks[entry]),
+            reference_top_token=None if reference is None else reference.top_tokens[entry],
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,10 +172,10 @@ class EvaluatedText(MaskedText):
             del fields["group"]
         row = _plain(fields | vars(self.scores))
         row["kinds"] = [KINDS[kind] for kind in self.kinds]
-        for name, record in (("baseline", self.baseline), ("difference", self.difference)):
+        for name, record in (("baseline", self.reference), ("difference", self.difference)):
             if record is not None:
                 row[name] = _plain(vars(record))
-        for name, text in (("other", self.other), ("worse", self.worse)):
+        for name, text in (("other", self.reference_text), ("worse", self.worse)):
             if text is not None:
                 row[name] = text.to_dict()
         return row
@@ -197,9 +199,10 @@ def row_values(row: EvaluatedText | SkippedText) -> dict[str, Any]:
 def nested(values: dict[str, Any]) -> dict[str, Any]:
     """The values of `EvaluatedText.to_dict` by the fields of the records."""
     fields = {**values, "cols": values.get("positions"), "scores": values}
-    for name in ("other", "worse"):
-        if values.get(name):
-            fields[name] = nested(values[name])
+    fields["reference"] = values.get("baseline")
+    for key, name in (("other", "reference_text"), ("worse", "worse")):
+        if values.get(key):
+            fields[name] = nested(values[key])
     return fields
 
 

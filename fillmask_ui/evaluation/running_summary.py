@@ -13,7 +13,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.alarms import UNCHANGED_ALARM, few_texts_alarm, unspaced_alarm
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import Heartbeat
-from fillmask_ui.evaluation.metrics import METRICS, CrossEntropy, Metric
+from fillmask_ui.evaluation.metrics import CrossEntropy, Metric
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.running_sums import Largest, TextSums, loss_difference
 from fillmask_ui.evaluation.summary import ModelComparison, ModelFigures, Summary
@@ -55,23 +55,25 @@ def summarize(
 class RunningSummary:
     """`summarize` step by step: add rows as they come, look at any time."""
 
-    config: EvaluationConfig | None = None  # what was measured; decides what the verdict is about
+    config: EvaluationConfig | None = None  # what was measured; by default as the rows say
     vocabulary_size: int | None = None  # V, for the alarm that a model is near chance
     limits: intervals.Limits | None = None  # borders of the verdict
 
     def __post_init__(self) -> None:
-        # Without a config the figure is the cross-entropy, beside what the rows' metric adds.
-        self._metric: Metric = self.config.metric if self.config else CrossEntropy()
-        self._metric_name = self._metric.name if self.config else ""  # of the rows
         self.skipped: Counter[str] = Counter()  # reason to number of texts
         self._unspaced = 0  # texts in a script without blanks between words
         self._ids: list[int] = []
-        self._model = ModelTally(self._metric)
-        self._baseline = ModelTally(self._metric)  # empty without a second model
+        self._measure_by(self.config.metric if self.config else CrossEntropy())
         self._pair = PairTally()  # empty without one of the same tokenizer
         self._worst = Largest(MOST_TOKENS)
         self._most_different = Largest(MOST_TOKENS)
         self._points = Largest(MOST_POINTS)  # a fair sample, by random numbers
+
+    def _measure_by(self, metric: Metric) -> None:
+        """Begin to count for the figure of a metric."""
+        self._metric = metric
+        self._model = ModelTally(metric)  # of the only model, or of the candidate
+        self._reference = ModelTally(metric)  # empty without a second model
 
     @property
     def texts(self) -> int:
@@ -91,26 +93,25 @@ class RunningSummary:
         if isinstance(row, SkippedText):
             self.skipped[row.reason] += 1
             return
-        self._metric_name = self._metric_name or row.metric
-        if row.metric not in ("", self._metric_name):
+        if self.config is None and not self._ids and row.metric is not None:
+            self._measure_by(row.metric)
+        if row.metric not in (None, self._metric):
             raise DataError(
-                f"text {row.id} was measured by {row.metric}, and the figures asked for are of "
-                f"{self._metric_name}: give the config that it was measured by"
+                f"text {row.id} was measured by {row.metric}, and the figures are those of "
+                f"{self._metric}: give the config that it was measured by, and the rows of one "
+                "metric at a time"
             )
-        if not self._ids:
-            for tally in (self._model, self._baseline):
-                tally.extra_sums = METRICS.get(self._metric_name, CrossEntropy)().extra_sums()
         self._ids.append(row.id)
         self._unspaced += self._metric.reads_words and is_unspaced(row.text)
         self._model.add(row, row.scores)
         losses = [row.scores.nll_nats]
         self._worst.add(row, losses[0], row.example)
-        if row.other is not None:
-            self._baseline.add(row.other, row.other.scores)
-        elif row.baseline is not None:
-            losses.append(row.baseline.nll_nats)
-            self._baseline.add(row, row.baseline)
-            self._pair.add(row, row.baseline)
+        if row.reference_text is not None:
+            self._reference.add(row.reference_text, row.reference_text.scores)
+        elif row.reference is not None:
+            losses.append(row.reference.nll_nats)
+            self._reference.add(row, row.reference)
+            self._pair.add(row, row.reference)
             self._most_different.add(row, np.abs(loss_difference(*losses)), row.example)
         order = np.random.default_rng([row.id]).random(len(row.cols))
         self._points.add(row, -order, lambda entry: tuple(float(nll[entry]) for nll in losses))
@@ -122,7 +123,7 @@ class RunningSummary:
         step = 1
         while self.texts // step >= MOST_MEANS:
             step *= 2
-        tallies = [tally for tally in (self._baseline, self._model) if tally.texts]
+        tallies = [tally for tally in (self._reference, self._model) if tally.texts]
         history = []
         for count in (*range(step, self.texts, step), self.texts):
             sums = [tally.text_sums(np.arange(count)) for tally in tallies]
@@ -133,28 +134,29 @@ class RunningSummary:
         """The figures so far; `quick` has linearised intervals in place of resampling.
 
         A `DataError` if no text was measured (the message counts the reasons), or one twice of one
-        config, or if some rows have a baseline and others have none.
+        config, or if some rows have a reference and others have none.
         """
         order = self._order()
         texts = self._model.text_sums(order, quick=quick)
         model = self._model.figures(texts)
-        baseline = comparison = None
-        if self._baseline.texts:
-            counts_differ = len(self._baseline.texts) != len(self._model.texts)
+        reference = comparison = None
+        if self._reference.texts:
+            counts_differ = len(self._reference.texts) != len(self._model.texts)
             if counts_differ or self._pair.tokens not in (0, model.tokens):
                 raise DataError(
                     "not all rows have the same models: give those of one evaluation, without the "
                     "texts where one of two models failed"
                 )
-            baseline_texts = self._baseline.text_sums(order, quick=quick)
-            baseline = self._baseline.figures(baseline_texts)
-            comparison = self._comparison(texts, baseline_texts, model)
+            reference_texts = self._reference.text_sums(order, quick=quick)
+            reference = self._reference.figures(reference_texts)
+            comparison = self._comparison(texts, reference_texts, model)
         return Summary(
+            metric=self._metric,
             config=self.config,
             texts=self.texts,
             skipped=dict(sorted(self.skipped.items())),
             model=model,
-            baseline=baseline,
+            reference=reference,
             comparison=comparison,
             alarms=self._alarms(model),
             worst=self._worst.items(),
@@ -204,7 +206,7 @@ class RunningSummary:
             near_chance = self._model.chance(self.vocabulary_size).is_near(self.mean_nll_nats)
         extra = None
         if self._model.extra_sums is not None:
-            extra = self._model.extra_sums.against(self._baseline.extra_sums, candidate.order)
+            extra = self._model.extra_sums.against(self._reference.extra_sums, candidate.order)
         verdict = intervals.judge(
             worse.value,
             worse.interval,
@@ -230,7 +232,7 @@ class RunningSummary:
 
     def _alarms(self, model: ModelFigures) -> tuple[str, ...]:
         alarms = []
-        for name, tally in (("the model", self._model), ("the baseline", self._baseline)):
+        for name, tally in (("the model", self._model), ("the baseline", self._reference)):
             if self.vocabulary_size and tally.texts:
                 chance = tally.chance(self.vocabulary_size)
                 alarms.append(chance.alarm(name, tally.mean_nll_nats))

@@ -21,7 +21,7 @@ from fillmask_ui.evaluation.catalogue import (
     splits_dict,
 )
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
-from fillmask_ui.evaluation.metrics import CrossEntropy, Metric
+from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.rows import TokenExample
 from fillmask_ui.intervals import Interval, Limits, Verdict
 from fillmask_ui.records import Displayed, finite
@@ -135,11 +135,11 @@ class ModelFigures:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ModelComparison:
-    """A model beside its baseline, paired by text."""
+    """A candidate beside its reference, paired by text."""
 
     unit: str = figure("compared by")  # `token`, or `character` where the tokenizers differ
     texts: int = figure("texts in both")
-    # Mean loss of the model less that of the baseline, by unit.
+    # Mean loss of the candidate less that of the reference, by unit.
     difference_nats: float = figure("difference of the mean NLL", NATS, "difference_interval")
     further_texts: int | None = figure("further texts that settle it four times in five")
     needed_texts: int | None = figure("texts that a verdict takes")
@@ -154,7 +154,7 @@ class ModelComparison:
     mean_abs_logit_difference: float | None = figure("mean |logit difference|", default=None)
     max_abs_logit_difference: float | None = figure("largest |logit difference|", default=None)
     histogram: Histogram | None = None  # of the difference of the loss of a token
-    # Of `Summary.compared_metric`, against the baseline; 0.03 is 3% higher, which is worse unless
+    # Of `Summary.compared_metric`, against the reference; 0.03 is 3% higher, which is worse unless
     # of the metric `higher_is_better`.
     relative_change: float
     interval: Interval | None  # of it, paired
@@ -177,24 +177,25 @@ CALIBRATION_FIGURES = figures_of(CalibrationBin)
 class Summary(Displayed):
     """All figures of one evaluation."""
 
+    metric: Metric  # that the figures are of
     config: EvaluationConfig | None  # what was measured; None where the rows alone were given
     texts: int  # measured
     skipped: Mapping[str, int]  # reason to number of texts
-    model: ModelFigures  # figures of the model
-    baseline: ModelFigures | None = None  # figures of the second model
+    model: ModelFigures  # figures of the only model, or of the candidate
+    reference: ModelFigures | None = None  # figures of the reference; None for one model
     comparison: ModelComparison | None = None  # of the two
     alarms: tuple[str, ...] = ()  # what a reader must know, in words
     worst: tuple[TokenExample, ...] = ()  # tokens with the largest loss
     most_different: tuple[TokenExample, ...] = ()  # with the largest |difference| of losses
     limits: Limits = field(default_factory=Limits)  # borders of the verdict
     provisional: bool = False  # whether intervals are linearised, which can be too narrow
-    # Float64 [1 or 2, n]: losses of a fair sample of tokens, and by token those of the baseline.
+    # Float64 [1 or 2, n]: losses of a fair sample of tokens, and by token those of the reference.
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
-    def metric(self) -> Metric:
-        """Cross-entropy where the rows alone were given."""
-        return self.config.metric if self.config is not None else CrossEntropy()
+    def candidate(self) -> ModelFigures | None:
+        """Figures of the candidate; None for one model."""
+        return None if self.reference is None else self.model
 
     @property
     def metric_figure(self) -> Figure:
@@ -207,7 +208,7 @@ class Summary(Displayed):
         """What `relative_change` is a change of, in words.
 
         Of two tokenizers both losses are taken over what they share: the characters, or for e^ of
-        a loss the number of the baseline's tokens.
+        a loss the number of the reference's tokens.
         """
         name = self.metric_figure.label
         by_token = self.comparison is None or self.comparison.unit == "token"
@@ -220,15 +221,15 @@ class Summary(Displayed):
         """What `fillmask-ui eval --json` prints; None for what is infinite or undefined."""
         key = self.metric.figure_key
         values = {
-            "metric": self.config.metric.name if self.config else None,
+            "metric": self.metric.name,
             key: self.model.metric,
             **self.model.to_dict(),
             "texts": self.texts,
             "skipped": dict(self.skipped),
             "alarms": list(self.alarms),
         }
-        if self.baseline is not None and self.comparison is not None:
-            values["baseline"] = {key: self.baseline.metric, **self.baseline.to_dict()}
+        if self.reference is not None and self.comparison is not None:
+            values["baseline"] = {key: self.reference.metric, **self.reference.to_dict()}
             values["relative_change"] = self.comparison.relative_change
             values["relative_change_interval_95"] = interval_list(self.comparison.interval)
             values["verdict"] = self.comparison.verdict.label

@@ -96,7 +96,7 @@ class ModelTally:
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
-        self.extra_sums: ExtraSums | None = None  # of the metric alone
+        self.extra_sums: ExtraSums | None = metric.extra_sums()  # of the metric alone
         self.texts = array("d")  # the last TEXT_COLUMNS fields of `TextSums`, text by text
         self.by_kind = GroupTally(KINDS)
         self.by_part = GroupTally(PARTS)

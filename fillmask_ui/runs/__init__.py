@@ -1,13 +1,11 @@
 """The store of evaluation runs: recorded as they go, resumed, compared, exported."""
 
-from fillmask_ui.runs.compare import compare
+from fillmask_ui.runs.compare import compare_runs
 from fillmask_ui.runs.info import Plan, RunInfo, prepare_info
 from fillmask_ui.runs.perform import Engine, RunProgress, perform, perform_rest
 from fillmask_ui.runs.record import Recorder, resume, start
 from fillmask_ui.runs.store import Run, RunStore
 from fillmask_ui.runs.tokens import export
-
-compare_runs = compare  # its public name, beside the `compare` of two models
 
 __all__ = [
     "Engine",
@@ -17,7 +15,6 @@ __all__ = [
     "RunInfo",
     "RunProgress",
     "RunStore",
-    "compare",
     "compare_runs",
     "export",
     "perform",

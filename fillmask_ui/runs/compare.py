@@ -1,4 +1,4 @@
-"""compare(): two stored runs side by side, paired by text.
+"""compare_runs(): two stored runs side by side, paired by text.
 
 Runs keep what each model said of the true tokens, not whole distributions: there is no KL
 divergence and no difference of logits. For those evaluate with a baseline.
@@ -21,16 +21,16 @@ from fillmask_ui.runs.store import Run
 ONE_RUN_ONLY = "measured in one run only"
 
 
-def compare(
-    run_a: Run | Path | str, run_b: Run | Path | str, *, limits: Limits | None = None
+def compare_runs(
+    reference: Run | Path | str, candidate: Run | Path | str, *, limits: Limits | None = None
 ) -> Summary:
-    """Figures of two runs (or their folders), the second as the baseline of the first.
+    """Figures of two runs (or their folders), the change from the reference to the candidate.
 
     The first model of each counts, on the texts in both. Runs with different tokenizers are
-    compared by character. `limits` are by default those of `run_a`. A `DataError` if a folder holds
-    no run, or the runs measured different things or share no text.
+    compared by character. `limits` are by default those of the candidate. A `DataError` if a folder
+    holds no run, or the runs measured different things or share no text.
     """
-    first, second = _opened(run_a), _opened(run_b)
+    first, second = _opened(reference), _opened(candidate)
     config, second_config = first.info.config, second.info.config
     if config.signature != second_config.signature:
         raise DataError(
@@ -39,14 +39,14 @@ def compare(
         )
     summary = summarize(
         paired(first, second),
-        config=config,
+        config=second_config,
         vocabulary_size=max(run.info.model["vocabulary_size"] for run in (first, second)),
-        limits=limits or first.info.limits,
+        limits=limits or second.info.limits,
     )
     unfinished = tuple(
         f"run {run.info.name} is {run.state}: only the {run.row_count:,} texts that it has are "
         "compared"
-        for run in (first, second)
+        for run in (second, first)
         if run.state != DONE
     )
     return replace(summary, alarms=unfinished + summary.alarms)
@@ -63,77 +63,78 @@ def _opened(run: Run | Path | str) -> Run:
     )
 
 
-def compared_info(first: Run, second: Run) -> RunInfo:
-    """The first run, with the model of the second as its baseline."""
-    name = f"{first.info.name} and {second.info.name}"
-    return replace(first.info, baseline=second.info.model, name=name, engines=())
+def compared_info(reference: Run, candidate: Run) -> RunInfo:
+    """The run of the candidate, with the model of the reference as its baseline."""
+    name = f"{candidate.info.name} and {reference.info.name}"
+    return replace(candidate.info, baseline=reference.info.model, name=name, engines=())
 
 
-def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
-    """Rows of the first run with the second's as their baseline, one text in memory at a time.
+def paired(reference: Run, candidate: Run) -> Iterator[EvaluatedText | SkippedText]:
+    """Rows of the candidate beside those of the reference, one text in memory at a time.
 
     A `DataError` if the runs have different texts, or hid them differently.
     """
     by_token: bool | None = None
-    second_starts = {line.row.id: line.start for line in second.lines()}
-    for line in first.lines():
+    reference_starts = {line.row.id: line.start for line in reference.lines()}
+    for line in candidate.lines():
         row = line.row
-        if row.id not in second_starts:
+        if row.id not in reference_starts:
             yield SkippedText(row.id, ONE_RUN_ONLY)
             continue
-        second_line = second.line_at(second_starts.pop(row.id))
-        if second_line.checksum != line.checksum:
+        reference_line = reference.line_at(reference_starts.pop(row.id))
+        if reference_line.checksum != line.checksum:
             raise DataError(
-                f"text {row.id} differs between {first.info.name} and {second.info.name}: "
+                f"text {row.id} differs between {candidate.info.name} and {reference.info.name}: "
                 "evaluate both over the same texts"
             )
-        pair = _pair(row, second_line.row, first, second)
+        pair = _pair(reference_line.row, row, reference, candidate)
         if isinstance(pair, EvaluatedText):
-            if by_token not in (None, pair.other is None):
-                raise _not_alike(first, second, row.id)
-            by_token = pair.other is None
+            if by_token not in (None, pair.reference_text is None):
+                raise _not_alike(reference, candidate, row.id)
+            by_token = pair.reference_text is None
         yield pair
-    yield from (SkippedText(text_id, ONE_RUN_ONLY) for text_id in second_starts)
+    yield from (SkippedText(text_id, ONE_RUN_ONLY) for text_id in reference_starts)
 
 
 def _pair(
+    reference_row: EvaluatedText | SkippedText,
     row: EvaluatedText | SkippedText,
-    second_row: EvaluatedText | SkippedText,
-    first: Run,
-    second: Run,
+    reference: Run,
+    candidate: Run,
 ) -> EvaluatedText | SkippedText:
-    if isinstance(row, SkippedText) or isinstance(second_row, SkippedText):
-        both_skipped = type(row) is type(second_row)
+    """A row of the candidate with the scores of the reference."""
+    if isinstance(row, SkippedText) or isinstance(reference_row, SkippedText):
+        both_skipped = type(row) is type(reference_row)
         return row if both_skipped else SkippedText(row.id, ONE_RUN_ONLY)
-    candidate, reference = _alone(row), _alone(second_row)
-    if np.array_equal(row.ids, second_row.ids):
-        same_cols = np.array_equal(row.cols, second_row.cols)
-        if not same_cols or not np.array_equal(row.shown_ids, second_row.shown_ids):
-            raise _not_alike(first, second, row.id)
-        if candidate.worse is not None and reference.worse is not None:
-            worse = replace(candidate.worse, baseline=reference.worse.scores)
-            candidate = replace(candidate, worse=worse)
-        return replace(candidate, baseline=reference.scores)
-    metric = first.info.config.metric
+    metric = candidate.info.config.metric
+    text, reference_text = replace(_alone(row), metric=metric), _alone(reference_row)
+    if np.array_equal(row.ids, reference_row.ids):
+        same_cols = np.array_equal(row.cols, reference_row.cols)
+        if not same_cols or not np.array_equal(row.shown_ids, reference_row.shown_ids):
+            raise _not_alike(reference, candidate, row.id)
+        if text.worse is not None and reference_text.worse is not None:
+            worse = replace(text.worse, reference=reference_text.worse.scores)
+            text = replace(text, worse=worse)
+        return replace(text, reference=reference_text.scores)
     if not metric.compares_tokenizers:
         raise DataError(
-            f"{first.info.name} and {second.info.name} have different tokenizers, so their losses "
-            "per token mean different things; evaluate both by pseudo-perplexity or whole words, "
-            "which compare by character"
+            f"{candidate.info.name} and {reference.info.name} have different tokenizers, so their "
+            "losses per token mean different things; evaluate both by pseudo-perplexity or whole "
+            "words, which compare by character"
         )
-    if not metric.covers_same(row, second_row):
+    if not metric.covers_same(row, reference_row):
         return SkippedText(row.id, NOT_COMPARABLE)
-    return replace(candidate, other=reference)
+    return replace(text, reference_text=reference_text)
 
 
 def _alone(row: EvaluatedText) -> EvaluatedText:
     """A row, and its other sentence, without what a second model said."""
     worse = row.worse and _alone(row.worse)
-    return replace(row, baseline=None, difference=None, other=None, worse=worse)
+    return replace(row, reference=None, difference=None, reference_text=None, worse=worse)
 
 
-def _not_alike(first: Run, second: Run, text_id: int) -> DataError:
+def _not_alike(reference: Run, candidate: Run, text_id: int) -> DataError:
     return DataError(
-        f"text {text_id} was not hidden alike in {first.info.name} and {second.info.name}: "
+        f"text {text_id} was not hidden alike in {candidate.info.name} and {reference.info.name}: "
         "evaluate one with the other model as its baseline"
     )

@@ -69,10 +69,10 @@ class Recorder(AbstractContextManager["Recorder"]):
         report = examples.report if isinstance(examples, Texts) else None
         self.know_available(report.available if report else None)
         rows = evaluate(
-            model,
+            baseline or model,
             self.checked(examples),
             self.info.config,
-            baseline=baseline,
+            candidate=model if baseline else None,
             masks=masks,
             done=self.stored.keys(),
             heartbeat=True,

@@ -105,7 +105,10 @@ class Run:
 
     def rows(self) -> Iterator[EvaluatedText | SkippedText]:
         """All rows in the order of the file."""
-        return (line.row for line in self.lines())
+        metric = self.info.config.metric
+        for line in self.lines():
+            row = line.row
+            yield row if isinstance(row, SkippedText) else replace(row, metric=metric)
 
     def row(self, example: int) -> EvaluatedText:
         """The row of one text, by its id; a `DataError` if it was not measured."""

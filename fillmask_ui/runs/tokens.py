@@ -119,7 +119,7 @@ def _records(run: Run) -> Iterator[dict[str, Any]]:
         for record, prefix, names in (
             (row, "", _TOKEN),
             (row.scores, "", scores),
-            (row.baseline, "baseline_", scores),
+            (row.reference, "baseline_", scores),
             (row.difference, "", _DIFFERENCES),
         ):
             for name in names if record is not None else ():
@@ -193,10 +193,11 @@ def measured_tokens(store: RunStore, token: TokenPlace) -> tuple[MeasuredToken |
         baseline_run = store.open(token.other)
         baseline_row = baseline_run.row(token.example)
         measured.append((baseline_run.info, "model", baseline_row, baseline_row.scores))
-    elif row.baseline is not None:
-        measured.append((run.info, "baseline", row, row.baseline))
-    elif row.other is not None:
-        measured.append((run.info, "baseline", row.other, row.other.scores))
+    elif row.reference is not None:
+        measured.append((run.info, "baseline", row, row.reference))
+    elif row.reference_text is not None:
+        text = row.reference_text
+        measured.append((run.info, "baseline", text, text.scores))
     if not 0 <= token.side < len(measured):
         raise DataError(f"run {run.info.name} measured one model alone: choose a token of it")
     chosen_row = measured[token.side][2]

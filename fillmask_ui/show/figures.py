@@ -26,12 +26,12 @@ INTERVAL = "95% interval"
 
 def models_of(summary: Summary) -> tuple[ModelFigures, ...]:
     """Figures of the model alone, or of the reference and the candidate."""
-    return (*([summary.baseline] if summary.baseline else []), summary.model)
+    return (*([summary.reference] if summary.reference else []), summary.model)
 
 
 def roles_of(summary: Summary) -> Names:
     """What its models are called where their names would be too long."""
-    return ("model",) if summary.baseline is None else ROLES
+    return ("model",) if summary.reference is None else ROLES
 
 
 def headings(labels: Sequence[str], names: Names) -> tuple[str, ...]:

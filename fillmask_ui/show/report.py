@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fillmask_ui.files import write_text
 from fillmask_ui.records import ROLES
-from fillmask_ui.runs import Run, compare
+from fillmask_ui.runs import Run, compare_runs
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.show import sentences
 from fillmask_ui.show.charts import chart_library, charts
@@ -24,7 +24,7 @@ def write_report(
     if baseline is None:
         summary, info = run.summary(), run.info
     else:
-        summary, info = compare(run, baseline), compared_info(run, baseline)
+        summary, info = compare_runs(baseline, run), compared_info(baseline, run)
     names = tuple(model["name"] for model in (info.baseline, info.model) if model)
     roles = ROLES if info.baseline else ("", "model")
     parts = {roles[0]: info.baseline, roles[1]: info.model, "texts": info.texts}

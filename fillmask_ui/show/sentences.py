@@ -241,21 +241,21 @@ def story_text(summary: Summary, label: str, *, final: bool = True) -> str:
     """
     texts = _counted(summary.texts, summary.metric.measures)
     on = f"On {texts}," if final else f"So far, on {texts},"
-    model, baseline = summary.model, summary.baseline
+    model, reference = summary.model, summary.reference
     mean = model.mean_nll_nats
     hidden = f"the {model.tokens:,} {_HIDDEN}"
     if summary.metric.higher_is_better:
         right = percent(model.metric)
-        if baseline is None:
+        if reference is None:
             story = f"{label} was right in {right}"
         else:
             story = (
-                f"the reference was right in {percent(baseline.metric)}, the candidate in {right}"
+                f"the reference was right in {percent(reference.metric)}, the candidate in {right}"
             )
         return f"{on} {story}: it found the better sentence more likely. Guessing gets half."
-    if baseline is not None:
+    if reference is not None:
         return (
-            f"{on} the reference gave {hidden} {percent(exp(-baseline.mean_nll_nats))} on average "
+            f"{on} the reference gave {hidden} {percent(exp(-reference.mean_nll_nats))} on average "
             f"(the geometric mean), the candidate {percent(exp(-mean))}."
         )
     if not math.isfinite(mean):

@@ -163,7 +163,11 @@ def evaluate(
     def work(report: Report) -> Json:
         running, total = info.running(), len(examples)
         measured = evaluate_texts(
-            candidate, examples, info.config, baseline=reference, heartbeat=True
+            reference or candidate,
+            examples,
+            info.config,
+            candidate=candidate if reference else None,
+            heartbeat=True,
         )
         with closing(measured) as rows:
             for row in rows:

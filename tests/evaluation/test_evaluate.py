@@ -98,7 +98,9 @@ def test_heartbeats_come_with_every_batch_and_end_at_the_number_of_texts(with_ba
     model = TableModel(seed=1)
     baseline = TableModel(seed=2, vocabulary=letter_vocabulary()) if with_baseline else None
     config = EvaluationConfig("pseudo-perplexity", batch_tokens=100)
-    items = list(evaluate(model, ["", *TEXTS], config, baseline=baseline, heartbeat=True))
+    candidate = model if baseline else None
+    rows = evaluate(baseline or model, ["", *TEXTS], config, candidate=candidate, heartbeat=True)
+    items = list(rows)
     beats = [item.texts for item in items if isinstance(item, Heartbeat)]
     assert len(beats) == len(model.calls) + (len(baseline.calls) if with_baseline else 0)
     assert beats == sorted(beats)

@@ -34,7 +34,9 @@ def test_rows_are_the_same_whatever_the_number_of_threads(options):
     results = []
     for workers in (1, 2, 4):
         baseline = None if options is None else shared(workers, **options)
-        rows = [*evaluate(shared(workers, seed=1), TEXTS, config, baseline=baseline)]
+        model = shared(workers, seed=1)
+        candidate = model if baseline else None
+        rows = [*evaluate(baseline or model, TEXTS, config, candidate=candidate)]
         assert len(rows) == len(TEXTS)
         results.append([row.to_dict() if hasattr(row, "to_dict") else row for row in rows])
     assert results[0] == results[1] == results[2]

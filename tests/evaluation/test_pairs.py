@@ -16,7 +16,7 @@ from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.evaluation.metrics.pairs import margin_nats
 from fillmask_ui.evaluation.rows import EvaluatedText, nested
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs import Plan, RunStore, compare, perform, perform_rest
+from fillmask_ui.runs import Plan, RunStore, compare_runs, perform, perform_rest
 from fillmask_ui.schema import from_values
 from fillmask_ui.texts import TextSource, open_texts
 
@@ -36,7 +36,7 @@ def pll(model, text):
 
 
 def test_figures_are_those_of_sums_by_hand():
-    summary = summarize(evaluate(MODEL, GIVEN, PAIRS, baseline=OTHER), config=PAIRS)
+    summary = summarize(evaluate(OTHER, GIVEN, PAIRS, candidate=MODEL), config=PAIRS)
     margins, base = (
         np.array([pll(model, better) - pll(model, worse) for better, worse, _ in GIVEN])
         for model in (MODEL, OTHER)
@@ -67,7 +67,7 @@ def test_fewer_right_is_worse_and_more_is_better():
     easy = {index for index, row in first.items() if margin_nats(row, row.scores) > 0}
     outcomes = []
     for model, base in ((MODEL, OTHER), (OTHER, MODEL)):
-        rows = [*evaluate(model, GIVEN, PAIRS, baseline=base)]
+        rows = [*evaluate(base or model, GIVEN, PAIRS, candidate=model if base else None)]
         selected = [row for row in rows if row.id in easy] * 6
         numbered = (replace(row, id=number) for number, row in enumerate(selected))
         pair = summarize(numbered, config=PAIRS).comparison
@@ -77,10 +77,10 @@ def test_fewer_right_is_worse_and_more_is_better():
 
 def test_two_tokenizers_each_rank_by_their_own():
     spelled = TableModel(seed=3, vocabulary=letter_vocabulary())
-    summary = summarize(evaluate(MODEL, GIVEN, PAIRS, baseline=spelled), config=PAIRS)
+    summary = summarize(evaluate(spelled, GIVEN, PAIRS, candidate=MODEL), config=PAIRS)
     alone = summarize(evaluate(spelled, GIVEN, PAIRS), config=PAIRS)
     assert summary.texts == 40
-    assert summary.baseline.extra.pair_accuracy == alone.model.metric
+    assert summary.reference.extra.pair_accuracy == alone.model.metric
     assert summary.comparison.extra.pairs_lost >= 0
 
 
@@ -103,7 +103,7 @@ def test_what_is_no_pair_is_said_in_a_line(pairs):
 
 
 def test_rows_go_to_json_and_back():
-    rows = [*measured(evaluate(MODEL, GIVEN, PAIRS, baseline=OTHER)).values()]
+    rows = [*measured(evaluate(OTHER, GIVEN, PAIRS, candidate=MODEL)).values()]
     lines = [json.dumps(row.to_dict()) for row in rows]
     stored = [from_values(EvaluatedText, nested(json.loads(line))) for line in lines]
     assert [json.dumps(row.to_dict()) for row in stored] == lines
@@ -131,8 +131,8 @@ def test_a_stopped_run_resumes_and_two_runs_compare(tmp_path):
     first.rows_path.write_bytes(b"".join(lines[:7]))
     *_, last = perform_rest(first.info.name, store, lambda choice: models[choice.reference])
     assert last.info.result == first.info.result
-    compared = compare(store.open(first.info.name), second)
-    rows, size = evaluate(MODEL, GIVEN, PAIRS, baseline=OTHER), first.info.model["vocabulary_size"]
+    compared = compare_runs(second, store.open(first.info.name))
+    rows, size = evaluate(OTHER, GIVEN, PAIRS, candidate=MODEL), first.info.model["vocabulary_size"]
     expected = summarize(rows, config=PAIRS, vocabulary_size=size)
     assert compared.comparison.extra == expected.comparison.extra
     assert compared.comparison.verdict == expected.comparison.verdict

@@ -25,7 +25,7 @@ from table_model import TOKENS, TableModel, letter_vocabulary, sample_texts
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs import RunStore, compare, export, prepare_info, resume, start
+from fillmask_ui.runs import RunStore, compare_runs, export, prepare_info, resume, start
 from fillmask_ui.runs.info import STOPPED, write_info
 from fillmask_ui.runs.rows_file import checksum, dump_row, read_row
 from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
@@ -35,11 +35,11 @@ from fillmask_ui.texts import TextChoice, open_texts
 def test_two_runs_compare_as_one_with_a_baseline(store):
     first, second = record(store), record(store, TableModel(1, noise=0.3))
     expected = record(store, baseline=TableModel(1, noise=0.3)).summary()
-    compared = compare(first, second)
+    compared = compare_runs(second, first)
     assert compared.comparison.relative_change == expected.comparison.relative_change
     assert compared.comparison.interval == expected.comparison.interval
     assert compared.comparison.agreement == expected.comparison.agreement
-    assert compared.baseline.mean_nll_nats == expected.baseline.mean_nll_nats
+    assert compared.reference.mean_nll_nats == expected.reference.mean_nll_nats
     assert compared.comparison.mean_kl_nats is None
     assert compared.most_different == expected.most_different
 
@@ -48,28 +48,28 @@ def test_runs_that_do_not_compare(store):
     first = record(store)
     second = record(store, config=replace(CONFIG, seed=1))
     with pytest.raises(DataError, match=r"measured different things.*seed:42.*seed:1"):
-        compare(first, second)
+        compare_runs(first, second)
     with pytest.raises(DataError, match="text 0 differs"):
-        compare(first, record(store, texts=["walk the dog", *TEXTS[1:]]))
+        compare_runs(record(store, texts=["walk the dog", *TEXTS[1:]]), first)
     with pytest.raises(DataError, match="different tokenizers"):
-        compare(first, record(store, TableModel(2, vocabulary=letter_vocabulary())))
+        compare_runs(record(store, TableModel(2, vocabulary=letter_vocabulary())), first)
 
 
 def test_runs_are_compared_by_their_folders_and_what_is_none_is_named(store, tmp_path):
     runs = record(store), record(store, TableModel(1, noise=0.3))
-    by_text = compare(*(str(run.folder) for run in runs))
-    assert by_text.to_dict() == compare(*runs).to_dict()
+    by_text = compare_runs(*(str(run.folder) for run in runs))
+    assert by_text.to_dict() == compare_runs(*runs).to_dict()
     with pytest.raises(DataError, match=r"a is no run: .*; give the folder of a stored run"):
-        compare(str(tmp_path / "a"), str(tmp_path / "b"))
+        compare_runs(str(tmp_path / "a"), str(tmp_path / "b"))
     with pytest.raises(DataError, match="dict is neither a run nor a folder of one: open one"):
-        compare(runs[0], {})
+        compare_runs(runs[0], {})
 
 
 def test_runs_of_two_tokenizers_compare_by_character(store):
     other = TableModel(2, vocabulary=letter_vocabulary())
     config = EvaluationConfig("pseudo-perplexity")
     first, second = record(store, config=config), record(store, other, config=config)
-    summary = compare(first, second)
+    summary = compare_runs(second, first)
     assert summary.comparison.unit == "character"
     own, base = first.summary().model, second.summary().model
     assert summary.model.nll_per_character_nats == own.nll_per_character_nats
@@ -120,7 +120,7 @@ def test_models_with_other_tokenizers_meet_the_same_characters(store, stored_apa
         expected = rows_of(letters_run)
     else:
         run, name = record(store, config=PSEUDO, baseline=letters), ""
-        expected = {index: row.other for index, row in rows_of(run).items()}
+        expected = {index: row.reference_text for index, row in rows_of(run).items()}
     for row in [*rows_of(run).values()][:2]:
         for position in row.cols.tolist():
             token_place = TokenPlace(run.info.name, row.id, position, name)
@@ -141,8 +141,8 @@ def test_models_with_other_tokenizers_meet_the_same_characters(store, stored_apa
 
 MEASURED = [
     json.loads(dump_row(row, checksum(row.text)))
-    for baseline in (None, TableModel(1, noise=0.3))
-    for row in evaluate(TableModel(1), TEXTS, CONFIG, baseline=baseline)
+    for model, candidate in ((TableModel(1), None), (TableModel(1, noise=0.3), TableModel(1)))
+    for row in evaluate(model, TEXTS, CONFIG, candidate=candidate)
     if isinstance(row, EvaluatedText)
 ]
 
@@ -219,7 +219,7 @@ def test_a_generator_dropped_late_does_not_touch_a_closed_run(store):
 def uninterrupted(metric="pseudo-perplexity"):
     model, baseline = recorded_run.models()
     config = recorded_run.config_of(metric)
-    return list(evaluate(model, recorded_run.TEXTS, config, baseline=baseline))
+    return list(evaluate(baseline, recorded_run.TEXTS, config, candidate=model))
 
 
 def test_a_run_killed_at_any_moment_ends_with_the_same_numbers(
@@ -284,7 +284,11 @@ def test_a_finished_run_whose_rows_are_gone_says_so_and_measures_them_again(stor
         path.write_bytes(b"".join(left))
         broken = store.open(run.info.name)
         message = rf"measured 41 texts and has the rows of {len(left)}: .* --resume {run.info.name}"
-        for read in (broken.summary, partial(compare, run, broken), partial(compare, broken, run)):
+        for read in (
+            broken.summary,
+            partial(compare_runs, run, broken),
+            partial(compare_runs, broken, run),
+        ):
             with pytest.raises(DataError, match=message):
                 read()
         with resume(store, run.info.name) as recorder:

@@ -11,7 +11,7 @@ from evaluated import assert_alike
 from table_model import TOKENS, TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluationConfig, RunningSummary, evaluate, summarize
+from fillmask_ui.evaluation import METRICS, EvaluationConfig, RunningSummary, evaluate, summarize
 from fillmask_ui.evaluation.alarms import UNCHANGED_ALARM
 from fillmask_ui.evaluation.chance import Chance
 from fillmask_ui.masking import KINDS, MaskRecipe
@@ -19,20 +19,33 @@ from fillmask_ui.records import SkippedText
 
 CONFIG = EvaluationConfig(recipe=MaskRecipe(0.5, 0.5, 0.25, 0.25))
 TEXTS = [*sample_texts(120, seed=9, longest=30), "", "zzz"]
-ROWS = list(evaluate(TableModel(1), TEXTS, CONFIG, baseline=TableModel(1, noise=0.4)))
+ROWS = list(evaluate(TableModel(1, noise=0.4), TEXTS, CONFIG, candidate=TableModel(1)))
 MEASURED = [row for row in ROWS if not isinstance(row, SkippedText)]
 SUMMARY = summarize(ROWS, config=CONFIG, vocabulary_size=len(TOKENS))
 
 
+@pytest.mark.parametrize("name", sorted(METRICS.keys() - {"pairs"}))
+def test_rows_carry_their_metric(name):
+    """Without a config, too, a figure stands under the name of its own metric."""
+    config = EvaluationConfig(name)
+    rows = list(evaluate(TableModel(1), TEXTS[:20], config))
+    values = summarize(rows).to_dict()
+    assert values == summarize(rows, config=config).to_dict()
+    assert values["metric"] == name
+    assert values[config.metric.figure_key] == summarize(rows).model.metric
+
+
 def test_rows_that_do_not_go_together_are_refused():
     whole = EvaluationConfig("pseudo-perplexity")
-    with pytest.raises(DataError, match=r"was measured by cross-entropy, .* of pseudo-perplexity"):
+    with pytest.raises(
+        DataError, match=r"measured by CrossEntropy\(.* those of PseudoPerplexity\("
+    ):
         summarize(ROWS, config=whole)
     with pytest.raises(DataError, match=r"text \d+ was counted twice: give each row once"):
         summarize([*ROWS, MEASURED[3]], config=CONFIG)
     # Of several seeds: no config says what the rows are.
     assert summarize([*ROWS, *ROWS]).texts == 2 * len(MEASURED)
-    alone = replace(MEASURED[1], baseline=None, difference=None)
+    alone = replace(MEASURED[1], reference=None, difference=None)
     with pytest.raises(DataError, match="not all rows have the same models"):
         summarize([MEASURED[0], alone])
     with pytest.raises(DataError, match="2 empty or blank, 1 only special or unknown tokens"):
@@ -70,7 +83,7 @@ def check_group(figures, tokens):
 
 def test_figures_of_all_tokens():
     check_group(SUMMARY.model, tokens_of())
-    check_group(SUMMARY.baseline, tokens_of(scores=lambda row: row.baseline))
+    check_group(SUMMARY.reference, tokens_of(scores=lambda row: row.reference))
     assert SUMMARY.texts == len(MEASURED)
     assert SUMMARY.model.perplexity == pytest.approx(math.exp(SUMMARY.model.mean_nll_nats))
     assert SUMMARY.model.mean_nll_bits == SUMMARY.model.mean_nll_nats / math.log(2)
@@ -140,20 +153,20 @@ def test_comparison_of_two_models():
     comparison = SUMMARY.comparison
     total, base = (
         sum(nll for nll, _, _ in tokens_of(scores=scores))
-        for scores in (lambda row: row.scores, lambda row: row.baseline)
+        for scores in (lambda row: row.scores, lambda row: row.reference)
     )
     assert comparison.relative_change == pytest.approx(total / base - 1, rel=1e-9)
     assert comparison.difference_nats == pytest.approx((total - base) / SUMMARY.model.tokens)
     assert comparison.interval.low < comparison.relative_change < comparison.interval.high
-    agreed = np.concatenate([row.scores.top_ids == row.baseline.top_ids for row in MEASURED])
+    agreed = np.concatenate([row.scores.top_ids == row.reference.top_ids for row in MEASURED])
     assert comparison.agreement == pytest.approx(agreed.mean())
     assert comparison.flips == (~agreed).sum()
     kl = np.concatenate([row.difference.kl_nats for row in MEASURED])
     assert comparison.mean_kl_nats == pytest.approx(kl.mean())
     largest = max(row.difference.max_abs.max() for row in MEASURED)
     assert comparison.max_abs_logit_difference == largest
-    lost = sum(int(((r.scores.ranks > 1) & (r.baseline.ranks == 1)).sum()) for r in MEASURED)
-    won = sum(int(((r.scores.ranks == 1) & (r.baseline.ranks > 1)).sum()) for r in MEASURED)
+    lost = sum(int(((r.scores.ranks > 1) & (r.reference.ranks == 1)).sum()) for r in MEASURED)
+    won = sum(int(((r.scores.ranks == 1) & (r.reference.ranks > 1)).sum()) for r in MEASURED)
     assert (comparison.lost, comparison.won) == (lost, won)
     assert comparison.histogram.total.sum() == SUMMARY.model.tokens
 
@@ -197,7 +210,7 @@ def test_near_chance_is_said():
     seeing.own *= 3
     summary = summarize(evaluate(seeing, TEXTS, all_shown), vocabulary_size=len(TOKENS))
     assert not any("near chance" in alarm for alarm in summary.alarms)
-    summary = summarize(evaluate(TableModel(1), TEXTS, baseline=flat), vocabulary_size=len(TOKENS))
+    summary = summarize(evaluate(flat, TEXTS, candidate=TableModel(1)), vocabulary_size=len(TOKENS))
     assert any("the baseline is near chance" in alarm for alarm in summary.alarms)
 
 

@@ -19,7 +19,7 @@ from fillmask_ui.show.sentences import change_text
 
 @pytest.mark.parametrize("config", ALL_CONFIGS, ids=lambda config: config.signature)
 def test_the_same_model_twice_differs_by_exactly_nothing(config):
-    summary = summarize(evaluate(MODEL, TEXTS, config, baseline=TableModel(seed=1)), config=config)
+    summary = summarize(evaluate(TableModel(seed=1), TEXTS, config, candidate=MODEL), config=config)
     comparison = summary.comparison
     assert comparison.relative_change == comparison.difference_nats == 0.0
     assert comparison.interval.low == comparison.interval.high == 0.0
@@ -32,7 +32,7 @@ def test_the_same_model_twice_differs_by_exactly_nothing(config):
 def test_differences_equal_torch():
     noisy, config = TableModel(seed=1, noise=0.3), EvaluationConfig("uniform")
     options = {"reduction": "none", "log_target": True}
-    for row in measured(evaluate(MODEL, TEXTS, config, baseline=noisy)).values():
+    for row in measured(evaluate(noisy, TEXTS, config, candidate=MODEL)).values():
         seen = row.ids.copy()
         seen[row.cols] = row.shown_ids
         a, b = (all_logits(model, seen)[row.cols - 1].double() for model in (MODEL, noisy))
@@ -44,7 +44,7 @@ def test_differences_equal_torch():
         np.testing.assert_allclose(row.difference.max_abs, (a - b).abs().amax(1), rtol=1e-5)
     # Of a model that pads its vocabulary the tokens that both have.
     wide = TableModel(seed=1, width=len(TOKENS) + 7)
-    for row in measured(evaluate(MODEL, TEXTS[:5], config, baseline=wide)).values():
+    for row in measured(evaluate(wide, TEXTS[:5], config, candidate=MODEL)).values():
         assert ((row.difference.kl_nats > 0) & np.isfinite(row.difference.kl_nats)).all()
 
 
@@ -60,25 +60,27 @@ def test_other_tokenizers_are_compared_by_character(config):
     config = replace(config, max_tokens=24)
     letters = TableModel(seed=2, vocabulary=letter_vocabulary())
     with pytest.raises(OptionError, match=r"different tokenizers.*pseudo-perplexity"):
-        next(evaluate(MODEL, TEXTS, EvaluationConfig("uniform"), baseline=letters))
-    rows = list(evaluate(MODEL, TEXTS, config, baseline=letters))
+        next(evaluate(letters, TEXTS, EvaluationConfig("uniform"), candidate=MODEL))
+    rows = list(evaluate(letters, TEXTS, config, candidate=MODEL))
     summary = summarize(rows, config=config)
     rows_by_id = measured(rows)
     assert len(rows_by_id) > 20
     for row in rows_by_id.values():
-        assert row.baseline is None
-        assert row.characters == row.other.characters > 0
-        assert row.text == row.other.text
-        assert len(row.other.ids) >= len(row.ids)
+        assert row.reference is None
+        assert row.characters == row.reference_text.characters > 0
+        assert row.text == row.reference_text.text
+        assert len(row.reference_text.ids) >= len(row.ids)
     alone = measured(evaluate(letters, TEXTS, config))
-    assert all(row.other.to_dict() == alone[index].to_dict() for index, row in rows_by_id.items())
+    assert all(
+        row.reference_text.to_dict() == alone[index].to_dict() for index, row in rows_by_id.items()
+    )
     comparison = summary.comparison
     assert comparison.unit == "character"
     total = math.fsum(row.scores.nll_nats.sum() for row in rows_by_id.values())
-    base = math.fsum(row.other.scores.nll_nats.sum() for row in rows_by_id.values())
+    base = math.fsum(row.reference_text.scores.nll_nats.sum() for row in rows_by_id.values())
     change = total / base - 1
     if config.metric.name == "pseudo-perplexity":
-        tokens = sum(len(row.other.ids) for row in rows_by_id.values())
+        tokens = sum(len(row.reference_text.ids) for row in rows_by_id.values())
         tokens -= 2 * len(rows_by_id)  # [CLS] and [SEP]
         change = math.expm1((total - base) / tokens)
     assert comparison.relative_change == pytest.approx(change, rel=1e-12)
@@ -101,11 +103,11 @@ def test_an_unused_token_more_changes_no_verdict_on_pseudo_perplexity():
         table = np.pad(getattr(renamed, name), (0, 1), constant_values=-500)
         setattr(renamed, name, table.astype(np.float32))
     by_tokens, two = (
-        summarize(evaluate(model, TEXTS, config, baseline=base), config=config)
+        summarize(evaluate(base, TEXTS, config, candidate=model), config=config)
         for model in (worse, renamed)
     )
     assert (by_tokens.comparison.unit, two.comparison.unit) == ("token", "character")
-    perplexities = by_tokens.model.perplexity / by_tokens.baseline.perplexity
+    perplexities = by_tokens.model.perplexity / by_tokens.reference.perplexity
     assert by_tokens.comparison.relative_change == pytest.approx(perplexities - 1)
     assert two.comparison.relative_change == pytest.approx(perplexities - 1)
     assert two.comparison.interval.low == pytest.approx(by_tokens.comparison.interval.low)
@@ -119,12 +121,14 @@ UNIFORM = EvaluationConfig("uniform", seed=5)
 NOISY = TableModel(seed=1, noise=0.4)
 
 
-def summary(config, model=MODEL, **models):
-    return summarize(evaluate(model, TEXTS, config, **models), config=config)
+def summary(config, *models):
+    """Of one model, or of a reference and a candidate."""
+    rows = evaluate(models[0], TEXTS, config, candidate=models[1] if models[1:] else None)
+    return summarize(rows, config=config)
 
 
 def test_bits_per_byte_are_the_losses_of_pseudo_perplexity():
-    bits, pseudo = summary(BITS), summary(PSEUDO)
+    bits, pseudo = summary(BITS, MODEL), summary(PSEUDO, MODEL)
     assert bits.model.mean_nll_nats == pseudo.model.mean_nll_nats
     assert pseudo.to_dict()["pseudo_perplexity"] == pseudo.model.perplexity
     size = sum(len(text.strip().encode()) for text in TEXTS)
@@ -138,8 +142,8 @@ def test_bits_per_byte_are_the_losses_of_pseudo_perplexity():
             == summarized.model.metric
             < high
         )
-    two = summary(PSEUDO, baseline=NOISY)
-    expected = two.model.perplexity / two.baseline.perplexity - 1
+    two = summary(PSEUDO, NOISY, MODEL)
+    expected = two.model.perplexity / two.reference.perplexity - 1
     assert two.comparison.relative_change == pytest.approx(expected)
 
 
@@ -154,10 +158,10 @@ def test_characters_count_by_their_bytes():
 
 def test_bits_per_byte_compare_two_tokenizers():
     baseline = TableModel(seed=1, vocabulary=letter_vocabulary())
-    rows = list(evaluate(MODEL, TEXTS, BITS, baseline=baseline))
+    rows = list(evaluate(baseline, TEXTS, BITS, candidate=MODEL))
     total, noisy = (
         sum(row.scores.nll_nats.sum() for row in side)
-        for side in (rows, [row.other for row in rows])
+        for side in (rows, [row.reference_text for row in rows])
     )
     change = summarize(rows, config=BITS).comparison.relative_change
     assert change == pytest.approx(total / noisy - 1, rel=1e-12)
@@ -171,9 +175,9 @@ def diffusion_by_hand(rows, scores="scores"):
 
 
 def test_the_uniform_share_has_the_objective_of_diffusion_models():
-    rows = sorted(evaluate(MODEL, TEXTS, UNIFORM, baseline=NOISY), key=lambda row: row.id)
+    rows = sorted(evaluate(NOISY, TEXTS, UNIFORM, candidate=MODEL), key=lambda row: row.id)
     (losses, lengths), (base, _) = (
-        diffusion_by_hand(rows, side) for side in ("scores", "baseline")
+        diffusion_by_hand(rows, side) for side in ("scores", "reference")
     )
     summary = summarize(rows, config=UNIFORM)
     values, pair = summary.to_dict(), summary.comparison
@@ -211,15 +215,15 @@ class ImpossibleModel(TableModel):
 @pytest.mark.parametrize("config", [UNIFORM, PSEUDO], ids=lambda config: config.metric.name)
 def test_tokens_that_a_model_calls_impossible_are_judged(config):
     """By the baseline: a regression if only the model does, nothing if both do."""
-    found = summary(config, ImpossibleModel("cat"), baseline=MODEL)
+    found = summary(config, MODEL, ImpossibleModel("cat"))
     values = found.to_dict()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert found.model.mean_nll_nats == found.comparison.relative_change == math.inf
     assert found.comparison.verdict.label == "REGRESSION"
     assert values["relative_change"] is None
-    comparison = summary(config, ImpossibleModel("cat"), baseline=ImpossibleModel("cat")).comparison
+    comparison = summary(config, ImpossibleModel("cat"), ImpossibleModel("cat")).comparison
     assert comparison.difference_nats == 0
     assert comparison.histogram.total.sum() == comparison.histogram.total.max()
-    differ = summary(config, ImpossibleModel("cat"), baseline=ImpossibleModel("dog")).comparison
+    differ = summary(config, ImpossibleModel("dog"), ImpossibleModel("cat")).comparison
     assert math.isnan(differ.relative_change)
     assert differ.verdict.label == "INCONCLUSIVE"

@@ -24,7 +24,7 @@ from table_model import TableModel
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.runs import compare, prepare_info, start
+from fillmask_ui.runs import compare_runs, prepare_info, start
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import job as jobs
 from fillmask_ui.ui.evaluate import evaluation_jobs as pages
@@ -158,7 +158,10 @@ def test_two_stored_runs_are_compared(tmp_path):
     ]
     result = page_jobs.result(Selection(*names))
     store = page_jobs.store
-    assert result.summary.to_dict() == compare(*(store.open(n) for n in names)).to_dict()
+    assert (
+        result.summary.to_dict()
+        == compare_runs(*(store.open(n) for n in reversed(names))).to_dict()
+    )
     assert result.info.baseline["name"] == TableModel(1, noise=0.3).signature.name
     assert [c.reference for c in page_jobs.models(Selection(*names))] == ["table", "noisy"]
 

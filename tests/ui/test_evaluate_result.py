@@ -188,9 +188,9 @@ def test_endings_have_one_name_and_show_their_token():
 def flat(rows):
     """(loss A, loss B, best guess A, best guess B, text, position) of every token."""
     for row in rows:
-        losses, best = (row.scores.nll_nats, row.baseline.nll_nats), row.scores.top_ids
+        losses, best = (row.scores.nll_nats, row.reference.nll_nats), row.scores.top_ids
         places = ([row.id] * len(row.cols), row.cols)
-        yield from zip(*losses, best, row.baseline.top_ids, *places, strict=True)
+        yield from zip(*losses, best, row.reference.top_ids, *places, strict=True)
 
 
 @pytest.mark.parametrize("saw", ["", *KINDS])
@@ -215,7 +215,7 @@ def test_the_largest_differences_and_the_flips(pair):
     assert [abs(t.difference_nats) for t in different] == expected[: len(different)]
     flipped = find_tokens(pair, TokenFilter(FLIPPED))
     assert flipped.count == sum(t[2] != t[3] for t in flat(pair))
-    assert all(t.top_token != t.baseline_top_token for t in flipped.tokens)
+    assert all(t.top_token != t.reference_top_token for t in flipped.tokens)
 
 
 def losses(rows, which="scores"):

@@ -187,9 +187,9 @@ def test_the_losses_are_those_of_the_rows_and_all_else_is_of_the_tables(tmp_path
         (true,) = [word for word in contrast.candidates if word.asked]
         assert true.reference_token_id == true.candidate_token_id == row.true_ids[entry]
         assert true.reference_nll_nats == row.scores.nll_nats[entry]
-        assert true.candidate_nll_nats == row.baseline.nll_nats[entry]
+        assert true.candidate_nll_nats == row.reference.nll_nats[entry]
         assert true.reference_rank == row.scores.ranks[entry]
-        assert true.candidate_rank == row.baseline.ranks[entry]
+        assert true.candidate_rank == row.reference.ranks[entry]
         for word in contrast.candidates:
             token_id = word.reference_token_id
             reference = nll_at(A, seen, position, token_id)
@@ -200,7 +200,7 @@ def test_the_losses_are_those_of_the_rows_and_all_else_is_of_the_tables(tmp_path
         assert sum(word.candidate_listed for word in contrast.candidates) == 4
         assert contrast.kl_nats == pytest.approx(row.difference.kl_nats[entry], abs=1e-9)
         assert contrast.reference_entropy_nats == row.scores.entropy_nats[entry]
-        assert contrast.flipped == (row.scores.top_ids[entry] != row.baseline.top_ids[entry])
+        assert contrast.flipped == (row.scores.top_ids[entry] != row.reference.top_ids[entry])
 
 
 @pytest.mark.parametrize("side", ["", "B"])
@@ -213,9 +213,9 @@ def test_two_models_of_a_run_keep_their_roles(tmp_path, side, asked_for):
     reply = replay(session, {**state, "text": "whatever"})
     assert (reply["set"]["model"], reply["set"]["compare"]) == ("noisy", "table")
     html = asked(served()["both_replayed"], session, {**state, "text": "whatever"})["html"]
-    reference, candidate = rows[0].baseline.nll_nats[0], rows[0].scores.nll_nats[0]
+    reference, candidate = rows[0].reference.nll_nats[0], rows[0].scores.nll_nats[0]
     assert f"{reference:.3f} → {candidate:.3f} nats" in html
-    ranks = rows[0].baseline.ranks[0], rows[0].scores.ranks[0]
+    ranks = rows[0].reference.ranks[0], rows[0].scores.ranks[0]
     assert "{:,} → {:,}".format(*ranks) in html
     # A model that is looked at alone is that of the side; a third one stays where it was put.
     alone = replay(session, {**state, "compare": "", "text": "whatever"})["set"]

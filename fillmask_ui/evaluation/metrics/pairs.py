@@ -103,12 +103,13 @@ class PairExample:
     text: str  # the better sentence
     worse: str
     margin_nats: float
-    baseline_margin_nats: float | None = None  # of the second model
+    reference_margin_nats: float | None = None  # of the reference; None for one model
 
     @property
     def change_nats(self) -> float | None:
-        base = self.baseline_margin_nats
-        return None if base is None else float(loss_difference(self.margin_nats, base))
+        if self.reference_margin_nats is None:
+            return None
+        return float(loss_difference(self.margin_nats, self.reference_margin_nats))
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class PairFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class PairsCompared:
-    """A model beside its baseline on the same pairs."""
+    """A candidate beside its reference on the same pairs."""
 
     pair_accuracy_difference: float = figure(
         "difference of the share right",
@@ -169,8 +170,8 @@ def margin_nats(row: EvaluatedText, scores: TokenScores) -> float:
     if np.array_equal(row.ids, worse.ids):  # batches round the same tokens differently
         return 0.0
     worse_scores = worse.scores
-    if scores is not row.scores and worse.baseline is not None:
-        worse_scores = worse.baseline
+    if scores is not row.scores and worse.reference is not None:
+        worse_scores = worse.reference
     return float(loss_difference(worse_scores.nll_nats.sum(), scores.nll_nats.sum()))
 
 
@@ -193,12 +194,12 @@ class PairSums(ExtraSums):
         self.groups.append(row.group)
         if scores is not row.scores or row.worse is None:
             return
-        base = None
-        if row.baseline is not None:
-            base = margin_nats(row, row.baseline)
-        elif row.other is not None:
-            base = margin_nats(row.other, row.other.scores)
-        example = PairExample(row.id, row.group, row.text, row.worse.text, margin, base)
+        reference = None
+        if row.reference is not None:
+            reference = margin_nats(row, row.reference)
+        elif row.reference_text is not None:
+            reference = margin_nats(row.reference_text, row.reference_text.scores)
+        example = PairExample(row.id, row.group, row.text, row.worse.text, margin, reference)
         size = -margin if example.change_nats is None else abs(example.change_nats)
         self.largest.put(size, row.id, 0, example)
 

@@ -139,9 +139,11 @@ def _cells(row: EvaluatedText) -> list[Any]:
     nll_nats, right = row.scores.nll_nats, row.scores.ranks == 1
     cells: list[Any] = [row.id, row.text, len(right), float(nll_nats.mean()), float(right.mean())]
     cells.append(row.tokens[int(nll_nats.argmax())])
-    baseline = row.other.scores if row.other is not None else row.baseline
-    if baseline is not None:
-        cells.append(float(baseline.nll_nats.mean()))
+    reference = row.reference
+    if row.reference_text is not None:
+        reference = row.reference_text.scores
+    if reference is not None:
+        cells.append(float(reference.nll_nats.mean()))
     return list(finite(cells))
 
 

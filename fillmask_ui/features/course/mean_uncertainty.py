@@ -166,8 +166,8 @@ def compare_paired(
         Zou and Donner 2008, Statistics in Medicine 27:1693: distances from each mean to the ends
         of its interval add up as squares, as standard errors of independent means do.
     """
-    summary = summarize(counted(evaluate(model, texts, baseline=second), on_text))
-    comparison, candidate, baseline = summary.comparison, summary.model, summary.baseline
+    summary = summarize(counted(evaluate(second, texts, candidate=model), on_text))
+    comparison, candidate, baseline = summary.comparison, summary.model, summary.reference
     paired = comparison and comparison.difference_interval
     if not (comparison and baseline and paired and candidate.interval and baseline.interval):
         raise DataError(IMPOSSIBLE)

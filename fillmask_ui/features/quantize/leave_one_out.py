@@ -90,11 +90,13 @@ def diagnose(
     diagnosis = _weights(pair)
     yield diagnosis
     yield Progress("Measuring the loss of both…")
-    rows = list(evaluate(quantized, texts, config, baseline=full))
+    rows = list(evaluate(full, texts, config, candidate=quantized))
     summary = summarize(rows, config=config, vocabulary_size=first.vocabulary_size)
     measured = _measured(rows)
     nats = np.array([row.scores.nll_nats.sum() for row in measured])
-    baseline_nats = np.array([cast("TokenScores", row.baseline).nll_nats.sum() for row in measured])
+    baseline_nats = np.array(
+        [cast("TokenScores", row.reference).nll_nats.sum() for row in measured]
+    )
     tokens = np.array([len(row.cols) for row in measured], float)
     mean, baseline_mean = _mean(nats, tokens), _mean(baseline_nats, tokens)
     diagnosis = replace(

@@ -140,9 +140,10 @@ def measure_variant(
     subject = variant or replace(baseline, scheme=BASELINE)
     model = subject.model
     reference_model = base if variant is not None else None
+    candidate = model if variant is not None else None
     config = check_models(model, reference_model, EvaluationConfig())
     running = RunningSummary(config=config, vocabulary_size=model.signature.vocabulary_size)
-    for row in evaluate(model, texts, config, baseline=reference_model, heartbeat=True):
+    for row in evaluate(base, texts, config, candidate=candidate, heartbeat=True):
         if isinstance(row, Heartbeat):
             # Timing takes about a quarter as long as this.
             yield Progress(f"Measuring {name}…", 0.8 * row.texts / len(texts))

@@ -29,13 +29,14 @@ class Worker:
 
     def load(self) -> None:
         """Apart from `__init__`, so that an error comes back as it is."""
-        self._model, *baselines = map(load_placed, self._placed)
-        self._baseline = baselines[0] if baselines else None
+        # The model comes first, then its reference if there is one.
+        models = [load_placed(placed) for placed in self._placed]
+        self._model, self._candidate = models[-1], models[0] if models[1:] else None
 
     def measure(self, block: Block) -> list[bytes]:
         """Lines of the rows file, one per text."""
         checksums = {example.id: checksum(example.content) for example in block}
-        rows = evaluate(self._model, block, self._config, baseline=self._baseline)
+        rows = evaluate(self._model, block, self._config, candidate=self._candidate)
         return [dump_row(row, checksums[row.id]) for row in rows if not isinstance(row, Heartbeat)]
 
 

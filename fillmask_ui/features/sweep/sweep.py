@@ -24,7 +24,7 @@ from fillmask_ui.runs import (
     Run,
     RunProgress,
     RunStore,
-    compare,
+    compare_runs,
     perform,
     perform_rest,
 )
@@ -217,7 +217,7 @@ def _change(sweep: Sweep, run: Run, baseline: Run | None) -> dict[str, Any]:
     if baseline is None or baseline.state != DONE:
         return {"note": "no verdict: the baseline is not measured here"}
     try:
-        comparison = compare(run, baseline, limits=sweep.limits).to_dict()
+        comparison = compare_runs(baseline, run, limits=sweep.limits).to_dict()
     except FillmaskError as error:
         return {"note": f"no verdict: {error}"}
     return {key: comparison[key] for key in _CHANGES} | {

@@ -72,8 +72,9 @@ def stored_result(
     """The figures of a run, or of two; the row counts are cache keys for growing runs."""
     run = evaluations.Run(folder)
     if reference_folder is not None:
-        second = evaluations.Run(reference_folder)
-        return Result(compared_info(run, second), evaluations.compare(run, second))
+        reference = evaluations.Run(reference_folder)
+        info = compared_info(reference, run)
+        return Result(info, evaluations.compare_runs(reference, run))
     running = run.running()
     return Result(run.info, running.summary(), running.history())
 
@@ -238,8 +239,8 @@ class PageJobs(Page):
 
     def rows(self, selection: Selection) -> Any:
         """The rows of the shown run, or pairs of two."""
-        run, *reference_runs = self.opened(selection)
-        return paired(run, *reference_runs) if reference_runs else run.rows()
+        run, *references = self.opened(selection)
+        return paired(references[0], run) if references else run.rows()
 
     def models(self, selection: Selection) -> list[ModelChoice]:
         """The candidate of the shown run, and the reference if there is one."""

@@ -105,11 +105,11 @@ def _values(row: EvaluatedText, token_filter: TokenFilter) -> np.ndarray:
     if token_filter.saw:
         fits &= row.kinds == KINDS.index(token_filter.saw)
     if token_filter.order != WORST:
-        if row.baseline is None:
+        if row.reference is None:
             return np.full(len(nll), -np.inf)
-        values = np.abs(nll - row.baseline.nll_nats)
+        values = np.abs(nll - row.reference.nll_nats)
         if token_filter.order == FLIPPED:
-            fits &= row.scores.top_ids != row.baseline.top_ids
+            fits &= row.scores.top_ids != row.reference.top_ids
     return np.where(fits & ~np.isnan(values), values, -np.inf)
 
 
@@ -192,7 +192,7 @@ def tokens_html(matches: FoundTokens, token_filter: TokenFilter, *, pair: bool) 
         few = [*rise[:WORST_SHOWN], *fall[:WORST_SHOWN]]
     names = {""}
     for token in matches.tokens:
-        names |= {token.token, token.top_token, token.baseline_top_token or ""}
+        names |= {token.token, token.top_token, token.reference_top_token or ""}
     caption = CAPTIONS[token_filter.order]
     if token_filter.saw:
         caption += f", {SAW[token_filter.saw]}"

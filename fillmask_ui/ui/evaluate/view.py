@@ -180,7 +180,7 @@ def chosen_tokens(
     token_filter = results.TokenFilter(order, max(0.0, low or 0.0), high, saw)
     matches = results.find_tokens(page_jobs.rows(selection), token_filter)
     pair = len(page_jobs.models(selection)) > 1
-    pair = pair and (not matches.tokens or matches.tokens[0].baseline_nll_nats is not None)
+    pair = pair and (not matches.tokens or matches.tokens[0].reference_nll_nats is not None)
     # Setting the filters again would ask for the table again.
     table = results.tokens_html(matches, token_filter, pair=pair) | {"found": matches.tokens}
     return {**table, "token box": gr.update(visible=True), "side": "", "token side": ""}

@@ -86,7 +86,7 @@ def test_a_tracker_holds_figures_intervals_signature_and_rows(tracker, recorded,
     assert (len(rows), rows[0]["text"]) == (summary.texts, row.text)
     # mlflow keeps ten decimals of a table.
     assert rows[0]["mean_nll_nats"] == pytest.approx(row.scores.nll_nats.mean(), abs=1e-9)
-    second = row.baseline.nll_nats.mean()
+    second = row.reference.nll_nats.mean()
     assert rows[0]["baseline_mean_nll_nats"] == pytest.approx(second, abs=1e-9)
 
 

@@ -79,7 +79,7 @@ def test_the_tools_are_described_and_answer_as_the_commands_print(page):
         result = called(
             url, "evaluate", lambda *step: asyncio.sleep(0, steps.append(step)), **asked
         )
-        rows = evaluate(TABLE, texts, config, baseline=NOISY)
+        rows = evaluate(NOISY, texts, config, candidate=TABLE)
         expected = summarize(rows, config=config, vocabulary_size=size).to_dict()
         for split in SPLITS:
             del expected[split], expected["baseline"][split]

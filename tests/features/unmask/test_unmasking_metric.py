@@ -47,10 +47,10 @@ def plain(rows):
 def test_rows_hold_what_the_model_says_at_each_step(order, max_steps):
     """Of both models, from JSON, against a softmax of what `replay` says that they read."""
     config = unmasking(decoding=UnmaskingOptions(order=order, max_steps=max_steps))
-    for row in measured(evaluate(MODEL, TEXTS[:15], config, baseline=NOISY)).values():
+    for row in measured(evaluate(NOISY, TEXTS[:15], config, candidate=MODEL)).values():
         stored = from_values(EvaluatedText, nested(row.to_dict()))
         assert stored.to_dict() == row.to_dict()
-        for model, scores in ((MODEL, stored.scores), (NOISY, stored.baseline)):
+        for model, scores in ((MODEL, stored.scores), (NOISY, stored.reference)):
             left = len(row.cols)
             for number in range(max_steps or left, 0, -1):
                 left -= left // number
@@ -116,7 +116,7 @@ def test_neither_batches_nor_threads_nor_what_is_done_change_a_row(decoding):
 
 def test_two_models_fill_the_same_gaps_each_in_its_own_way():
     config = unmasking()
-    both = measured(evaluate(MODEL, TEXTS, config, baseline=NOISY))
+    both = measured(evaluate(NOISY, TEXTS, config, candidate=MODEL))
     first = measured(evaluate(MODEL, TEXTS, config))
     second = measured(evaluate(NOISY, TEXTS, config))
     differ = 0
@@ -126,7 +126,7 @@ def test_two_models_fill_the_same_gaps_each_in_its_own_way():
         assert row.to_dict()["baseline"] == {name: alone[name] for name in vars(row.scores)}
         assert row.scores.written_ids.tolist() == first[index].scores.written_ids.tolist()
         assert row.difference is None
-        differ += row.scores.written_ids.tolist() != row.baseline.written_ids.tolist()
+        differ += row.scores.written_ids.tolist() != row.reference.written_ids.tolist()
     assert differ > 5
     summary = summarize(both.values(), config=config)
     assert summary.comparison.mean_kl_nats is None
@@ -135,7 +135,7 @@ def test_two_models_fill_the_same_gaps_each_in_its_own_way():
     )
     expected = total / base - 1
     assert summary.comparison.relative_change == pytest.approx(expected, rel=1e-12)
-    assert summary.baseline.extra == summarize(second.values(), config=config).model.extra
+    assert summary.reference.extra == summarize(second.values(), config=config).model.extra
 
 
 def part_of(row, index, positions, words, perplexity):

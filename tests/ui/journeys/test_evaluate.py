@@ -385,7 +385,7 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     expect(page).to_have_url(re.compile("model=noisy&compare=table"))
     replay.found.get_by_text("words in numbers").click()
     row_of_token = replay.found.locator("table tbody tr").filter(has_text=row.tokens[entry])
-    for nll in (loss, float(row.baseline.nll_nats[entry])):
+    for nll in (loss, float(row.reference.nll_nats[entry])):
         expect(row_of_token.locator(f'[data-value="{nll}"]').first).to_be_visible()
     # What is asked of the sentence in the box is not asked of what the run saw.
     attributed = replay.mode("What mattered")
@@ -414,7 +414,7 @@ def test_a_token_is_opened_as_the_run_saw_it(visit, served):
     page.go_back()
     replay.shows(unchanged)
     replay.press("Reference: table-1-0.3")
-    replay.shows(unchanged, row.baseline)
+    replay.shows(unchanged, row.reference)
     expect(page.get_by_role("combobox", name="Model").first).to_have_value("noisy")
     page.go_back()
     replay.shows(unchanged)
