@@ -10,9 +10,10 @@ Importing the package loads no heavy library; the names below are imported when 
 """
 
 import os
+from functools import cache
 from typing import Any
 
-from fillmask_ui import extensions, records
+from fillmask_ui import extensions, protocol, records
 
 # ONNX Runtime reports its use to its maker unless this is set before it is imported.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -24,9 +25,11 @@ _EXPORTS = {
     "filling": "fill layers score_candidates occlude surprisal",
     "comparing": "compare compare_sentence divergent_sentences pair_masks",
     "scoring": "nll_nats",
-    "evaluation": "EvaluationConfig evaluate pseudo_log_likelihoods summarize",
+    "evaluation": "EvaluationConfig Rows evaluate pseudo_log_likelihoods summarize",
     "runs": "compare_runs",
-    "errors": "FillmaskError",
+    "errors": (
+        "FillmaskError DataError ModelError ModelOutputError NetworkError OptionError TextError"
+    ),
 }
 # Public name -> its target; those of features are looked up when they are asked for.
 _PUBLIC = {
@@ -63,4 +66,17 @@ def _display(form: str, record: object) -> Any:
     return getattr(displays, form)(record)
 
 
+@cache
+def _models() -> Any:
+    """The models that functions were given by reference."""
+    from fillmask_ui.models import ModelStore
+
+    return ModelStore()
+
+
+def _open_reference(reference: str) -> Any:
+    return _models().get(reference)
+
+
 records.Displayed.display = staticmethod(_display)
+protocol.References.open = _open_reference

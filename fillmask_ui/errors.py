@@ -1,5 +1,6 @@
 """Errors with a message for the user; programming errors stay ordinary exceptions."""
 
+import difflib
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -9,11 +10,11 @@ class FillmaskError(Exception):
     """Base of all errors that carry a message meant for the user."""
 
 
-class TextError(FillmaskError):
+class TextError(FillmaskError, ValueError):
     """A text cannot be used: empty, without a mask, too long, broken Unicode."""
 
 
-class OptionError(FillmaskError):
+class OptionError(FillmaskError, ValueError):
     """An option has an unknown value, or one out of range."""
 
 
@@ -34,12 +35,18 @@ class DataError(FillmaskError):
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> str:
-    """The message for an unknown name, with the known ones.
+    """The message for an unknown name, with the known ones; the one most like it comes first.
 
     >>> unknown("provider", "Cuda", ["CPUExecutionProvider"])
     "unknown provider 'Cuda'; known: CPUExecutionProvider"
+    >>> unknown("metric", "perplexity", ["pseudo-perplexity"])
+    "unknown metric 'perplexity'; did you mean 'pseudo-perplexity'? Known: pseudo-perplexity"
     """
-    return f"unknown {kind} {name!r}; known: {', '.join(sorted(names)) or 'none'}"
+    known = sorted(names)
+    listed = ", ".join(known) or "none"
+    if alike := difflib.get_close_matches(str(name), known, n=1):
+        return f"unknown {kind} {name!r}; did you mean {alike[0]!r}? Known: {listed}"
+    return f"unknown {kind} {name!r}; known: {listed}"
 
 
 def first_line(error: BaseException, most: int = 300) -> str:

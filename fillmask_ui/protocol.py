@@ -6,8 +6,11 @@ and positions are int64.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
 
+from fillmask_ui.errors import ModelError
 from fillmask_ui.records import Encoding, ModelSignature
 
 if TYPE_CHECKING:
@@ -91,3 +94,28 @@ class LayerStates(Protocol):
 
     def layer_logits(self, states: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """The head on the states of one layer: logits at asked tokens, [M], float32 [M, V]."""
+
+
+# A model, or what `load_model` makes one of: a name, a folder, a file.
+ModelLike: TypeAlias = MaskedLM | str | Path
+
+
+class References:
+    """How references become models; `fillmask_ui/__init__.py` sets it from above."""
+
+    open: ClassVar[Callable[[str], MaskedLM]]
+
+
+def as_model(model: ModelLike) -> MaskedLM:
+    """The model itself, or that of a reference, which is loaded once and kept.
+
+    A `ModelError` for anything else.
+    """
+    if isinstance(model, str | Path):
+        return References.open(str(model))
+    if not hasattr(model, "logits_at"):
+        raise ModelError(
+            f"a model was wanted, and this is of the type {type(model).__name__}: give what "
+            "load_model returns, or a reference such as 'embedded'"
+        )
+    return model

@@ -28,6 +28,24 @@ class InJson:
         return {"type": "function-after", "function": function, "schema": schema}
 
 
+def excerpt(text: str, most: int = 60) -> str:
+    """The beginning of a text in quotes, for a `repr` of one line.
+
+    >>> excerpt("The cat sat on the mat.", 15)
+    "'The cat sat on…'"
+    """
+    return repr(text if len(text) <= most else f"{text[:most].rstrip()}…")
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "mask"), counted(2, "mask")
+    ('1 mask', '2 masks')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Span:
     """Half-open range of characters [start, end) in a text."""
@@ -49,6 +67,9 @@ class Encoding:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"Encoding({excerpt(self.text)}, {counted(len(self), 'token')})"
 
     def part(self, tokens: slice) -> "Encoding":
         """Some of its tokens, of the same text."""
@@ -224,6 +245,44 @@ class Filling(Displayed):
     signature: ModelSignature
     masks: tuple[MaskFilling, ...]  # from left to right, each independent of the others
     joint: tuple[JointFilling, ...] = ()  # the best fillings of all masks; empty for a single one
+
+    def __repr__(self) -> str:
+        best = [mask.candidates[0] for mask in self.masks]
+        words = ", ".join(f"{first.word!r} {first.probability:.1%}" for first in best)
+        masks = counted(len(self.masks), "mask")
+        return f"Filling({excerpt(self.encoding.text)}, {masks}: {words})"
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """The candidates of all masks as the fill-mask pipeline of transformers gives them.
+
+        Each has `score`, `token`, `token_str` and `sequence`, the text with this token in place of
+        its mask; also `mask`, which counts from 0. Words that were asked about are not among them.
+        """
+        return [
+            {
+                "score": candidate.probability,
+                "token": candidate.token_id,
+                "token_str": candidate.word,
+                "sequence": self._with_token(mask, candidate),
+                "mask": number,
+            }
+            for number, mask in enumerate(self.masks)
+            for candidate in mask.candidates
+        ]
+
+    def _with_token(self, mask: MaskFilling, candidate: Candidate) -> str:
+        """The text with a candidate in place of a mask, an ending joined to the word before it."""
+        text, mask_token = self.encoding.text, self.encoding.tokens[mask.position]
+        # Some tokenizers count the blank before a mask to its span.
+        start = text.index(mask_token, self.encoding.spans[mask.position].start)
+        left, right = text[:start], text[start + len(mask_token) :]
+        candidates = (best.token for each in self.masks for best in each.candidates)
+        marks_beginnings = any(token[:1] in ("Ġ", "▁") for token in candidates)
+        if candidate.token.startswith("##") or (
+            marks_beginnings and candidate.token[:1] not in ("Ġ", "▁")
+        ):
+            left = left.rstrip()
+        return left + candidate.word + right
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; the shape that `fillmask-ui predict --json` prints."""

@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, FillmaskError
 
 T = TypeVar("T")
 _MOST_SHOWN = 60  # characters of a wrong value
@@ -64,6 +64,10 @@ def _explained(source: str) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
+        # A record that refuses its own values has said why: an `OptionError` is a `ValueError`.
+        cause = error.errors(include_url=False)[0].get("ctx", {}).get("error")
+        if isinstance(cause, FillmaskError):
+            raise cause from error
         raise DataError(_sentence(error, source)) from error
 
 

@@ -181,7 +181,7 @@ def test_two_tokenizers_are_compared_by_word():
 
 def test_two_sentences_have_the_words_of_either():
     texts = "the cat [MASK] on the mat", "the dog [MASK] in it"
-    pair = pair_masks(FIRST, *texts, top_k=3, words=["walking", "ran"])
+    pair = pair_masks(FIRST, *texts, top_k=3, candidates=["walking", "ran"])
     probabilities = [distribution(whole(FIRST, text)[0]) for text in texts]  # each [V]
     expected_ids = {
         int(i)

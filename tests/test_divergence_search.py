@@ -88,9 +88,12 @@ def test_a_sentence_stands_for_the_word_that_changes_most(second):
             for probabilities in distributions((FIRST, second), masked)
         )
         orders.append((p.argmax() != q.argmax(), entropy(p, q), word))
-    looked = look(FIRST, second, Sentence(0, 0, text), words=50)
-    few = [look(FIRST, SECOND, Sentence(0, 0, text), words=3, seed=seed) for seed in range(8)]
-    assert few[3] == look(FIRST, SECOND, Sentence(0, 0, text), words=3, seed=3)
+    looked = look(FIRST, second, Sentence(0, 0, text), words_per_sentence=50)
+    few = [
+        look(FIRST, SECOND, Sentence(0, 0, text), words_per_sentence=3, seed=seed)
+        for seed in range(8)
+    ]
+    assert few[3] == look(FIRST, SECOND, Sentence(0, 0, text), words_per_sentence=3, seed=3)
     assert len({searched.largest.start for searched in few}) > 1
     assert len(looked.hidden) == len(words)
     assert (looked.largest.flipped, looked.largest.word) == (max(orders)[0], max(orders)[2])
@@ -111,7 +114,7 @@ def test_the_most_changed_come_first_and_the_best_so_far_after_each_sentence():
             sum(divergence.flipped for divergence in so_far),
         )
     assert 0 < search.flipped < search.parted
-    assert search.words == sum(len(search.latest.hidden) for search in searches)
+    assert search.hidden_words == sum(len(search.latest.hidden) for search in searches)
     same = last(OTHER, TableModel(seed=5, vocabulary=letter_vocabulary()), TEXTS)
     assert (same.parted, same.flipped, same.best) == (0, 0, ())
     assert json.loads(json.dumps(search.to_dict()))["best"][0]["masked"] == search.best[0].masked

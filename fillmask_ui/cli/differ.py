@@ -34,7 +34,9 @@ def differ(
     stopped: KeyboardInterrupt | None = None
     with open_texts(texts.source(), warn=warn) as examples:
         reference, candidate = models = [load(choice) for choice in choices]
-        searches = divergent_sentences(reference, candidate, examples, most=most, words=words)
+        searches = divergent_sentences(
+            reference, candidate, examples, most=most, words_per_sentence=words
+        )
         try:
             with closing(searches), count_bar(description="sentences", total=sentences) as show:
                 for search in searches:

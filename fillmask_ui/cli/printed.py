@@ -196,7 +196,7 @@ def print_surprisal(surprisal: SentenceSurprisal, unit: str) -> None:
         print_line(
             f"Total {loss(summary.total_nll_nats)} {unit}, "
             f"{loss(summary.mean_token_nll_nats)} per token ({summary.tokens:,}), "
-            f"{loss(summary.mean_word_nll_nats)} per word ({summary.words:,}); "
+            f"{loss(summary.mean_word_nll_nats)} per word ({summary.word_count:,}); "
             f"pseudo-perplexity {summary.pseudo_perplexity:,.1f}"
         )
         print_line(f"Most surprising: {summary.most.word.text}")
@@ -255,7 +255,7 @@ def _print_loss_summary(summary: ComparisonSummary, unit: str, *, alike: bool) -
                 summary.candidate_mean_character_nll_nats,
             )
         )
-    elif reference.tokens > reference.words:
+    elif reference.tokens > reference.word_count:
         means.append(("token", reference.mean_token_nll_nats, candidate.mean_token_nll_nats))
     for name, reference_nats, candidate_nats in means:
         print_line(
@@ -269,13 +269,13 @@ def _print_loss_summary(summary: ComparisonSummary, unit: str, *, alike: bool) -
         )
     difference = in_unit(summary.largest.difference_nats, unit)
     change = "none" if is_zero(difference, 4) else f"{summary.largest.text} {signed(difference, 4)}"
-    flips = f"the top word changed at {summary.flipped} of {summary.words} words"
+    flips = f"the top word changed at {summary.flipped} of {summary.word_count} words"
     print_line(f"Largest difference: {change}; {flips}")
 
 
 def print_search(search: Search, models: Sequence[MaskedLM], unit: str) -> None:
     """The sentences on which two models differ most, and how many were looked at."""
-    looked = f"{search.looked:,} sentences ({search.words:,} words hidden)"
+    looked = f"{search.looked:,} sentences ({search.hidden_words:,} words hidden)"
     differing = [
         divergence
         for divergence in search.best

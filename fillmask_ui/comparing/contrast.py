@@ -38,8 +38,8 @@ from fillmask_ui.filling.candidates import (
 )
 from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.filling.words import TokenizedWord, tokens_of, tokens_read
-from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, Displayed, Filling, MaskFilling
+from fillmask_ui.protocol import MaskedLM, ModelLike, as_model
+from fillmask_ui.records import Candidate, Displayed, Filling, MaskFilling, counted, excerpt
 from fillmask_ui.tokenizers import same_tokenizer
 
 BY_WORD = (
@@ -134,6 +134,10 @@ class Contrast(Displayed):
     flipped: bool  # whether the first words differ
     candidates: tuple[ContrastedWord, ...]
 
+    def __repr__(self) -> str:
+        divergence = "" if self.kl_nats is None else f"KL {self.kl_nats:.4f} nats, "
+        return f"Contrast({divergence}{counted(len(self.candidates), 'word')})"
+
 
 def _larger_probability(word: ContrastedWord) -> float:
     return max(probability or 0.0 for probability in word.probabilities)
@@ -177,40 +181,41 @@ def contrast(
 
 
 def pair_masks(
-    model: MaskedLM,
-    first: str,
-    second: str,
+    model: ModelLike,
+    reference: str,
+    candidate: str,
     *,
     masks: tuple[int, int] = (0, 0),
     top_k: int = 5,
-    words: Sequence[str] = (),
+    candidates: Sequence[str] = (),
     most_work: int | None = None,
 ) -> Contrast:
     """The same words at a mask of two sentences, the largest difference of probability first.
 
-    They are the `top_k` (1 to 100) best tokens of each and `words` of any number of sub-tokens.
-    `masks` counts the masks of each from 0; `most_work`, for each sentence, and errors as of
-    `fill`.
+    They are the `top_k` (1 to 100) best tokens of each and `candidates` of any number of
+    sub-tokens. Differences are the sentence `candidate` less the sentence `reference`. `masks`
+    counts the masks of each from 0; `most_work`, for each sentence, and errors as of `fill`.
 
     >>> from fillmask_ui import load_model
     >>> sentence = "The {} said that [MASK] was tired.".format
     >>> pair = pair_masks(
-    ...     load_model("embedded"), sentence("king"), sentence("queen"), words=["she"])
+    ...     load_model("embedded"), sentence("king"), sentence("queen"), candidates=["she"])
     >>> pair.candidates[0].difference < 0, [row.word for row in pair.candidates if row.asked]
     (True, ['she'])
     """
-    check_choices(top_k, words)
-    reference, candidate = (
-        distribution_at(model, text, mask, words, top_k=top_k, most_work=most_work)
-        for text, mask in zip((first, second), masks, strict=True)
+    check_choices(top_k, candidates)
+    loaded = as_model(model)
+    first, second = (
+        distribution_at(loaded, text, mask, candidates, top_k=top_k, most_work=most_work)
+        for text, mask in zip((reference, candidate), masks, strict=True)
     )
-    asked = _asked(reference, candidate)
+    asked = _asked(first, second)
     listed: dict[WordIds, str] = {
         ((best.token_id,), (best.token_id,)): best.word
-        for best in (*reference.mask.candidates, *candidate.mask.candidates)
+        for best in (*first.mask.candidates, *second.mask.candidates)
     }
     words_by_ids = asked | listed | asked
-    return contrast(reference, candidate, words_by_ids, asked, size=_absolute_difference)
+    return contrast(first, second, words_by_ids, asked, size=_absolute_difference)
 
 
 @dataclass(frozen=True)
@@ -236,6 +241,12 @@ class Comparison(Displayed):
     by_word: bool  # whether the tokenizers differ, so that words are compared, not tokens
     notes: tuple[str, ...] = ()  # what a reader should know
 
+    def __repr__(self) -> str:
+        names = ", ".join(model.signature.name for model in (self.reference, self.candidate))
+        flipped = sum(mask.flipped for mask in self.masks)
+        masks = f"{counted(len(self.masks), 'mask')}, {flipped} with another first word"
+        return f"Comparison({excerpt(self.reference.encoding.text)}, {names}, {masks})"
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values: both fillings, then what is compared."""
         return {
@@ -249,8 +260,8 @@ class Comparison(Displayed):
 
 
 def compare(
-    reference: MaskedLM,
-    candidate: MaskedLM,
+    reference: ModelLike,
+    candidate: ModelLike,
     text: str,
     *,
     top_k: int | None = 5,
@@ -271,6 +282,7 @@ def compare(
     (0.0, 0.0, False)
     """
     check_choices(top_k, candidates, joint, beam_width)
+    reference, candidate = as_model(reference), as_model(candidate)
     prompts = _prompts((reference, candidate), text, candidates, most_work)
     alike = prompts[0].encoding.ids == prompts[1].encoding.ids and same_tokenizer(
         reference.vocabulary, candidate.vocabulary

@@ -1,11 +1,11 @@
 """The sentences of some texts on which two models differ most.
 
-Definition. In each sentence up to `words` words, drawn with a seed, are hidden one at a time, each
-as a whole behind one mask. There the reference says P and the candidate Q, over the whole
-vocabulary. A sentence stands for the word at which the two differ most: first come words whose most
-probable guess flipped, then the larger KL(P || Q), or with different tokenizers the larger
-difference of the losses of the hidden word. Sentences have the same order. A sentence with masks of
-its own is compared there, and its hidden words are unknown.
+Definition. In each sentence up to `words_per_sentence` words, drawn with a seed, are hidden one at
+a time, each as a whole behind one mask. There the reference says P and the candidate Q, over the
+whole vocabulary. A sentence stands for the word at which the two differ most: first come words
+whose most probable guess flipped, then the larger KL(P || Q), or with different tokenizers the
+larger difference of the losses of the hidden word. Sentences have the same order. A sentence with
+masks of its own is compared there, and its hidden words are unknown.
 
 All numbers are those of `compare`, one hidden word a call: a dynamically quantized model rounds by
 the largest value of its batch, and a batch of six saves a tenth of the time.
@@ -31,8 +31,8 @@ import numpy as np
 import fillmask_ui.filling.prompt as prompts
 from fillmask_ui.comparing.contrast import compare
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, Example, finite
+from fillmask_ui.protocol import MaskedLM, ModelLike, as_model
+from fillmask_ui.records import Candidate, Example, counted, finite
 from fillmask_ui.text_words import text_words
 
 WORDS = 6  # hidden in a sentence
@@ -148,33 +148,40 @@ class Search:
     latest: SearchedSentence
     looked: int  # sentences, without those left out
     left_out: int  # sentences
-    words: int  # hidden so far
+    hidden_words: int  # so far
     parted: int  # sentences on which the models differ at all
     flipped: int  # sentences with another first word where the models differ most
     best: tuple[Divergence, ...]  # most changed first
 
+    def __repr__(self) -> str:
+        changes = f"{counted(self.flipped, 'first word')} changed"
+        return f"Search({counted(self.looked, 'sentence')}, {changes})"
+
     def to_dict(self) -> dict[str, Any]:
         """What `fillmask-ui differ --json` prints."""
-        counts = ("looked", "left_out", "words", "parted", "flipped")
         return {
-            **{name: getattr(self, name) for name in counts},
+            "looked": self.looked,
+            "left_out": self.left_out,
+            "words": self.hidden_words,
+            "parted": self.parted,
+            "flipped": self.flipped,
             "best": [divergence.to_dict() for divergence in self.best],
         }
 
 
 def divergent_sentences(
-    reference: MaskedLM,
-    candidate: MaskedLM,
+    reference: ModelLike,
+    candidate: ModelLike,
     texts: Iterable[Example | str],
     *,
     most: int = 20,
-    words: int = WORDS,
-    seed: int = 0,
+    words_per_sentence: int = WORDS,
+    seed: int = 42,
 ) -> Generator[Search]:
     """Search texts for the sentences on which two models differ most.
 
-    Words are drawn by the seed, the id of the text and the number of the sentence. Plain strings
-    are numbered from 0.
+    In each sentence up to `words_per_sentence` words are hidden, which are drawn by the seed, the
+    id of the text and the number of the sentence. Plain strings are numbered from 0.
 
     Yields:
         After each sentence, with the `most` best so far; stop pulling to cancel.
@@ -182,12 +189,13 @@ def divergent_sentences(
     >>> from fillmask_ui import load_model
     >>> model = load_model("embedded")
     >>> [search] = divergent_sentences(model, model, ["The cat sat on the mat."])
-    >>> search.words, search.parted, search.best
+    >>> search.hidden_words, search.parted, search.best
     (6, 0, ())
     """
-    for name, value in (("most", most), ("words", words)):
+    for name, value in (("most", most), ("words per sentence", words_per_sentence)):
         if value < 1:
             raise OptionError(f"{name} must be 1 or more; it was {value}")
+    reference, candidate = as_model(reference), as_model(candidate)
     if isinstance(texts, str | bytes | Example):
         raise OptionError("the texts were one text: give a list of them, as in [text]")
     best: list[Divergence] = []
@@ -197,7 +205,9 @@ def divergent_sentences(
         for number, text in enumerate(texts)
     )
     for sentence in chain.from_iterable(map(sentences, examples)):
-        latest = look(reference, candidate, sentence, words=words, seed=seed)
+        latest = look(
+            reference, candidate, sentence, words_per_sentence=words_per_sentence, seed=seed
+        )
         if latest.largest is not None:
             # The sort is stable: of equals the one found first stays first.
             best = sorted([*best, latest.largest], key=_order, reverse=True)[:most]
@@ -216,8 +226,8 @@ def look(
     candidate: MaskedLM,
     sentence: Sentence,
     *,
-    words: int = WORDS,
-    seed: int = 0,
+    words_per_sentence: int = WORDS,
+    seed: int = 42,
 ) -> SearchedSentence:
     """One sentence under both models; arguments as of `divergent_sentences`."""
     text = sentence.text
@@ -227,7 +237,7 @@ def look(
     rng = np.random.default_rng([seed, sentence.example, sentence.number])
     hidden = []
     try:
-        for word in _words_to_hide(reference, sentence.text, words, rng):
+        for word in _words_to_hide(reference, sentence.text, words_per_sentence, rng):
             with suppress(OptionError):  # a vocabulary cannot spell the word, so it has no loss
                 hidden.append(_divergence(reference, candidate, sentence, word))
     except TextError as error:  # too long

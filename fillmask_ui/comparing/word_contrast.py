@@ -32,8 +32,8 @@ from fillmask_ui.filling.word_surprisal import (
     summarize_surprisal,
     surprisal,
 )
-from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Displayed, finite
+from fillmask_ui.protocol import MaskedLM, ModelLike, as_model
+from fillmask_ui.records import Displayed, counted, excerpt, finite
 from fillmask_ui.text_words import TextWord, text_words
 
 DIFFERENT_CUTS = (
@@ -150,7 +150,7 @@ class ComparedWord:
 class ComparisonSummary:
     """The words of a text that both models can spell."""
 
-    words: int
+    word_count: int
     characters: int  # of these words
     reference_total_nll_nats: float
     candidate_total_nll_nats: float
@@ -161,11 +161,11 @@ class ComparisonSummary:
 
     @property
     def reference_mean_word_nll_nats(self) -> float:
-        return self.reference_total_nll_nats / self.words
+        return self.reference_total_nll_nats / self.word_count
 
     @property
     def candidate_mean_word_nll_nats(self) -> float:
-        return self.candidate_total_nll_nats / self.words
+        return self.candidate_total_nll_nats / self.word_count
 
     @property
     def mean_difference_nats(self) -> float:
@@ -190,6 +190,17 @@ class SentenceComparison(Displayed):
     candidate: SentenceSurprisal  # the candidate alone
     words: tuple[ComparedWord, ...]  # from left to right
 
+    def __repr__(self) -> str:
+        losses = ""
+        if summary := self.summary:
+            reference, candidate = (
+                summary.reference_total_nll_nats,
+                summary.candidate_total_nll_nats,
+            )
+            losses = f", {reference:.3f} and {candidate:.3f} nats"
+        words = counted(len(self.words), "word")
+        return f"SentenceComparison({excerpt(self.alignment.text)}, {words}{losses})"
+
     @property
     def summary(self) -> ComparisonSummary | None:
         return summarize_comparison(self.words)
@@ -203,19 +214,21 @@ class SentenceComparison(Displayed):
         summary = self.summary
         totals = ("reference_total_nll_nats", "candidate_total_nll_nats")
         means = ("reference_mean_word_nll_nats", "candidate_mean_word_nll_nats")
-        names = ("words", "characters", *totals, "flipped", *means, "mean_difference_nats")
+        names = ("characters", *totals, "flipped", *means, "mean_difference_nats")
         return {
             "reference": self.reference.to_dict(),
             "candidate": self.candidate.to_dict(),
             "by_word": not self.alignment.alike,
             "notes": [self.note] if self.note else [],
-            "both": summary and {name: finite(getattr(summary, name)) for name in names},
+            "both": summary
+            and {"words": summary.word_count}
+            | {name: finite(getattr(summary, name)) for name in names},
             "largest": summary and summary.largest.to_dict(),
             "words": [word.to_dict() for word in self.words],
         }
 
 
-def compare_sentence(reference: MaskedLM, candidate: MaskedLM, text: str) -> SentenceComparison:
+def compare_sentence(reference: ModelLike, candidate: ModelLike, text: str) -> SentenceComparison:
     """The loss of every word of a text under two models; errors as of `surprisal`.
 
     >>> from fillmask_ui import load_model
@@ -223,6 +236,7 @@ def compare_sentence(reference: MaskedLM, candidate: MaskedLM, text: str) -> Sen
     >>> [word.text for word in compared.words], compared.alignment.alike
     (['The', 'cat', 'sat', '.'], True)
     """
+    reference, candidate = as_model(reference), as_model(candidate)
     alignment = align_text(reference, candidate, text)
     losses, candidate_losses = surprisal(reference, text), surprisal(candidate, text)
     words = compared_words(alignment, losses.words, candidate_losses.words)
@@ -261,7 +275,7 @@ def summarize_comparison(words: Sequence[ComparedWord]) -> ComparisonSummary | N
     if not spelled or reference is None or candidate is None:
         return None
     return ComparisonSummary(
-        words=len(spelled),
+        word_count=len(spelled),
         characters=sum(word.end - word.start for word in spelled),
         reference_total_nll_nats=math.fsum(word.reference_nll_nats for word in spelled),
         candidate_total_nll_nats=math.fsum(word.candidate_nll_nats for word in spelled),

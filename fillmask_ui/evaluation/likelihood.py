@@ -13,17 +13,17 @@ from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.given_texts import texts_of
 from fillmask_ui.evaluation.measure import check_models, evaluate, prepare
 from fillmask_ui.evaluation.rows import EvaluatedText
-from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.protocol import MaskedLM, ModelLike, as_model
 from fillmask_ui.records import Example, SkippedText
 
 
 def pseudo_log_likelihoods(
-    model: MaskedLM, texts: Sequence[str], *, within_word: bool = False
+    model: ModelLike, texts: Sequence[str], *, within_word: bool = False
 ) -> np.ndarray:
     """Sum of ln P(token | all others) over the tokens of each text, each hidden alone.
 
     Args:
-        model: from `load_model`.
+        model: from `load_model`, or a reference such as `embedded`, which is loaded once.
         texts: N of them; scored in batches of similar length.
         within_word: hide the later sub-tokens of the same word too, which else give it away.
 
@@ -34,6 +34,7 @@ def pseudo_log_likelihoods(
         DataError: for a text that is blank or longer than the model takes, with its number; before
             the model is asked about any.
     """
+    model = as_model(model)
     config = EvaluationConfig("pseudo-perplexity", within_word=within_word)
     config = check_models(model, None, config)
     examples = [Example(number, text) for number, text in enumerate(texts_of(texts))]

@@ -37,7 +37,7 @@ from fillmask_ui.evaluation.rows import (
     covered,
 )
 from fillmask_ui.masking import HiddenTokens, generator, hideable
-from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.protocol import MaskedLM, ModelLike, Vocabulary, as_model
 from fillmask_ui.records import Encoding, Example, SkippedText, Span
 from fillmask_ui.tokenizers import same_tokenizer
 
@@ -66,12 +66,12 @@ class Masks(Protocol):
 
 
 def evaluate(
-    model: MaskedLM,
+    model: ModelLike,
     examples: Iterable[Example | str | Sequence[str] | Mapping[str, Any]],
     config: EvaluationConfig | None = None,
     *,
     column: str | Sequence[str] | None = None,
-    candidate: MaskedLM | None = None,
+    candidate: ModelLike | None = None,
     masks: Masks | None = None,
     done: Collection[int] = (),
     heartbeat: bool = False,
@@ -79,7 +79,8 @@ def evaluate(
     """Measure a model, or a candidate beside it on identical masks, text by text.
 
     Args:
-        model: the only model, or the reference beside a `candidate`.
+        model: the only model, or the reference beside a `candidate`: from `load_model`, or a
+            reference such as `embedded`, which is loaded once.
         examples: texts with ids that are unique and the same in every run; plain strings, or
             pairs (better, worse) of them, perhaps with a group, are numbered from 0. A data set of
             `datasets`, a data frame, or mappings. Read a window at a time.
@@ -102,7 +103,9 @@ def evaluate(
         DataError: for what holds no texts, or several columns of which none is named.
         ModelOutputError: if a model returns NaN.
     """
-    measured, reference = (model, None) if candidate is None else (candidate, model)
+    measured, reference = as_model(model), None
+    if candidate is not None:
+        measured, reference = as_model(candidate), measured
     config = check_models(measured, reference, config or EvaluationConfig())
     texts = texts_of(examples, column, config.metric.columns)
     if masks is None and config.mask_stream == "collator":

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fillmask_ui.masking import KINDS, HiddenTokens
-from fillmask_ui.records import Displayed, Encoding, InJson, SkippedText
+from fillmask_ui.records import Displayed, Encoding, InJson, SkippedText, counted, excerpt
 
 PARTS = ("whole word", "first sub-token", "later sub-token")
 WHOLE, FIRST, LATER = range(3)
@@ -144,6 +144,11 @@ class EvaluatedText(MaskedText):
     worse: EvaluatedText | None = None  # the other sentence of a pair, under the same models
     metric: Any = None  # the `Metric` that it was measured by; its run or its config stores it
 
+    def __repr__(self) -> str:
+        tokens = counted(len(self.cols), "hidden token")
+        nats = f"{self.scores.nll_nats.sum():.3f} nats"
+        return f"EvaluatedText({self.id}, {excerpt(self.text)}, {tokens}, {nats})"
+
     def example(self, entry: int) -> TokenExample:
         """The hidden token at `cols[entry]`."""
         start, end = self.spans[entry].tolist()
@@ -183,6 +188,9 @@ class EvaluatedText(MaskedText):
 
 class Rows(tuple[EvaluatedText | SkippedText, ...], Displayed):
     """Measured texts that are kept, to be looked at: `Rows(evaluate(...))`."""
+
+    def __repr__(self) -> str:
+        return f"Rows({counted(len(self), 'text')})"
 
     def to_dict(self) -> dict[str, Any]:
         """Under `rows` what a stored run has for each text."""

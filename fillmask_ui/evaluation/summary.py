@@ -24,7 +24,7 @@ from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.rows import TokenExample
 from fillmask_ui.intervals import Interval, Limits, Verdict
-from fillmask_ui.records import Displayed, finite
+from fillmask_ui.records import Displayed, counted, finite
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,10 @@ class ModelFigures:
     # name its groups, as `SPLITS` those of this one.
     extra: Any = None
 
+    def __repr__(self) -> str:
+        mean = f"mean NLL {self.mean_nll_nats:.4g} nats"
+        return f"ModelFigures({mean}, {counted(self.tokens, 'token')})"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
         return {
@@ -162,6 +166,10 @@ class ModelComparison:
     verdict: Verdict  # of the relative change
     extra: Any = None  # record of figures of the metric alone: of pairs
 
+    def __repr__(self) -> str:
+        change = f"change {self.relative_change:+.2%}, {self.verdict.label}"
+        return f"ModelComparison({change}, {counted(self.texts, 'text')})"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
         return (figures_dict(self.extra) if self.extra else {}) | figures_dict(self)
@@ -191,6 +199,13 @@ class Summary(Displayed):
     provisional: bool = False  # whether intervals are linearised, which can be too narrow
     # Float64 [1 or 2, n]: losses of a fair sample of tokens, and by token those of the reference.
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def __repr__(self) -> str:
+        figures = [f"{self.metric_figure.name} {self.model.metric:.4g}"]
+        if self.reference is not None and self.comparison is not None:
+            figures.append(f"reference {self.reference.metric:.4g}")
+            figures.append(self.comparison.verdict.label)
+        return f"Summary({', '.join(figures)}, {counted(self.texts, 'text')})"
 
     @property
     def candidate(self) -> ModelFigures | None:

@@ -35,7 +35,7 @@ from fillmask_ui.filling.words import (
     view_nlls,
     word_scores,
 )
-from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.protocol import MaskedLM, ModelLike, Vocabulary, as_model
 from fillmask_ui.records import (
     Candidate,
     Encoding,
@@ -56,7 +56,7 @@ BATCH_TOKENS = 512  # of texts filled together, padding counted
 
 @overload
 def fill(  # type: ignore[overload-overlap]
-    model: MaskedLM,
+    model: ModelLike,
     text: str,
     *,
     top_k: int | None = 5,
@@ -67,7 +67,7 @@ def fill(  # type: ignore[overload-overlap]
 ) -> Filling: ...
 @overload
 def fill(
-    model: MaskedLM,
+    model: ModelLike,
     text: Iterable[str],
     *,
     top_k: int | None = 5,
@@ -77,7 +77,7 @@ def fill(
     most_work: int | None = None,
 ) -> list[Filling]: ...
 def fill(
-    model: MaskedLM,
+    model: ModelLike,
     text: str | Iterable[str],
     *,
     top_k: int | None = 5,
@@ -92,7 +92,7 @@ def fill(
     each is what it is alone, within the rounding of the model's own sums.
 
     Args:
-        model: from `load_model`.
+        model: from `load_model`, or a reference such as `embedded`, which is loaded once.
         text: with one mask or more: `[MASK]`, `<mask>`, the model's own or `___`; or several.
         top_k: tokens listed for each mask, 1 to 100, best first; None for the whole vocabulary.
         candidates: words to score at each mask, of any number of sub-tokens.
@@ -104,14 +104,15 @@ def fill(
     Raises:
         TextError: if a text is blank, has no mask or is too long; of several it is named.
         OptionError: for a number out of range, a candidate without tokens or too much work.
-        ModelOutputError: if the model returns NaN.
+        ModelError: for what is no model; a ModelOutputError if it returns NaN.
     """
     check_choices(top_k, candidates, joint, beam_width)
+    loaded = as_model(model)
     if isinstance(text, str | bytes | bytearray):  # bytes are refused as one text
-        prompts = [read_prompt(model, text, candidates, most_work)]
+        prompts = [read_prompt(loaded, text, candidates, most_work)]
     elif isinstance(text, Iterable):
         prompts = [
-            _numbered_prompt(model, number, item, candidates, most_work)
+            _numbered_prompt(loaded, number, item, candidates, most_work)
             for number, item in enumerate(text)
         ]
     else:
@@ -119,13 +120,13 @@ def fill(
 
     def fill_batch(batch: Sequence[int]) -> dict[int, Filling]:
         spots = [spot for index in batch for spot in prompts[index].spots]
-        remaining = distributions(model, spots, top_k)
+        remaining = distributions(loaded, spots, top_k)
         fillings = {}
         for index in batch:
             prompt = prompts[index]
             masks = tuple(next(remaining).mask for _ in prompt.positions)
             best = best_joint(prompt, joint, beam_width)
-            fillings[index] = Filling(prompt.encoding, model.signature, masks, best)
+            fillings[index] = Filling(prompt.encoding, loaded.signature, masks, best)
         return fillings
 
     plan = plan_batches(
@@ -134,7 +135,7 @@ def fill(
         targets=[len(prompt.positions) for prompt in prompts],
         max_targets=ROWS_PER_CALL,
     )
-    workers = getattr(model, "concurrent_calls", 1) if len(plan) > 1 else 1
+    workers = getattr(loaded, "concurrent_calls", 1) if len(plan) > 1 else 1
     fillings: dict[int, Filling] = {}
     for batch_fillings in in_order(fill_batch, plan, workers):
         fillings |= batch_fillings
@@ -296,32 +297,32 @@ def check_work(tokens: int, most: int | None) -> None:
 
 
 def score_candidates(
-    model: MaskedLM, text: str, words: Sequence[str], *, most_work: int | None = None
+    model: ModelLike, text: str, candidates: Sequence[str], *, most_work: int | None = None
 ) -> tuple[tuple[ScoredWord, ...], ...]:
     """Probability of words at each mask, of any number of sub-tokens; errors as of `fill`.
 
     A raw vocabulary string with its prefix (`##ing`) counts as itself.
 
     Returns:
-        One tuple per mask, with one entry per word, in the order given.
+        One tuple per mask, with one entry per candidate, in the order given.
     """
-    if not words:
+    if not candidates:
         raise OptionError("no candidate words were given: separate them by commas, as in: cat, dog")
-    filling = fill(model, text, top_k=1, candidates=words, joint=0, most_work=most_work)
+    filling = fill(model, text, top_k=1, candidates=candidates, joint=0, most_work=most_work)
     return tuple(mask.scored for mask in filling.masks)
 
 
 def score_candidate_at(
-    model: MaskedLM, text: str, word: str, mask: int, *, most_work: int | None = None
+    model: MaskedLM, text: str, candidate: str, mask: int, *, most_work: int | None = None
 ) -> ScoredWord:
-    """`score_candidates` for one word at one mask, counted from 0."""
-    return distribution_at(model, text, mask, [word], most_work=most_work).mask.scored[0]
+    """`score_candidates` for one candidate at one mask, counted from 0."""
+    return distribution_at(model, text, mask, [candidate], most_work=most_work).mask.scored[0]
 
 
-def unscorable(model: MaskedLM, text: str, words: Sequence[str]) -> dict[str, str]:
+def unscorable(model: MaskedLM, text: str, candidates: Sequence[str]) -> dict[str, str]:
     """Words that cannot be scored at the masks of a text, and why."""
     encoding = encode_masked(model, text)
-    problems = {word: _problem(model, encoding, word) for word in words}
+    problems = {word: _problem(model, encoding, word) for word in candidates}
     return {word: problem for word, problem in problems.items() if problem}
 
 

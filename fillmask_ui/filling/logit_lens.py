@@ -33,8 +33,8 @@ from fillmask_ui.filling.prompt import (
     mask_positions,
 )
 from fillmask_ui.filling.words import ROWS_PER_CALL, sole_token
-from fillmask_ui.protocol import LayerStates, MaskedLM
-from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature
+from fillmask_ui.protocol import LayerStates, MaskedLM, ModelLike, as_model
+from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature, counted, excerpt
 
 # Largest difference of a logit behind the last layer from the model's own, relative to the largest:
 # products in half precision are as far apart, a wrong layer is farther.
@@ -68,6 +68,11 @@ class LogitLens(Displayed):
     signature: ModelSignature
     positions: tuple[TokenLayers, ...]  # the masks, or all tokens of a text without one
 
+    def __repr__(self) -> str:
+        tokens = counted(len(self.positions), "token")
+        last = len(self.positions[0].layers) - 1 if self.positions else 0
+        return f"LogitLens({excerpt(self.encoding.text)}, {tokens}, layers 0 to {last})"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; the shape that `fillmask-ui layers --json` prints.
 
@@ -87,7 +92,7 @@ class LogitLens(Displayed):
 
 
 def layers(
-    model: MaskedLM,
+    model: ModelLike,
     text: str,
     *,
     top_k: int | None = 5,
@@ -100,7 +105,7 @@ def layers(
     A text without a mask is read as it stands, nothing hidden: each token sees itself.
 
     Args:
-        model: from `load_model`.
+        model: from `load_model`, or a reference such as `embedded`, which is loaded once.
         text: with masks as in `fill`, or without.
         top_k: tokens listed for each layer, 1 to 100, best first; None for the whole vocabulary.
         mask: the only mask to look at, counted from 0.
@@ -115,6 +120,7 @@ def layers(
     'paris'
     """
     check_choices(top_k, ())
+    model = as_model(model)
     vocabulary = model.vocabulary
     needs_mask = mask is not None or not text.strip()
     masked = needs_mask or vocabulary.mask_id in encode_text(vocabulary, text).ids

@@ -28,8 +28,8 @@ from fillmask_ui.filling.words import (
     log_probabilities_at,
     sole_token,
 )
-from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate
+from fillmask_ui.protocol import MaskedLM, ModelLike, as_model
+from fillmask_ui.records import Candidate, counted
 from fillmask_ui.text_words import TextWord, text_words
 
 
@@ -52,8 +52,12 @@ class Occlusion:
     is_true: bool  # whether that is the true word
     words: tuple[OccludedWord, ...]  # from left to right
 
+    def __repr__(self) -> str:
+        words = counted(len(self.words), "other word")
+        return f"Occlusion({self.target.word!r} {self.target.probability:.1%}, {words})"
 
-def occlude(model: MaskedLM, text: str, mask: int = 0, *, word: str = "") -> Occlusion:
+
+def occlude(model: ModelLike, text: str, mask: int = 0, *, word: str = "") -> Occlusion:
     """How far the prediction at a mask, counted from 0, moves when each other word is hidden.
 
     `word` is the true word there, which is followed if it is one token, else the first candidate
@@ -65,7 +69,7 @@ def occlude(model: MaskedLM, text: str, mask: int = 0, *, word: str = "") -> Occ
     >>> max(occlusion.words, key=lambda occluded: occluded.kl_nats).word.text
     'Paris'
     """
-    parts = list(occlusion_windows(model, text, mask, word=word))
+    parts = list(occlusion_windows(as_model(model), text, mask, word=word))
     return replace(parts[0], words=tuple(word for part in parts for word in part.words))
 
 

@@ -26,8 +26,17 @@ from fillmask_ui.batching import windows
 from fillmask_ui.errors import TextError
 from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import encode_unmasked
-from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, Displayed, Encoding, ModelSignature, ScoredPart, finite
+from fillmask_ui.protocol import MaskedLM, ModelLike, as_model
+from fillmask_ui.records import (
+    Candidate,
+    Displayed,
+    Encoding,
+    ModelSignature,
+    ScoredPart,
+    counted,
+    excerpt,
+    finite,
+)
 from fillmask_ui.text_words import UNSPACED_NOTE, TextWord, is_unspaced, text_words
 
 BEST_TOKENS = 5  # listed for each word
@@ -60,7 +69,7 @@ class WordSurprisal:
 class SurprisalSummary:
     """The words of a text together, unknown ones left out."""
 
-    words: int
+    word_count: int
     tokens: int  # their sub-tokens
     total_nll_nats: float
     most: WordSurprisal  # the most surprising word, the first of a tie
@@ -71,7 +80,7 @@ class SurprisalSummary:
 
     @property
     def mean_word_nll_nats(self) -> float:
-        return self.total_nll_nats / self.words
+        return self.total_nll_nats / self.word_count
 
     @property
     def pseudo_perplexity(self) -> float:
@@ -86,6 +95,12 @@ class SentenceSurprisal(Displayed):
     encoding: Encoding
     signature: ModelSignature
     words: tuple[WordSurprisal, ...]  # from left to right
+
+    def __repr__(self) -> str:
+        summary = self.summary
+        loss = f", {summary.total_nll_nats:.3f} nats" if summary else ""
+        words = counted(len(self.words), "word")
+        return f"SentenceSurprisal({excerpt(self.encoding.text)}, {words}{loss})"
 
     @property
     def summary(self) -> SurprisalSummary | None:
@@ -110,7 +125,7 @@ class SentenceSurprisal(Displayed):
         }
 
 
-def surprisal(model: MaskedLM, text: str, *, most_work: int | None = None) -> SentenceSurprisal:
+def surprisal(model: ModelLike, text: str, *, most_work: int | None = None) -> SentenceSurprisal:
     """The surprisal of every word of a text; costs the square of its length.
 
     Errors are those of `fill` and `surprisal_windows`, or a `TextError` for a text with a mask.
@@ -120,6 +135,7 @@ def surprisal(model: MaskedLM, text: str, *, most_work: int | None = None) -> Se
     >>> sentence.summary.most.word.text
     'moon'
     """
+    model = as_model(model)
     encoding = encode_unmasked(model, text)
     windows_of_words = surprisal_windows(model, text, most_work=most_work)
     words = tuple(word for window in windows_of_words for word in window)

@@ -14,17 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import HfApi, constants, errors, scan_cache_dir, snapshot_download
-from huggingface_hub.utils import logging
 from tqdm.std import tqdm
 
 import fillmask_ui.models.model_files as layout
-from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line, opening
-from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback
+from fillmask_ui.errors import (
+    FillmaskError,
+    ModelError,
+    NetworkError,
+    OptionError,
+    first_line,
+    opening,
+)
+from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback, quiet_logger
 from fillmask_ui.models.model_choice import Reference
 from fillmask_ui.models.runtimes import RUNTIMES, WeightsFile, pick_weights
 from fillmask_ui.models.vocabulary import vocabulary_files
-
-logging.set_verbosity(logging.CRITICAL)  # failures arrive as exceptions too
 
 
 def fetch_model(
@@ -52,7 +56,8 @@ def cached_models() -> dict[str, tuple[Path, int]]:
     """Folder and bytes of the undamaged masked language models in the cache, by reference."""
     if not Path(constants.HF_HUB_CACHE).exists():
         return {}
-    with opening("a model", constants.HF_HUB_CACHE, ModelError):
+    quiet = quiet_logger("huggingface_hub")
+    with quiet, opening("a model", constants.HF_HUB_CACHE, ModelError):
         repositories = scan_cache_dir(constants.HF_HUB_CACHE).repos
     models = {}
     for repository in repositories:
@@ -164,7 +169,10 @@ def _explain_hub_errors(parsed: Reference) -> Iterator[None]:
     """Errors of the client in words that a user can act on."""
     where = f"{parsed.hub_id} on the hub"
     try:
-        yield
+        with quiet_logger("huggingface_hub"):  # failures arrive as exceptions too
+            yield
+    except FillmaskError:
+        raise
     except errors.HFValidationError as error:
         raise OptionError(f"{parsed.name!r} is not a hub id: {error}") from error
     except errors.GatedRepoError as error:

@@ -1,5 +1,6 @@
 """Progress of loading a model, without the messages that libraries have for developers."""
 
+import logging
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,8 +23,32 @@ class LoadProgress(Progress):
 ProgressCallback = Callable[[LoadProgress], None]
 
 
-def silent(_: LoadProgress) -> None:
-    """For callers that do not listen."""
+def silent(progress: LoadProgress) -> None:
+    """For callers that do not listen: the steps go to the log of `fillmask_ui`."""
+    logging.getLogger("fillmask_ui").debug(progress.message)
+
+
+_levels_lock = Lock()
+_levels: dict[str, list[int]] = {}  # logger -> threads inside `quiet_logger`, and its level before
+
+
+@contextmanager
+def quiet_logger(name: str) -> Iterator[None]:
+    """Without messages of a library's logger, whose level the last thread inside restores."""
+    logger = logging.getLogger(name)
+    with _levels_lock:
+        threads, level = _levels.get(name, [0, logger.level])
+        _levels[name] = [threads + 1, level]
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        with _levels_lock:
+            threads, level = _levels.pop(name)
+            if threads > 1:
+                _levels[name] = [threads - 1, level]
+            else:
+                logger.setLevel(level)
 
 
 class _Quiet:
@@ -44,13 +69,13 @@ def quiet_transformers() -> Iterator[None]:
         if not _Quiet.threads:
             # Read at the first import: no advice such as "PyTorch was not found".
             os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-            from transformers.utils import logging
+            from transformers.utils import logging as library
 
-            _Quiet.restore.callback(logging.set_verbosity, logging.get_verbosity())
-            logging.set_verbosity_error()
-            if logging.is_progress_bar_enabled():
-                _Quiet.restore.callback(logging.enable_progress_bar)
-                logging.disable_progress_bar()
+            _Quiet.restore.callback(library.set_verbosity, library.get_verbosity())
+            library.set_verbosity_error()
+            if library.is_progress_bar_enabled():
+                _Quiet.restore.callback(library.enable_progress_bar)
+                library.disable_progress_bar()
             _Quiet.restore.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")  # of coming changes
         _Quiet.threads += 1

@@ -9,23 +9,24 @@ import json
 import platform
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from fillmask_ui import __version__
 from fillmask_ui.batching import MOST_CALLS, PaddedBatch, pad, sharing
 from fillmask_ui.errors import ModelError, ModelOutputError
+from fillmask_ui.filling import fill
 from fillmask_ui.models.model_choice import ModelChoice, cores
 from fillmask_ui.models.model_files import TOKENIZER, ModelConfig, ModelFiles
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import Vocabulary
-from fillmask_ui.records import ModelSignature
+from fillmask_ui.records import Filling, ModelSignature
 
 # Most bytes of logits of all positions [B, T, V], over all concurrent calls.
 _RUN_BYTES = 256 << 20
@@ -78,6 +79,35 @@ class RuntimeModel(ABC):
         with ThreadPoolExecutor(2, "load") as self._beside:
             self._reading = self._beside.submit(read_vocabulary)
             self._load(choice)
+
+    def __repr__(self) -> str:
+        signature = self.signature
+        name, tokens = signature.name, f"{signature.vocabulary_size:,} tokens"
+        return f"{type(self).__name__}({name!r}, {signature.precision}, {tokens})"
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, text: str, *, top_k: int | None = 5, candidates: Sequence[str] = (), joint: int = 5
+    ) -> Filling: ...
+    @overload
+    def __call__(
+        self,
+        text: Iterable[str],
+        *,
+        top_k: int | None = 5,
+        candidates: Sequence[str] = (),
+        joint: int = 5,
+    ) -> list[Filling]: ...
+    def __call__(
+        self,
+        text: str | Iterable[str],
+        *,
+        top_k: int | None = 5,
+        candidates: Sequence[str] = (),
+        joint: int = 5,
+    ) -> Filling | list[Filling]:
+        """What `fill` gives for this model."""
+        return fill(self, text, top_k=top_k, candidates=candidates, joint=joint)
 
     @abstractmethod
     def _load(self, choice: ModelChoice) -> None:

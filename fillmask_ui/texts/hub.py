@@ -7,7 +7,6 @@ those of the same text in a stored data set.
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import numpy as np
 
 from fillmask_ui.errors import NetworkError, OptionError, first_line, opening, unknown
 from fillmask_ui.evaluation.given_texts import nested_names
+from fillmask_ui.models.loading_progress import quiet_logger
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import is_folder
 from fillmask_ui.texts.rows import (
@@ -45,8 +45,7 @@ def open_dataset(source: TextSource, notes: Notes) -> OrderedRows:
     datasets = optional_library("datasets")
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
-    logging.getLogger("huggingface_hub.repocard").setLevel(logging.ERROR)
-    with opening("texts", source.where):
+    with quiet_logger("huggingface_hub.repocard"), opening("texts", source.where):
         builder = _builder(source)
         # Refuse an unknown split before any large download.
         names = builder.info.splits or builder.config.data_files or ()

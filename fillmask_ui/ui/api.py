@@ -71,7 +71,7 @@ def score_candidates(
         model: a reference that `models` lists, a hub id, folder or .onnx file; empty: the page's.
     """
     words, loaded = split_words(candidates), session.model_soon(model)
-    masks = session.ask(loaded, filling.score_candidates, text, words=words)
+    masks = session.ask(loaded, filling.score_candidates, text, candidates=words)
     return [[asdict(word) for word in scored] for scored in masks]
 
 

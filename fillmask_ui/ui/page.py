@@ -4,9 +4,9 @@ import contextlib
 import functools
 import html
 import json
+import logging
 import os
 import shutil
-import sys
 import tempfile
 import threading
 import weakref
@@ -39,6 +39,7 @@ from fillmask_ui.ui.request_guard import MOST_SESSIONS, UPLOAD_SECONDS, middlewa
 from fillmask_ui.ui.served import serve
 from fillmask_ui.ui.session import Session
 
+_LOG = logging.getLogger(__name__)
 TITLE = "Fill-mask explorer"
 # The page opens at the first.
 TABS = (
@@ -111,7 +112,7 @@ class _Page(gr.Blocks):
             return await super().preprocess_data(*arguments, **options)
         except Exception as error:
             message = (error.message if isinstance(error, gr.Error) else str(error))[:200]
-            print(f"a request was refused: {visible(message)}", file=sys.stderr)
+            _LOG.warning("a request was refused: %s", visible(message))
             raise gr.Error(html.escape(message), print_exception=False) from error
 
 

@@ -7,8 +7,8 @@ public page guards memory, disk and network against its visitors.
 
 import asyncio
 import json
+import logging
 import os
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +28,7 @@ from fillmask_ui.ui.throttle import Throttle
 # Of a public page, in bytes: a request; the uploads of all visitors, and of one address, within
 # `UPLOAD_SECONDS`, when they are deleted (evaluations have links of their own).
 MOST_BODY, MOST_UPLOADS, MOST_OF_ADDRESS = 1_000_000, 400_000_000, 60_000_000
+_LOG = logging.getLogger(__name__)
 LEAST_UPLOAD = 100_000  # what a smaller file counts as, so that their number is bounded too
 UPLOAD_SECONDS = 900
 LEAST_PASTE = 20_000  # bytes of a request from which it counts with the uploads: it may be kept
@@ -89,7 +90,7 @@ class RequestGuard:
         except Exception as error:  # what Gradio makes of a number or a name that is none
             if not (self.public and not reads and "/gradio_api/" in path):
                 raise
-            print(f"a request was refused: {error!r:.200}", file=sys.stderr)
+            _LOG.warning("a request was refused: %s", f"{error!r:.200}")
             await JSONResponse({"detail": "no such thing"}, 400)(scope, receive, send)
         finally:
             if session is not None:  # a heartbeat is open as long as a page is

@@ -65,7 +65,7 @@ def test_one_model_call_serves_a_change_of_unit_and_of_mask():
             TableModel(), fill, TEXT, top_k=5, candidates=tuple(words)
         ),
         lambda session, words: session.ask(
-            TableModel(), score_candidates, TEXT, words=tuple(words)
+            TableModel(), score_candidates, TEXT, candidates=tuple(words)
         ),
         lambda session, words: session.ask(TableModel(), score_candidate_at, TEXT, words[0], 0),
     ],

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.records import Candidate, Displayed, finite
+from fillmask_ui.records import Candidate, Displayed, counted, excerpt, finite
 
 FORMAT = "fillmask-ui unmasking 1"
 
@@ -73,6 +73,9 @@ class Unmasked(Displayed):
     steps: tuple[DecodingStep, ...]
     pseudo_perplexity: float  # of the finished text: e^ of the mean NLL of each token, hidden alone
     signature: str  # of the model and of every choice
+
+    def __repr__(self) -> str:
+        return f"Unmasked({excerpt(self.text)}, {counted(len(self.steps), 'step')})"
 
     @property
     def steps_taken(self) -> int:

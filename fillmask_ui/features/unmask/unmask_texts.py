@@ -39,7 +39,7 @@ from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import encode_masked, filled_text, mask_positions
 from fillmask_ui.filling.words import raw_logits_at, view_nlls
-from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.protocol import MaskedLM, ModelLike, Vocabulary, as_model
 from fillmask_ui.records import Encoding
 
 BATCH_TOKENS = 2_048  # padding counted
@@ -58,21 +58,23 @@ def masked_prompt(
 
 
 def unmask(
-    model: MaskedLM, text: str, config: UnmaskingConfig | None = None
+    model: ModelLike, text: str, config: UnmaskingConfig | None = None
 ) -> Iterator[DecodingStep]:
     """Fill the masks of a text step by step, by default the surest first; errors as of `fill`."""
+    model = as_model(model)
     decoding = _begin(model, text, config)
     while decoding.hidden:
         yield from _steps_together(model, [decoding])[0]
 
 
 def finish(
-    model: MaskedLM,
+    model: ModelLike,
     text: str,
     config: UnmaskingConfig | None = None,
     on_step: Callable[[DecodingStep], None] | None = None,
 ) -> Unmasked:
     """The result of `unmask`; `on_step` is called with each step."""
+    model = as_model(model)
     decoding = _begin(model, text, config)
     while decoding.hidden:
         (steps,) = _steps_together(model, [decoding])

@@ -102,7 +102,7 @@ def compare(
     spelled = tuple(word for word in words.values() if word not in left_out)
     scored: dict[str, ScoredWord] = {}
     if spelled:
-        scored_masks = session.ask(model, score_candidates, text, words=spelled)
+        scored_masks = session.ask(model, score_candidates, text, candidates=spelled)
         scored = {score.word: score for score in scored_masks[mask]}
     rows = []
     for word_key, word in words.items():
