@@ -44,11 +44,11 @@ def run(source: str, names: dict[str, Any], count: int) -> list[dict[str, Any]]:
     *body, last = ast.parse(source).body
     printed, value = io.StringIO(), None
     with contextlib.redirect_stdout(printed):
-        exec(compile(ast.Module(body, []), "cell", "exec"), names)
+        exec(compile(ast.Module(body, []), "cell", "exec"), names)  # noqa: S102
         if isinstance(last, ast.Expr):
-            value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+            value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)  # noqa: S307
         else:
-            exec(compile(ast.Module([last], []), "cell", "exec"), names)
+            exec(compile(ast.Module([last], []), "cell", "exec"), names)  # noqa: S102
     outputs: list[dict[str, Any]] = []
     if text := printed.getvalue():
         lines = text.splitlines(keepends=True)
@@ -60,6 +60,7 @@ def run(source: str, names: dict[str, Any], count: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    """Run the code cells from top to bottom, in one namespace."""
     notebook = json.loads(NOTEBOOK.read_text("utf-8"))
     names: dict[str, Any] = {}
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]

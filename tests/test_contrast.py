@@ -234,13 +234,13 @@ def test_each_side_is_what_that_model_alone_says(candidate):
         comparison.alignment, comparison.reference.words[:5], comparison.candidate.words[:3]
     )
     assert some == comparison.words[:3]
-    assert summarize_comparison(some).words == 3
+    assert summarize_comparison(some).word_count == 3
 
 
 def test_the_summary_against_sums_by_hand():
     comparison = compare_sentence(A, B, SENTENCE)
     summary, words = comparison.summary, comparison.words
-    assert (summary.words, summary.characters) == (11, len(SENTENCE.replace(" ", "")))
+    assert (summary.word_count, summary.characters) == (11, len(SENTENCE.replace(" ", "")))
     differences = [word.difference_nats for word in words]
     assert summary.mean_difference_nats == pytest.approx(np.mean(differences))
     assert summary.largest == words[int(np.argmax(np.abs(differences)))]

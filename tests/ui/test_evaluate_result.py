@@ -240,7 +240,7 @@ def test_each_chart_has_a_table_and_words_and_can_be_sent(pair):
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_histogram_counts_every_token_as_numpy_does(pair, which):
     histogram = chart(pair, "loss-histogram", names=("A", "B"))
-    nll_nats = losses(pair, ("baseline", "scores")[which])
+    nll_nats = losses(pair, ("reference", "scores")[which])
     edges = np.array([row[0] for row in histogram.table.rows] + [histogram.table.rows[-1][1]])
     edges[[0, -1]] = -np.inf, np.inf
     # A loss on an edge of the fine bins may fall on either side by rounding: none does here.
@@ -269,7 +269,7 @@ def test_a_click_on_a_bar_finds_what_the_bar_counts():
 def test_equal_as_printed_is_no_difference():
     """Two models whose logits differ in the seventh digit."""
     rows = rows_of(TableModel(1, noise=1e-6))
-    assert max(abs(change) for change in losses(rows) - losses(rows, "baseline")) > 0
+    assert max(abs(change) for change in losses(rows) - losses(rows, "reference")) > 0
     summary = summarize(rows)
     drawn = {chart.name: chart for chart in plots.charts(summary)}
     assert "differences" not in drawn
@@ -297,7 +297,7 @@ def test_a_model_alone_has_a_rank_and_no_change():
 
 def test_the_distribution_function_is_that_of_the_sorted_losses(pair):
     distribution = chart(pair, "loss-distribution", names=("A", "B"))
-    sorted_losses = np.sort(losses(pair, "baseline"))
+    sorted_losses = np.sort(losses(pair, "reference"))
     line = distribution.figure.data[0]
     for x, y in zip(line.x[1:], line.y[1:], strict=True):
         assert y == pytest.approx((sorted_losses < x).mean(), abs=1.01 / len(sorted_losses))

@@ -161,7 +161,7 @@ def test_figures_by_hand():
         part_of(row, 1, [1, 2], ["the", "cat"], 10.0),
         part_of(row, 2, [4], ["cat"], 1.0),  # `on` stood there
     ]
-    figures = summarize(rows, config=unmasking()).model.extra
+    figures = summarize(rows, config=unmasking(1.0)).model.extra
     assert figures.exact_match == 1 / 3
     assert figures.infill_token_accuracy == 4 / 6
     assert figures.mean_pseudo_perplexity == 15 / 3
