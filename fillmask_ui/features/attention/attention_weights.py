@@ -18,7 +18,7 @@ import numpy as np
 from fillmask_ui.batching import PaddedBatch
 from fillmask_ui.errors import ModelError
 from fillmask_ui.filling.prompt import check_text, encode_masked, encode_text, encode_unmasked
-from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.protocol import MaskedLM, ModelLike, as_model
 from fillmask_ui.records import Encoding
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 _TOLERANCE = 0.02
 
 
-def attention(model: MaskedLM, text: str) -> np.ndarray:
+def attention(model: ModelLike, text: str) -> np.ndarray:
     """How much each token of a text looks at each other one, float32 [L, A, T, T].
 
     L layers, A heads, T tokens with special ones; the third axis is the token that looks, the
     fourth the token looked at.
 
     Args:
-        model: from `load_model`, on ONNX Runtime or PyTorch.
+        model: from `load_model`, on ONNX Runtime or PyTorch, or a reference such as `embedded`.
         text: with masks as in `fill`, or without.
 
     Errors are those of `fill`, or a `ModelError` if the model does not show its attention.
@@ -46,6 +46,7 @@ def attention(model: MaskedLM, text: str) -> np.ndarray:
     >>> weights.shape, bool(np.allclose(weights.sum(axis=-1), 1, atol=1e-5))
     ((6, 12, 9, 9), True)
     """
+    model = as_model(model)
     return weights_of(model, encode(model, text))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fillmask_ui.errors import OptionError
 from fillmask_ui.features.attention.attention_weights import encode, weights_of
 from fillmask_ui.filling.prompt import mask_position
-from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.protocol import ModelLike, as_model
 from fillmask_ui.records import Encoding, ModelSignature
 from fillmask_ui.text_words import text_words
 
@@ -121,8 +121,9 @@ class MaskAttention:
         }
 
 
-def mask_attention(model: MaskedLM, text: str, mask: int = 0) -> MaskAttention:
+def mask_attention(model: ModelLike, text: str, mask: int = 0) -> MaskAttention:
     """All heads at a mask, counted from 0; errors as of `attention`, or an `OptionError`."""
+    model = as_model(model)
     encoding = encode(model, text)
     position = mask_position(encoding, model.vocabulary, mask)
     weights = weights_of(model, encoding)  # [L, A, T, T]
