@@ -24,6 +24,7 @@ GROUP = "fillmask_ui.features"
 FEATURES = (
     "unmask",
     "attention",
+    "slots",
     "quantize",
     "course",
     "classroom",

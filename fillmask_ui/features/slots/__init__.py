@@ -1,0 +1,1 @@
+"""One template with alternatives as many sentences, and what a model expects in each."""
