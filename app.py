@@ -26,5 +26,5 @@ PUBLIC = "SPACE_ID" in os.environ
 demo = build_app(public=PUBLIC)
 
 if __name__ == "__main__":
-    launch(demo, **launch_options(PUBLIC))
+    print("The page is at", launch(demo, quiet=True, **launch_options(PUBLIC)), flush=True)
     demo.block_thread()

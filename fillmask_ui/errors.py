@@ -1,9 +1,12 @@
 """Errors with a message for the user; programming errors stay ordinary exceptions."""
 
 import difflib
+import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
 
 
 class FillmaskError(Exception):
@@ -47,6 +50,21 @@ def unknown(kind: str, name: str, names: Iterable[str]) -> str:
     if alike := difflib.get_close_matches(str(name), known, n=1):
         return f"unknown {kind} {name!r}; did you mean {alike[0]!r}? Known: {listed}"
     return f"unknown {kind} {name!r}; known: {listed}"
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs an extra into this installation, be it a checkout or a package.
+
+    What pip fetches as PyTorch on Linux holds CUDA, 1.3 GB of it: a CPU needs a tenth of that.
+    """
+    checkout = Path(__file__).parents[1]
+    is_checkout = (checkout / "pyproject.toml").is_file()
+    command = f'pip install -e "{checkout}[{extra}]"' if is_checkout else ""
+    command = command or f'pip install "fillmask-ui[{extra}]"'
+    if extra == "torch" and sys.platform == "linux":
+        index = "pip install torch --index-url https://download.pytorch.org/whl/cpu"
+        command += f" (without a GPU, first: {index})"
+    return command
 
 
 def first_line(error: BaseException, most: int = 300) -> str:
@@ -122,5 +140,21 @@ def explain(error: BaseException) -> tuple[str, int]:
         return f"{where}{error.strerror}", 1
     if isinstance(error, MemoryError):
         return "there is not enough memory: end other programs, or take a smaller model", 1
+    if library := _damaged_library(error):
+        return (
+            f"the library {library} is not installed whole ({first_line(error)}): reinstall it",
+            1,
+        )
     bug = f"{type(error).__name__}: {first_line(error)}"
     return f"this is a bug of fillmask-ui: {bug}; please report it with what --traceback shows", BUG
+
+
+def _damaged_library(error: BaseException) -> str:
+    """The library that lacks a module or a name of its own, as after half an installation."""
+    name = ""
+    if isinstance(error, ImportError):
+        name = error.name or ""
+    elif isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        name = error.obj.__name__
+    library = name.partition(".")[0]
+    return "" if library == __package__ else library

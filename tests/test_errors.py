@@ -2,13 +2,23 @@
 
 import gzip
 import json
+import re
+import sys
 
 import onnx
 import pytest
 from safetensors import safe_open
 from tokenizers import Tokenizer
 
-from fillmask_ui.errors import BUG, DataError, FillmaskError, TextError, explain, opening
+from fillmask_ui.errors import (
+    BUG,
+    DataError,
+    FillmaskError,
+    TextError,
+    explain,
+    how_to_install,
+    opening,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,3 +59,23 @@ def test_what_is_raised_here_stays_what_it_is(mistake, kind):
         said, code = explain(caught.value)
         assert code == BUG
         assert "please report it" in said
+
+
+def test_a_library_that_is_not_whole_is_no_bug():
+    import types
+
+    errors = [
+        lambda: __import__("json.nothing"),
+        lambda: types.ModuleType("torch").Tensor,
+    ]
+    for cause, name in zip(errors, ("json", "torch"), strict=True):
+        with pytest.raises((ImportError, AttributeError)) as caught:
+            cause()
+        message, code = explain(caught.value)
+        assert code == 1 and f"the library {name} is not installed whole" in message
+
+
+def test_an_extra_is_installed_into_this_checkout():
+    assert re.search(r'^pip install -e ".+\[hub\]"$', how_to_install("hub"))
+    if sys.platform == "linux":
+        assert "download.pytorch.org/whl/cpu" in how_to_install("torch")

@@ -188,3 +188,15 @@ def test_patterns_choose_by_name_kind_and_layer(forms):
         choose_parts(parts, ["qurey"])
     with pytest.raises(OptionError, match=r"layer:7.*layer:0, layer:1"):
         choose_parts(parts, ["layer:7"])
+
+
+def test_a_shared_bias_does_not_name_the_matrix_before_it():
+    """As exporters merge biases that are all zero, also those of norms."""
+    model = onnx.load(asset("model") / "model.onnx", load_external_data=False)
+    shared = "bert.embeddings.LayerNorm.bias"
+    assert shared in {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        inputs = [shared if name.endswith("query.bias") else name for name in node.input]
+        node.input[:] = inputs
+    products = [part for part in find_parts(model) if part.kind == "product"]
+    assert not [part.name for part in products if "embeddings.LayerNorm" in part.name]

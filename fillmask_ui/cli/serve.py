@@ -40,8 +40,7 @@ def serve(
                 f"{command!r}, or leave it out"
             )
         return
-    link = "" if open_browser else None
-    start_page(model, host=host, port=port, public=public, link=link)
+    start_page(model, host=host, port=port, public=public, open_browser=open_browser)
 
 
 def version() -> None:
@@ -55,19 +54,20 @@ def start_page(
     host: str | None = None,
     port: int | None = None,
     public: bool = False,
-    link: str | None = None,
-    notice: str = "",
+    query: str = "",
+    open_browser: bool = False,
+    endpoint: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> None:
     """Serve the page until it is interrupted; an `OptionError` if it cannot listen there.
 
-    The browser opens the page with the query string `link`; None opens no browser. `notice` is
-    printed once the model is loaded. Features read their `settings` from the session.
+    Its address is printed, and opened in the browser, with the `query` that chooses a tab. An
+    `endpoint` for programs is the path below it. Features read their `settings` from the session.
     """
     check_address(host)
     import webbrowser
 
-    from fillmask_ui.cli.terminal import download_progress
+    from fillmask_ui.cli.terminal import download_progress, say
     from fillmask_ui.models import ModelStore
     from fillmask_ui.ui.page import build_app, launch, launch_options
 
@@ -76,15 +76,17 @@ def start_page(
         store.get(model, on_progress=update)
     demo = build_app(store, model, public=public, settings=settings)
     _pass_proxies_by(host)
-    if notice:
-        typer.echo(notice)
     # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         launch_settings = launch_options(public, host) | (settings or {}).get("launch", {})
-        url = launch(demo, server_port=port, **launch_settings)
-        if link is not None:
-            webbrowser.open(f"{url}?{link}" if link else url)
+        url = launch(demo, server_port=port, quiet=True, **launch_settings)
+        address = f"{url}?{query}" if query else url
+        say(f"The page is at {address} (Ctrl-C stops it)")
+        if endpoint:
+            say(f"Programs find the tools at {url}{endpoint}")
+        if open_browser:
+            webbrowser.open(address)
         while demo.is_running:
             time.sleep(0.1)
     except KeyboardInterrupt:

@@ -144,7 +144,7 @@ def load_choice(
     if choice.tokenizer is not None:
         if parsed.kind != "file" and folder is not None:
             raise OptionError(
-                "--model-id names the tokenizer of an .onnx file; "
+                "--tokenizer names the tokenizer of an .onnx file; "
                 "name the model itself with --model"
             )
         folder = _tokenizer_folder(choice.tokenizer, report)
@@ -234,7 +234,7 @@ def available_models() -> tuple[AvailableModel, ...]:
     for number, model in enumerate(models):
         rows = [RUNTIMES[runtime] for runtime in model.runtimes]
         if not any(row.is_installed for row in rows):
-            needed = " or ".join(f"{row.title}: pip install '{row.install}'" for row in rows)
+            needed = " or ".join(f"{row.title}: {row.install}" for row in rows)
             models[number] = replace(model, note=f"needs {needed}")
     return tuple(models)
 

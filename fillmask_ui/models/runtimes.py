@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from fillmask_ui.errors import ModelError, OptionError, unknown
+from fillmask_ui.errors import ModelError, OptionError, how_to_install, unknown
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"  # of weights in several files
@@ -27,19 +27,20 @@ class Runtime:
     reads: str  # a regular expression for the names of its files
     names: tuple[str, ...]  # of several files the first of these is meant, in full precision
     beside: str = ""  # `module:function`: the names of what a file needs beside it, given its path
-    install: str = ""  # for pip
+    install: str = ""  # the command that installs it
     reduced: tuple[str, ...] = ()  # names of less than full precision, the nearest to it first
 
     @property
     def is_installed(self) -> bool:
-        return find_spec(self.package) is not None
+        spec = find_spec(self.package)
+        return spec is not None and spec.origin is not None  # not a folder that is left of it
 
     def need(self, name: str) -> None:
         """A ModelError for the model `name` if the runtime is not installed."""
         if not self.is_installed:
             raise ModelError(
                 f"{name} runs on {self.title}, which is not installed: "
-                f"pip install '{self.install}', or choose a model with an ONNX file"
+                f"{self.install}, or choose a model with an ONNX file"
             )
 
     def among(self, names: Sequence[str]) -> list[str]:
@@ -66,7 +67,7 @@ RUNTIMES: dict[str, Runtime] = {
         reads=r"(onnx/)?[^/]+\.onnx",
         names=("model.onnx", "onnx/model.onnx"),
         beside="fillmask_ui.models.onnx_graph:external_locations",
-        install="onnxruntime",
+        install="pip install onnxruntime",
         reduced=tuple(
             f"{folder}model_{name}.onnx" for name in _REDUCED for folder in ("", "onnx/")
         ),
@@ -78,7 +79,7 @@ RUNTIMES: dict[str, Runtime] = {
         reads=rf"{re.escape(WEIGHTS)}|{re.escape(INDEX)}",
         names=(WEIGHTS, INDEX),
         beside="fillmask_ui.models.model_files:index_parts",
-        install="fillmask-ui[torch]",
+        install=how_to_install("torch"),
     ),
 }
 

@@ -246,7 +246,11 @@ def _name(constants: Constants, part: Part, shared: bool) -> str:
     for reader in constants.readers.get(part.output, []):  # a bias keeps its name
         for index, kind in _LEARNED.get(reader.op_type, ()):
             bias = reader.input[index] if kind == "bias" and index < len(reader.input) else ""
-            if constants.kind(bias) and (bias_module := _module_of(constants.roots(bias)[0])):
+            if not constants.kind(bias):
+                continue
+            root = constants.roots(bias)[0]
+            # Exporters merge equal biases: the name of a shared one may be of another module.
+            if len(constants.readers.get(root, [])) == 1 and (bias_module := _module_of(root)):
                 return bias_module
     # Exporters write the module's path: /encoder/query/MatMul
     for text in (constants.makers[part.node].name, part.output):

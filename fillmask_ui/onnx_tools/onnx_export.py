@@ -12,7 +12,7 @@ import onnx
 import torch
 from transformers import PreTrainedModel
 
-from fillmask_ui.errors import ModelError, first_line
+from fillmask_ui.errors import ModelError, first_line, how_to_install
 from fillmask_ui.onnx_tools.constant_folding import rename
 from fillmask_ui.onnx_tools.dynamic_int8 import quiet_tools
 from fillmask_ui.onnx_tools.float32_graph import make_whole
@@ -90,7 +90,7 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
             )
     except ModuleNotFoundError as error:
         raise ModelError(
-            f"exporting needs {error.name}: pip install 'fillmask-ui[torch]'"
+            f"exporting needs {error.name}, which is not installed: {how_to_install('torch')}"
         ) from error
     except torch.onnx.OnnxExporterError as error:
         raise ModelError(

@@ -20,7 +20,7 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper
 from onnx.numpy_helper import from_array, to_array
 
-from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
+from fillmask_ui.errors import ModelError, OptionError, first_line, how_to_install, unknown
 from fillmask_ui.files import writing
 from fillmask_ui.onnx_tools.constant_folding import copy_model, rename, replace_nodes
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8, quantize_matrix, quiet_tools
@@ -61,7 +61,7 @@ def write_variant(
     if scheme.package and importlib.util.find_spec(scheme.package) is None:
         raise ModelError(
             f"{scheme.label} needs the package {scheme.package.replace('_', '-')}, which is not "
-            "installed: pip install 'fillmask-ui[quantize]'"
+            f"installed: {how_to_install('quantize')}"
         )
     start = split_ties(model, exclude)
     with quiet_tools(), writing(path):

@@ -102,7 +102,7 @@ def check_output(
     It is called before the model is read, without its signature or even its files (of a hub id),
     and again afterwards.
     """
-    if files is not None and output.resolve().is_relative_to(files.folder.resolve()):
+    if files is not None and _is_in(output.resolve(), files):
         raise OptionError(
             f"{output} is in the folder of the model itself, which stays as it is: name another"
         )
@@ -124,6 +124,14 @@ def check_output(
             raise OptionError(
                 f"{output / name} exists: use --force to make it anew, or name another folder"
             )
+
+
+def _is_in(output: Path, files: ModelFiles) -> bool:
+    """Whether a folder is that of a model or in it; beside a single .onnx file it is not."""
+    folder = files.folder.resolve()
+    if files.name.endswith(".onnx"):
+        return any(path.resolve().is_relative_to(output) for path in files.weights)
+    return output.is_relative_to(folder)
 
 
 def _different_model(sources: Mapping[str, Any], signature: ModelSignature) -> str:

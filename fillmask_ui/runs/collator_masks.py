@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import OptionError, how_to_install
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MASK, RANDOM, UNCHANGED, HiddenTokens, MaskRecipe
 from fillmask_ui.protocol import Vocabulary
@@ -36,7 +36,7 @@ class CollatorMasks:
         except ImportError as error:
             raise OptionError(
                 "the mask stream 'collator' needs PyTorch, whose generator it reproduces: "
-                "pip install 'fillmask-ui[torch]', or use the mask stream 'text'"
+                f"{how_to_install('torch')}, or use the mask stream 'text'"
             ) from error
         self._mask_id = vocabulary.mask_id
         self._last: int | None = None

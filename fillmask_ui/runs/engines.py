@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import OptionError, how_to_install
 from fillmask_ui.extensions import features, load
 from fillmask_ui.options import check_options, option
 from fillmask_ui.runs.perform import Engine
@@ -52,7 +52,8 @@ def open_engine(choice: EngineChoice) -> Iterator[Engine | None]:
     row = ENGINES[choice.engine]
     if find_spec(row.package) is None:
         raise OptionError(
-            f'the engine {choice.engine} needs a library: pip install "fillmask-ui[{row.package}]"'
+            f"the engine {choice.engine} needs the library {row.package}, which is not installed: "
+            f"{how_to_install(row.package)}"
         )
     with load(row.target)(choice) as engine:
         yield engine

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from fillmask_ui.errors import DataError, OptionError, unknown
+from fillmask_ui.errors import DataError, OptionError, how_to_install, unknown
 from fillmask_ui.evaluation import EvaluatedText
 from fillmask_ui.evaluation.rows import PARTS, TokenScores
 from fillmask_ui.files import csv_cell, finished_file, text_file
@@ -136,7 +136,10 @@ def _write_parquet(run: Run, target: Path) -> int:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise DataError("parquet needs pyarrow: pip install pyarrow, or export to csv") from error
+        raise DataError(
+            "parquet needs pyarrow, which is not installed: "
+            f"{how_to_install('hub')}; or export to csv"
+        ) from error
 
     types = {int: pa.int64(), float: pa.float64(), str: pa.string()}
     schema = pa.schema([(name, types[kind]) for name, kind in _columns(run).items()])

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fillmask_ui.errors import DataError, opening, unknown
+from fillmask_ui.errors import DataError, how_to_install, opening, unknown
 from fillmask_ui.evaluation.given_texts import cell_of, choose_column, nested_names, pair_columns
 from fillmask_ui.filling.prompt import MAX_CHARACTERS
 from fillmask_ui.records import Example
@@ -237,8 +237,9 @@ def optional_library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        remedy = 'pip install "fillmask-ui[hub]"'
-        raise DataError(f"such texts need the library {name}: {remedy}") from error
+        raise DataError(
+            f"such texts need the library {name}, which is not installed: {how_to_install('hub')}"
+        ) from error
 
 
 def choose_columns(columns: Collection[str], source: TextSource, location: str) -> Cells:

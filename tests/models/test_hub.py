@@ -12,7 +12,7 @@ import onnx
 import pytest
 from tiny_tokenizers import PHOBERT
 
-from fillmask_ui.errors import ModelError
+from fillmask_ui.errors import ModelError, how_to_install
 from fillmask_ui.models import load_model
 from fillmask_ui.models.onnx_graph import read_graph
 
@@ -90,7 +90,7 @@ UNUSABLE = {
     "org/pickle": ("ModelError", ["pytorch_model.bin", "can run any code"]),
     "org/empty": ("ModelError", ["holds no weights"]),
     "org/causal": ("ModelError", ["GPT2LMHeadModel", "fill-mask"]),
-    "org/plain": ("ModelError", ["pip install 'fillmask-ui[torch]'"]),
+    "org/plain": ("ModelError", [how_to_install("torch")]),
     "org/a--b": ("OptionError", ["is not a hub id"]),
     "org/many": ("OptionError", ["onnx/a.onnx, onnx/b.onnx", "--onnx-file"]),
 }

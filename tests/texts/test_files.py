@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from text_files import LAYOUTS, content, read, texts_of
 
-from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.errors import DataError, FillmaskError, how_to_install
 from fillmask_ui.filling.prompt import MAX_CHARACTERS
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
 
@@ -239,4 +239,4 @@ def test_a_missing_package_is_named_with_its_remedy(tmp_path, monkeypatch, missi
     with pytest.raises(FillmaskError) as caught:
         open_texts(TextChoice(reference).source())
     assert f"need the library {missing}" in str(caught.value)
-    assert 'pip install "fillmask-ui[hub]"' in str(caught.value)
+    assert how_to_install("hub") in str(caught.value)

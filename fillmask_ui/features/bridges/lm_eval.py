@@ -3,7 +3,7 @@
 import sys
 from importlib.util import find_spec
 
-from fillmask_ui.errors import FillmaskError
+from fillmask_ui.errors import FillmaskError, how_to_install
 
 
 def register() -> None:
@@ -19,7 +19,7 @@ def register() -> None:
 
 if __name__ == "__main__":
     if find_spec("lm_eval") is None:
-        sys.exit("error: lm_eval is not installed: pip install 'fillmask-ui[harness]'")
+        sys.exit(f"error: lm_eval is not installed: {how_to_install('harness')}")
     from lm_eval.__main__ import cli_evaluate
 
     register()

@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from fillmask_ui.errors import DataError, OptionError, first_line, unknown
+from fillmask_ui.errors import DataError, OptionError, first_line, how_to_install, unknown
 from fillmask_ui.evaluation import EvaluatedText
 from fillmask_ui.records import finite
 from fillmask_ui.runs.store import Run
@@ -102,7 +102,7 @@ def push(run: Run, tracker: str, project: str = "fillmask-ui") -> Pushed:
         raise OptionError("the project has no name: give one with --project NAME")
     spec, destination = find_spec(tracker), TRACKERS[tracker]
     if spec is None or spec.origin is None:  # as of a folder such as ./wandb
-        raise DataError(f"{tracker} is not installed: pip install 'fillmask-ui[{tracker}]'")
+        raise DataError(f"{tracker} is not installed: {how_to_install(tracker)}")
     pushed = contents(run)
     for name, value in destination.variables.items():
         os.environ.setdefault(name, value)

@@ -24,14 +24,13 @@ def class_(
     """Open the wall of a class that guesses on phones, against the model."""
     read = read_sentences(sentences) if sentences is not None else ()
     key = secrets.token_urlsafe(16) if read else ""
-    link = f"present=1&class=1&key={key}" if read else "present=1&class=1"
-    announced = key or not open_browser  # the key stands nowhere else
+    query = f"present=1&class=1&key={key}" if read else "present=1&class=1"
     start_page(
         model,
         host=host,
         port=port,
         public=public,
-        link=link if open_browser else None,
-        notice=f"The wall is at /?{link} of the page." if announced else "",
+        query=query,
+        open_browser=open_browser,
         settings={"sentences": read, "class_key": key},
     )

@@ -25,6 +25,5 @@ def learn(
     if name is None:
         listed = ", ".join(f"{entry.number} {entry.name}" for entry in course)
         raise OptionError(f"there is no chapter {chapter!r}; there are: {listed}")
-    link = urlencode({"tab": "learn", "chapter": name})
-    notice = "" if open_browser else f"The chapter is at /?{link} of the page."
-    start_page(model, host=host, port=port, link=link if open_browser else None, notice=notice)
+    query = urlencode({"tab": "learn", "chapter": name})
+    start_page(model, host=host, port=port, query=query, open_browser=open_browser)

@@ -5,7 +5,7 @@ from typing import Any
 
 from fillmask_ui.cli import options
 from fillmask_ui.cli.serve import start_page
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import OptionError, how_to_install
 
 SETTINGS: dict[str, Any] = {
     "endpoints": "fillmask_ui.features.mcp.tools:build",
@@ -21,5 +21,8 @@ def mcp(
 ) -> None:
     """Start the page with tools for language models (MCP)."""
     if find_spec("mcp") is None:
-        raise OptionError("the tools need the package mcp: pip install 'fillmask-ui[mcp]'")
-    start_page(model, host=host, port=port, public=public, settings=SETTINGS)
+        raise OptionError(
+            f"the tools need the library mcp, which is not installed: {how_to_install('mcp')}"
+        )
+    endpoint = "gradio_api/mcp/"
+    start_page(model, host=host, port=port, public=public, endpoint=endpoint, settings=SETTINGS)

@@ -1,14 +1,15 @@
 """What this feature adds."""
 
-from fillmask_ui.extensions import Command, Feature, Mode
+from fillmask_ui.extensions import LOOK, Command, Feature, Mode
 
 FEATURE = Feature(
     name="slots",
     package=__package__,
     commands={
         "slots": Command(
-            "Compare words over the sentences of a template, as {He|She} works as a [MASK].",
+            "Compare words over the sentences of a template.",
             "fillmask_ui.features.slots.command:slots",
+            LOOK,
             prints=True,
         )
     },

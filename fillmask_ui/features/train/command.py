@@ -13,7 +13,7 @@ import typer
 
 from fillmask_ui.cli.options import with_options
 from fillmask_ui.cli.terminal import progress_bar, say, tell
-from fillmask_ui.errors import ModelError
+from fillmask_ui.errors import ModelError, how_to_install
 from fillmask_ui.features.train.training_recipe import (
     LogRow,
     PackageRequest,
@@ -31,7 +31,7 @@ def need_torch() -> None:
     """Stop with what to install if PyTorch is missing."""
     if importlib.util.find_spec("torch") is None:
         raise ModelError(
-            "this command needs PyTorch, which is not installed: pip install 'fillmask-ui[torch]'"
+            f"this command needs PyTorch, which is not installed: {how_to_install('torch')}"
         )
 
 

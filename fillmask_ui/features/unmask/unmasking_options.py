@@ -33,7 +33,7 @@ class UnmaskingOptions:
     order: str = option(
         "top_prob",
         "Which positions are filled first: the most confident by probability (top_prob), by lead "
-        "over the second token (prob_diff) or by entropy; from left to right; or at random (none).",
+        "over the second token (prob_diff) or by entropy; left_to_right; or at random (none).",
         choices=ORDERS,
     )
     confidence_temperature: float = option(

@@ -8,6 +8,7 @@ from recorded.program import ran
 from stored_runs import record_at
 from table_model import TableModel
 
+from fillmask_ui.errors import how_to_install
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.features.bridges import push
 from fillmask_ui.runs import RunStore, prepare_info, start
@@ -134,5 +135,5 @@ def test_slips_are_one_line_and_the_run_stays(fillmask, tmp_path, monkeypatch):
         assert message in done.stderr
     monkeypatch.setattr(push, "find_spec", lambda _: None)
     done = fillmask("runs", "push", RUN, "--to", "trackio")
-    assert done.stderr == "error: trackio is not installed: pip install 'fillmask-ui[trackio]'\n"
+    assert done.stderr == f"error: trackio is not installed: {how_to_install('trackio')}\n"
     assert fillmask("runs", "show", RUN).returncode == 0

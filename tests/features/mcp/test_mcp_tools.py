@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import httpx
 import pytest
@@ -12,7 +13,7 @@ from serving import serving
 from table_model import TableModel
 
 from fillmask_ui import compare, evaluate, fill, summarize, surprisal, unmask
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import OptionError, how_to_install
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.features.mcp import command
@@ -120,7 +121,7 @@ def test_the_guard_of_the_page_stands_before_the_tools(page):
 
 def test_without_the_package_there_is_one_line_with_the_remedy(monkeypatch):
     monkeypatch.setattr(command, "find_spec", lambda name: None)
-    with pytest.raises(OptionError, match=r"pip install 'fillmask-ui\[mcp\]'"):
+    with pytest.raises(OptionError, match=re.escape(how_to_install("mcp"))):
         command.mcp("127.0.0.1", None, "embedded", False)
     monkeypatch.setenv("GRADIO_MCP_SERVER", "true")
     assert launch_options()["mcp_server"] is False  # else every endpoint would be a tool

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from fillmask_ui.errors import how_to_install
 from fillmask_ui.features.quantize import quantize_command as command
 from fillmask_ui.features.quantize.make_variants import Variant
 from fillmask_ui.models import load_model
@@ -120,7 +121,7 @@ def test_the_other_schemes_are_made_where_one_fails(fillmask, bert, tmp_path, mo
         assert printed in done.stdout  # the table comes before the error
     message = done.stderr.strip().splitlines()[-1]
     assert "int8-channel was not made: " in message
-    assert "int4 was not made" in message and "pip install 'fillmask-ui[quantize]'" in message
+    assert "int4 was not made" in message and how_to_install("quantize") in message
     alone = fillmask("quantize", bert, "-o", tmp_path / "two", "--scheme", "int4", "--no-measure")
     assert (alone.returncode, (tmp_path / "two").exists()) == (1, False)
     assert "no-such-package, which is not installed" in alone.stderr

@@ -196,3 +196,13 @@ def test_links_that_lead_out_of_a_folder_are_not_followed(tiny_models, tmp_path)
     with pytest.raises(ModelError, match="such links are not followed"):
         list(quantize(ModelChoice(str(folder)), tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+def test_beside_a_single_file(tiny_models, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(tiny_models.folder("bert"), folder)
+    shutil.move(folder / "onnx" / "model.onnx", folder / "model.onnx")
+    choice = ModelChoice(str(folder / "model.onnx"))
+    assert variants(quantize(choice, folder / "q", ["int8"]))
+    with pytest.raises(OptionError, match="in the folder of the model itself"):
+        list(quantize(choice, folder, ["int8"], force=True))

@@ -1,5 +1,7 @@
 """What each scheme writes, against numpy, hand calculations and plain sessions of onnxruntime."""
 
+import re
+
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -8,7 +10,7 @@ from onnx.numpy_helper import to_array
 from quantized_forms import feeds, run, whole
 from tiny_models import EVERY_FAMILY, THREE, batch_of, texts_for
 
-from fillmask_ui.errors import ModelError, OptionError
+from fillmask_ui.errors import ModelError, OptionError, how_to_install
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools import schemes
 from fillmask_ui.onnx_tools.float32_graph import dequantize, split_ties
@@ -167,5 +169,5 @@ def test_what_cannot_be_made_is_said(bert, made, tmp_path, monkeypatch):
     with pytest.raises(ModelError, match=r"computes in half precision: give .* float32"):
         whole(path, tmp_path)
     monkeypatch.setattr(schemes.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ModelError, match=r"onnx-ir.*pip install 'fillmask-ui\[quantize\]'"):
+    with pytest.raises(ModelError, match=re.escape(how_to_install("quantize"))):
         write_variant("int4", bert, path)
