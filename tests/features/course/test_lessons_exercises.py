@@ -170,6 +170,12 @@ def loss_of_logits(exercise, temperature):
     return cross_entropy(logits, torch.tensor([words.index(true_word(exercise))])).item()
 
 
+def attention_weight(exercise):
+    word = re.search(r"“(\w+)”", exercise.text)[1]
+    weights = torch.tensor(column(exercise)).double().softmax(0)
+    return weights[[row[0] for row in exercise.table[1:]].index(word)].item()
+
+
 def loss_of_a_pair(exercise, probability):
     follows = 0.0 if "does not follow" in exercise.text else 1.0
     tensors = torch.tensor([probability]).double(), torch.tensor([follows]).double()
@@ -186,6 +192,7 @@ ANSWERS = {
     "loss 1": lambda e, _: torch_loss(row_of(e, true_word(e))),
     "loss 2": lambda e, n: loss_of_logits(e, n[0]),
     "both-sides 2": lambda e, _: torch_loss(column(e)[0]) - torch_loss(column(e)[1]),
+    "both-sides 4": lambda e, _: attention_weight(e),
     "masking 1": lambda e, n: 0.15 * share_of_kind(e) * n[0],
     "ledger 1": lambda e, _: sum(map(torch_loss, column(e))),
     "ledger 2": lambda _, n: np.mean(n[2:]),
