@@ -84,9 +84,10 @@ def _link(title: str, used: list[Any], shared: dict[str, Any]) -> str:
     listed = ", ".join(f"`{parameter.opts[0]}`" for parameter in used)
     used_help = {parameter.help for parameter in used}
     missing = [f"`{lacks.opts[0]}`" for lacks in shared.values() if lacks.help not in used_help]
-    if len(missing) < len(used):
-        listed = f"all but {', '.join(missing)}" if missing else "all"
-    return f"[{title}](#{title.lower().replace(' ', '-')}) ({listed})"
+    link = f"[{title}](#{title.lower().replace(' ', '-')})"
+    if not missing:
+        return link
+    return f"{link} ({listed if len(used) <= len(missing) else 'all but ' + ', '.join(missing)})"
 
 
 def _row(parameter: Any) -> str:
