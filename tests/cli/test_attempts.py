@@ -377,7 +377,7 @@ def _record(name: str, file: str, content: str, *words: str) -> Attempt:
 
 
 _FILES = [
-    _sweep('modles = ["embedded"]', "unknown key 'modles'; known: baseline, "),
+    _sweep('modles = ["embedded"]', "unknown key 'modles'; did you mean 'models'"),
     _sweep(f"seeds = [{'9' * 5000}]", "TOML", code=1),
     _record("cut short", "run.json", '{"texts": [', "run.json: invalid JSON"),
     _record("of other types", "run.json", '{"texts": 7, "characters": 1}', "run.json"),

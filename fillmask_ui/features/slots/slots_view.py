@@ -98,7 +98,7 @@ def _compared(session: Session, question: Question) -> ComparedTemplate:
     words, problems = spellable_words(models, template, typed)
     if typed and not words:
         raise OptionError(f"{NO_WORDS} {' '.join(problems)}")
-    tables = [session.ask(models[0], slots, template, words=words)]
+    tables = [session.ask(models[0], slots, template, candidates=words)]
     if len(models) > 1:
         # Both have the words that the reference chose.
         chosen = tuple(word.word for word in tables[0].words)
@@ -106,5 +106,5 @@ def _compared(session: Session, question: Question) -> ComparedTemplate:
         problems = [*dict.fromkeys([*problems, *more_problems])]
         if not words:
             raise OptionError(f"{NO_WORDS} {' '.join(problems)}")
-        tables = [session.ask(model, slots, template, words=words) for model in models]
+        tables = [session.ask(model, slots, template, candidates=words) for model in models]
     return ComparedTemplate(tuple(models), tuple(tables), tuple(problems))

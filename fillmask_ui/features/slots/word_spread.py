@@ -24,7 +24,7 @@ from fillmask_ui.filling.words import (
     tokens_read,
     word_scores,
 )
-from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.protocol import MaskedLM, ModelLike, as_model
 from fillmask_ui.records import ModelSignature
 
 LEAST_PROBABILITY = 0.01  # in some sentence, of a word that is chosen
@@ -66,9 +66,9 @@ class SlotTable:
 
 
 def slots(
-    model: MaskedLM,
+    model: ModelLike,
     template: str,
-    words: Sequence[str] = (),
+    candidates: Sequence[str] = (),
     *,
     top_k: int = 12,
     most_work: int | None = None,
@@ -76,10 +76,10 @@ def slots(
     """Words at the mask of each sentence of a template.
 
     Args:
-        model: from `load_model`.
+        model: from `load_model`, or a reference such as `embedded`, which is loaded once.
         template: with one mask in each sentence and up to two slots, as in
             `{He|She} works as a [MASK].`; at most 24 sentences.
-        words: to look at, of any number of sub-tokens; none for those of the largest spread.
+        candidates: words to look at, of any number of sub-tokens; none for those of the largest spread.
         top_k: how many words are chosen then, 1 to 100.
         most_work: bound on the tokens that the model reads for words of several sub-tokens.
 
@@ -89,19 +89,20 @@ def slots(
         TextError: if a sentence is too long.
         ModelOutputError: if the model returns NaN.
     """
-    check_choices(top_k, words)
+    check_choices(top_k, candidates)
+    model = as_model(model)
     sentences = sentences_of(template, model.vocabulary.mask_token)
     encodings = [encode_masked(model, sentence.text) for sentence in sentences]
     positions = [mask_position(encoding, model.vocabulary, 0) for encoding in encodings]
     tokenized = [
-        split_into_tokens(model, encoding, position, words)
+        split_into_tokens(model, encoding, position, candidates)
         for encoding, position in zip(encodings, positions, strict=True)
     ]
     work = sum(map(tokens_read, encodings, tokenized))
     check_work(work, most_work)
     texts = [encoding.ids for encoding in encodings]
     log_probs = log_probabilities_at(model, texts, positions)  # [S, V]
-    if not words:
+    if not candidates:
         table_words = _chosen_words(model, log_probs, top_k)
     else:
         scores = [

@@ -121,7 +121,7 @@ def contrast_sentences(session: Session, question: Question) -> Json:
     for text in (loaded.text, second):
         bad = unscorable(loaded.model, text, words)
         words = tuple(word for word in words if word not in bad)
-    choices = {"masks": (loaded.mask, loaded.mask), "top_k": question.top_k, "words": words}
+    choices = {"masks": (loaded.mask, loaded.mask), "top_k": question.top_k, "candidates": words}
     html = contrast_html(
         session.ask(loaded.model, pair_masks, loaded.text, second, **choices),
         (loaded.model.vocabulary, loaded.model.vocabulary),

@@ -80,11 +80,14 @@ def test_every_option_of_the_shell_is_a_key():
 
 
 BAD = [
-    ({"modles": ["embedded"]}, "unknown key 'modles'; known: baseline, data, fewest-texts"),
+    ({"modles": ["embedded"]}, "unknown key 'modles'; did you mean 'models'"),
     ({"models": None}, r"models: input should be a valid"),
     ({"models": []}, "must have one entry or more"),
     ({"models": [3]}, r"models\[0\].*; it was 3"),
-    ({"models": [{"model": "embedded", "thraeds": 2}]}, "entry 1: unknown key 'thraeds'; known: "),
+    (
+        {"models": [{"model": "embedded", "thraeds": 2}]},
+        "entry 1: unknown key 'thraeds'; did you mean 'threads'",
+    ),
     ({"models": [{"model": "embedded", "threads": "2"}]}, "threads must be a whole number"),
     ({"models": ["/nowhere/at/all"]}, "models, entry 1: no such model: '/nowhere/at/all'"),
     ({"models": ["embedded", "embedded"]}, "entry 2: 'embedded' is the name of another entry"),
