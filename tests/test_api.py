@@ -12,6 +12,7 @@ import fillmask_ui as fm
 from fillmask_ui.filling.prompt import filled_text
 
 MASKED, PLAIN = "The opposite of hot is [MASK].", "The cat sat on the mat."
+TEMPLATE = "The {opposite|end} of hot is [MASK]."  # for features: also a text with a mask
 MODEL = TableModel(1)
 # Functions that take a model -> how they are called with it.
 CALLS = {
@@ -41,7 +42,7 @@ def call_of(name):
         return CALLS[name]
 
     def call(model):
-        result = getattr(fm, name)(model, MASKED)
+        result = getattr(fm, name)(model, TEMPLATE)
         return [*result] if inspect.isgenerator(result) else result
 
     return call

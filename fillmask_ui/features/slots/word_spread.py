@@ -79,7 +79,7 @@ def slots(
         model: from `load_model`, or a reference such as `embedded`, which is loaded once.
         template: with one mask in each sentence and up to two slots, as in
             `{He|She} works as a [MASK].`; at most 24 sentences.
-        candidates: words to look at, of any number of sub-tokens; none for those of the largest spread.
+        candidates: words of any number of sub-tokens; none for those of the largest spread.
         top_k: how many words are chosen then, 1 to 100.
         most_work: bound on the tokens that the model reads for words of several sub-tokens.
 
