@@ -56,8 +56,15 @@ class Visitor:
         return self.page.evaluate(f"window.fillmask.explore.{expression}")
 
     def fits(self, width: int) -> None:
-        """Nothing sticks out of the screen."""
+        """Nothing sticks out of the screen, and no word of a bar is cut."""
         assert self.page.evaluate("document.documentElement.scrollWidth") <= width
+        names = "#stage :is(.fm-bars, .fm-lens-bars) .fm-row-name"
+        cut = self.page.eval_on_selector_all(
+            names,
+            """(names) => names.filter((name) => name.scrollWidth > name.clientWidth + 1)
+                .map((name) => name.textContent)""",
+        )
+        assert cut == []
 
 
 class Explore(Visitor):

@@ -15,7 +15,7 @@
   let position = -1; // of the sentence shown, in `slides`
   let state = { phase: "waiting", version: -1 };
   let hiding = true; // whether the words wait while students answer
-  let losing = false;
+  let losing = true; // the losses stand on the curve once they are known
   let chosen = ""; // the word that had the focus last
   let timer = 0;
   let work = Promise.resolve(); // what the lecturer does, one after the other
@@ -112,9 +112,13 @@
     const names = { people: "class", student: "a student", model: "model" };
     const points = Object.entries(state.losses)
       .filter(([, nats]) => nats !== null)
-      .map(([name, nats]) => ({ word: names[name], nll_nats: nats, probability: Math.exp(-nats) }));
-    card.replaceChildren(page.loss_card(points, points, "nats"));
-    card.querySelector("h2").textContent = "Loss on the hidden word, in nats";
+      .map(([name, nats]) => ({
+        word: names[name],
+        role: name === "model" ? "reference" : "candidate",
+        nll_nats: nats,
+        probability: Math.exp(-nats),
+      }));
+    card.replaceChildren(page.loss_card(points, points, "nats", "Loss on the hidden word"));
   }
 
   function ask(to) {

@@ -76,7 +76,10 @@ export async function compared({ unit, ...question }, { draft, mask, filling, vi
   const losses = truth ? { word: truth, people: Math.log(1 / share(truth)), one_more, model: truth_score?.nll_nats ?? null } : null;
   const left_out = words.filter((_, at) => !scores[at]);
   const verdict = losses ? verdict_of(losses, unit) : "";
-  const point = truth_score && JSON.stringify([{ ...views.point(filled, mask, truth_score, unit), mask: 0 }]);
+  const points = losses ? [["model", "reference", losses.model], ["class", "candidate", losses.people]]
+    .filter(([, , nll_nats]) => Number.isFinite(nll_nats))
+    .map(([word, role, nll_nats]) => ({ word, role, nll_nats, probability: Math.exp(-nll_nats) })) : [];
+  const point = points.length ? JSON.stringify(points) : null;
   const values = { rows, axis: along, losses, class_guesses: parsed, left_out, unit, infinite: Infinity, several, verdict, point };
   return { error: "", html: views.render("explore/guess_result", values) };
 }

@@ -28,7 +28,11 @@ _LIBRARIES = {
 }
 _TERSER = "terser/bin/terser"
 # What the page shares with the one of a server, in the order in which it runs, then its own.
-_SHARED = ("static/page", "static/explain", *(f"explore/{name}" for name in ("explore", "modes")))
+_SHARED = (
+    "static/page",
+    "static/explain",
+    *(f"explore/{name}" for name in ("explore", "fits", "modes")),
+)
 _UI = HERE.parent.parent / "ui"
 _PAGE = (
     *(_UI / f"{name}.js" for name in (*_SHARED, "explore/loss", "explore/guess")),

@@ -39,10 +39,11 @@ function items({ text, ids, tokens, spans }, words, masks, unknown) {
   return all.sort((a, b) => a.at - b.at).map(({ at, word, number }) => {
     const start = spans[at][0];
     const joined = start > 0 && /\S/.test(text[start - 1]);
-    if (!word) return { kind: "mask", token: number, joined };
+    if (!word) return { kind: "mask", token: number, joined, closing: false };
     const starts = [...word.tokens.map((token) => Math.max(word.start, spans[token][0])), word.end];
     const names = word.tokens.map((token) => `${tokens[token]} (id ${ids[token]})`).join(", ");
-    return { kind: "word", token: at, joined, about: `${word.tokens.length > 1 ? "tokens" : "token"} ${names}`,
+    const closing = joined && !/[\p{L}\p{N}]/u.test(word.text); // a sign stays with the word before it
+    return { kind: "word", token: at, joined, closing, about: `${word.tokens.length > 1 ? "tokens" : "token"} ${names}`,
       pieces: starts.slice(1).map((end, part) => text.slice(starts[part], end)),
       unknown: word.tokens.some((token) => ids[token] === unknown) };
   });

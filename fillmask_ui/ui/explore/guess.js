@@ -7,7 +7,6 @@
 
   // `masks` has the guesses for each mask of one sentence, by the number of the mask.
   const guessing = { sentence: "", masks: {} };
-  const titles = new Map(); // masks of the strip -> the title that names the hidden word
   let work = Promise.resolve(); // what was typed is read in the order in which it was typed
 
   let answer = null; // the latest that shows a sentence
@@ -54,14 +53,11 @@
 
   // ---- What is shown
 
-  // The strip names hidden words; students hover, too.
   function show() {
     const stage = byId("stage");
     const on = page.explore.mode() === "guess";
     const record = here();
     const hides = on && !record.revealed;
-    for (const [mask, title] of titles) mask.title = title;
-    titles.clear();
     stage.classList.toggle("fm-guessing", hides);
     panel(".fm-guess-panel").hidden = !on;
     if (!on) return;
@@ -73,11 +69,6 @@
     page.put(panel(".fm-guess-list"), record.html);
     if (held && !record.html) panel('[name="word"]').focus();
     byId("guess-count").textContent = record.count;
-    if (!hides) return;
-    for (const mask of stage.querySelectorAll(".fm-mask-word")) {
-      titles.set(mask, mask.title);
-      mask.title = "a hidden word";
-    }
   }
 
   document.addEventListener("fillmask:answer", ({ detail }) => {

@@ -16,7 +16,7 @@ from fillmask_ui.filling.guesses import Guesses, key, parse_guesses
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, ScoredWord, finite
 from fillmask_ui.show.bars import Axis, BarRow, Cell
-from fillmask_ui.show.numbers import general, loss_number, loss_text, percent
+from fillmask_ui.show.numbers import general, loss_number, loss_text
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.explore_state import Json, LoadedQuestion, Question
 from fillmask_ui.ui.session import Session, check_text
@@ -171,14 +171,17 @@ def verdict(losses: Losses, unit: str) -> str:
 
 
 def comparison_html(comparison: GuessComparison, unit: str, *, curve: bool = False) -> str:
-    """The verdict, paired bars, both losses; with `curve` the model's loss as a point on it."""
+    """The verdict, paired bars, both losses; with `curve` both as points on it."""
     axis, losses = Axis.shares(), comparison.losses
     points: list[Json] = []
-    if curve and losses and losses.model is not None:
-        share = math.exp(-losses.model)
-        texts = percent(share), loss_text(losses.model, unit)
-        points = [{"mask": 0, "word": losses.word, "hidden": True, "probability": share}]
-        points[0] |= {"nll_nats": losses.model, "texts": texts}
+    if curve and losses:
+        for name, role, nll_nats in (
+            ("model", "reference", losses.model),
+            ("class", "candidate", losses.people),
+        ):
+            if nll_nats is not None and math.isfinite(nll_nats):
+                point = {"word": name, "role": role, "nll_nats": nll_nats}
+                points.append(point | {"probability": math.exp(-nll_nats)})
     return render(
         "explore/guess_result.html",
         rows=[_row(word, comparison.parts, axis) for word in comparison.words],

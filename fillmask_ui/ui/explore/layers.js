@@ -1,5 +1,6 @@
 // How the guess forms: the grid of layers shows the bars of the cell that is pointed at or has the
-// focus. In a lecture the layers are covered but for the lowest, and keys uncover them, one by one.
+// focus. In a lecture the layers are covered but for the lowest, and keys uncover them, one by one;
+// until the last is uncovered, nothing tells the hidden word or the model's answer.
 (() => {
   const page = window.fillmask;
   const found = () => document.getElementById("found");
@@ -24,9 +25,14 @@
       row.querySelector(".fm-row-fill").style.setProperty("--p", share);
       row.querySelector(".fm-row-value").textContent = text;
     });
+    page.explore.fit_names();
   }
 
-  for (const kind of ["pointerover", "focusin", "click"]) page.on(kind, ".fm-layer", show);
+  for (const kind of ["focusin", "click"]) page.on(kind, ".fm-layer", show);
+  page.on_move(({ target }) => {
+    const cell = target.closest?.(".fm-layer:not(.fm-here)");
+    if (cell) show(cell);
+  });
 
   // Beside a cell of a whole sentence, which leaves the bars no room of their own.
   const none = document.createElement("div");
@@ -54,6 +60,8 @@
     const all = rows();
     all.forEach((row, place) => row.classList.toggle("fm-out", place >= open));
     found().classList.toggle("fm-growing", open < all.length);
+    const covers = open < all.length && document.body.classList.contains("fm-presenting");
+    document.body.classList.toggle("fm-covering", covers);
     if (document.body.classList.contains("fm-presenting")) {
       show(all[open - 1].querySelector(".fm-layer"));
       // Of many layers some are out of sight; the story of all is above the last.
@@ -64,14 +72,21 @@
 
   document.addEventListener("fillmask:found", ({ detail }) => {
     found().classList.remove("fm-growing"); // which another mode has none of
+    document.body.classList.remove("fm-covering");
     if (!found().querySelector(".fm-layers")) return;
     if (detail !== sentence) open = 1;
     sentence = detail;
     cover();
   });
 
+  document.addEventListener("fillmask:mode", ({ detail }) => {
+    if (detail !== "layers") document.body.classList.remove("fm-covering");
+  });
+
   page.explore.modes.layers = {
     arrows: "layers",
+    // Space uncovers the next layer, too; whether there is one.
+    reveal: () => document.body.classList.contains("fm-covering") && page.explore.modes.layers.move(-1),
     // Uncovers one more layer, or covers one; whether there are any.
     move(by) {
       if (!found()?.querySelector(".fm-layers")) return false;

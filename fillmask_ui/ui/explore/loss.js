@@ -105,15 +105,15 @@
   const X_ENDS = [0.04, 0.08, 0.2, 0.4, 0.8, 1]; // a quarter of each is a round number
   const CARD = { width: 620, height: 650, left: 64, top: 24, right: 584, bottom: 570 };
 
-  // `points` set the axes; those in `shown` have a dot: { word, probability, nll_nats, truth }.
-  page.loss_card = (points, shown, unit) => {
+  // `points` set the axes; those in `shown` have a dot: { word, probability, nll_nats, role, truth, right }.
+  page.loss_card = (points, shown, unit, title = `What each word costs: ${log(unit)} p`) => {
     const { left, right, top, bottom } = CARD;
     const finite = points.filter(({ nll_nats }) => Number.isFinite(nll_nats));
     const loss = ({ nll_nats }) => nll_nats / nats(unit);
     const x_end = X_ENDS.find((end) => finite.every((own) => own.probability <= 0.96 * end)) ?? 1;
     const most = Math.max(3, ...finite.map(loss));
     const step = [1, 2, 5, 10, 20].find((own) => most / own < 6) ?? 50;
-    const y_end = step * Math.ceil((most + 0.2) / step);
+    const y_end = step * Math.ceil((1.12 * most + 0.2) / step); // with room for a label at the top
     const x = (p) => left + ((right - left) * p) / x_end;
     const y = (nll) => bottom - ((bottom - top) * nll) / y_end;
     const parts = [];
@@ -139,7 +139,7 @@
       if (own.truth) continue;
       const end = at.x > 0.6 * right;
       free = Math.min(free - 30, at.y - (end ? 24 : 10));
-      parts.push(`<circle cx="${at.x}" cy="${at.y}" r="10" class="fm-dot fm-in-reference"/>`);
+      parts.push(`<circle cx="${at.x}" cy="${at.y}" r="10" class="fm-dot fm-in-${own.role ?? "reference"}"/>`);
       parts.push(text(`${own.word} ${loss(own).toFixed(2)}`, end ? right : at.x + 18, free, end ? "end" : "start"));
     }
     for (const own of dots.filter(({ truth }) => truth)) {
@@ -150,11 +150,11 @@
       const sum = `${log(unit)} ${own.probability.toPrecision(3)} = ${loss(own).toFixed(2)} ${unit}`;
       parts.push(`<path d="M${at.x},${bottom}V${at.y}H${left}" class="fm-curve fm-in-truth"/>`);
       parts.push(`<circle cx="${at.x}" cy="${at.y}" r="16" class="fm-dot fm-in-truth"/>`);
-      parts.push(text(`✓ ${own.word}`, place[0], below, place[1], "fm-card-name"));
+      parts.push(text(`${own.right ? "✓ " : ""}${own.word}`, place[0], below, place[1], "fm-card-name"));
       parts.push(text(sum, place[0], below + 42, place[1]));
     }
     const box = document.createElement("div");
-    box.innerHTML = `<h2>What each word costs: ${log(unit)} p <small>in ${unit}</small></h2>
+    box.innerHTML = `<h2>${title} <small>in ${unit}</small></h2>
       <svg viewBox="0 0 ${CARD.width} ${CARD.height}" role="img" class="fm-drawing">${parts.join("")}</svg>`;
     const said = dots.map((own) => `${own.word} ${loss(own).toFixed(2)} ${unit}`).join(", ");
     box.lastChild.setAttribute("aria-label", `The loss as a curve over the probability: ${said}`);
@@ -164,6 +164,12 @@
   // ---- A figure of the lessons
 
   document.addEventListener("fillmask:figure", ({ detail }) => {
+    const losses = detail.figure.querySelector("[data-losses]");
+    if (losses) {
+      const points = JSON.parse(detail.figure.querySelector("[data-points]").dataset.points);
+      const { unit } = losses.dataset;
+      losses.replaceChildren(page.loss_card(points, points, unit, "Losses on the true word"));
+    }
     const place = detail.figure.querySelector("[data-curve]");
     if (!place) return;
     const points = JSON.parse(detail.figure.querySelector("[data-points]").dataset.points);

@@ -7,6 +7,7 @@
   const MOST_SENTENCES = 500;
   const OWN = "fillmask-sentences";
   const HIDE = "fillmask-hide-answers";
+  const READY_TRIES = 300; // every 100 ms, while the page loads
   const ENDS = [0.04, 0.08, 0.2, 0.4, 0.8, 1]; // of the axis; a quarter of each is a round number
   const by_id = (id) => document.getElementById(id);
   const stage = () => by_id("stage");
@@ -18,7 +19,7 @@
   let examples = []; // of the page: { state, question }
   let own = []; // sentences of the reader's own
   let place = -1; // of the sentence shown, in `sentences()`; -1 where it is none of them
-  let hiding = page.recall(HIDE) === "yes"; // whether an answer waits for Space
+  let hiding = page.recall(HIDE) ?? "known"; // whether an answer waits for Space: yes, no, or where the word is known
   let revealed = null; // the sentence whose answer was shown
   let open_rows = 0; // of the bars of a sentence whose answer waits
   let losing = false; // whether the loss is shown, word by word
@@ -49,15 +50,17 @@
   const ready = () => panel && page.explore?.answer && stage()?.checkVisibility();
 
   // From any tab, and from a link before its first answer.
-  function open(tries = 100) {
+  function open(tries = READY_TRIES) {
     if (active) return;
     if (ready()) return start();
-    if (tries === 100 && stage()?.checkVisibility() === false) page.follow("tab=explore");
+    if (tries === READY_TRIES && stage()?.checkVisibility() === false) page.follow("tab=explore");
     if (tries > 0) setTimeout(() => open(tries - 1), 100);
   }
 
   function start() {
     active = true;
+    revealed = null;
+    open_rows = 0;
     filled = false; // the end of a full screen before this one may still be told
     end = page.alone(stage());
     stage().prepend(document.querySelector(".fm-question"));
@@ -65,8 +68,9 @@
     stage().querySelector('[data-pane=""]').append(by_id("fm-present-loss"));
     foot().hidden = false;
     document.body.classList.add("fm-presenting");
+    document.dispatchEvent(new CustomEvent("fillmask:presenting"));
     Object.assign(page.explore.overrides, { top_k: BARS, zoom: 1 });
-    page.explore.change({});
+    page.explore.change(known_words());
     shown();
     wake();
     page.open_class?.(); // a feature
@@ -75,7 +79,7 @@
   function leave() {
     if (!active) return;
     active = false;
-    document.body.classList.remove("fm-presenting", "fm-veiled", "fm-awake", "fm-losing");
+    document.body.classList.remove("fm-presenting", "fm-veiled", "fm-awake", "fm-losing", "fm-covering");
     document.querySelector(".fm-try").append(document.querySelector(".fm-question"));
     panel.append(by_id("fm-present-wait"), by_id("fm-present-loss"), foot());
     for (const part of panel.querySelectorAll("[id^=fm-present]")) part.hidden = true;
@@ -86,9 +90,17 @@
     by_id("present").focus({ preventScroll: true });
   }
 
+  // An example that stands on the page as it opens brings its hidden word along.
+  function known_words() {
+    const { text, hidden } = page.explore.state;
+    const slide = slides().find((other) => other.text === text);
+    return slide?.hidden?.some(Boolean) && !hidden?.some(Boolean) ? { base: text, hidden: slide.hidden } : {};
+  }
+
   function go(to) {
     const slide = slides()[to];
     if (!slide) return;
+    if (by_id("strip").contains(document.activeElement)) document.activeElement.blur();
     place = to;
     revealed = null;
     open_rows = 0;
@@ -99,15 +111,26 @@
 
   // ---- What an answer is shown with
 
+  const TITLED = ":is(#strip, [data-pane], #lens) [title]";
+
+  const hides = () =>
+    hiding === "yes" || (hiding === "known" && Boolean(page.explore.state.hidden?.some(Boolean)));
+
   function veil() {
-    const veiled = active && hiding && revealed !== page.explore.state.text;
+    const veiled = active && hides() && revealed !== page.explore.state.text;
     document.body.classList.toggle("fm-veiled", veiled);
     document.body.classList.toggle("fm-losing", losing);
     by_id("fm-present-wait").hidden = !veiled;
-    rows().forEach((row, place) => row.classList.toggle("fm-out", veiled && place >= open_rows));
+    rows().forEach((row, place) => {
+      const out = veiled && place >= open_rows;
+      row.classList.toggle("fm-out", out);
+      if (row.querySelector("button")) row.firstElementChild.ariaLabel = out ? "a hidden word" : null;
+    });
     show_loss();
+    // What a pointer that rests would open, and what names a word.
+    for (const titled of active ? stage().querySelectorAll(TITLED) : []) titled.removeAttribute("title");
     for (const told of foot().querySelectorAll("b")) {
-      told.textContent = (told.dataset.of === "h" ? hiding : losing) ? "on" : "off";
+      told.textContent = (told.dataset.of === "h" ? hides() : losing) ? "on" : "off";
     }
     foot().querySelector(".fm-present-arrows").textContent = mode().arrows ?? "words";
     const count = foot().querySelector(".fm-present-count");
@@ -119,6 +142,7 @@
 
   // All at once, or where the loss is shown one word after the other.
   function reveal() {
+    if (!veiled()) return mode().reveal?.();
     open_rows = losing ? open_rows + 1 : Infinity;
     if (open_rows >= rows().length) revealed = page.explore.state.text;
     veil();
@@ -132,7 +156,8 @@
     if (card.hidden) return;
     const names = rows().map((row) => row.querySelector(".fm-row-name").textContent);
     const points = mask.candidates.map((own, place) => ({ ...own, word: names[place] }));
-    if (points[truth?.rank - 1]) points[truth.rank - 1].truth = true;
+    const right = truth?.rank === 1;
+    if (points[truth?.rank - 1]) Object.assign(points[truth.rank - 1], { truth: true, right });
     else if (truth) points.push({ ...truth, truth: true });
     const shown = rows().map((row) => !row.classList.contains("fm-out"));
     card.replaceChildren(page.loss_card(points, points.filter((_, place) => shown[place]), page.explore.state.unit));
@@ -151,6 +176,9 @@
   // The largest letters with which the sentence leaves half of the screen to the bars.
   function fit() {
     const strip = by_id("strip");
+    const { classList } = document.body;
+    const covered = ["fm-veiled", "fm-covering"].filter((name) => classList.contains(name));
+    classList.remove(...covered); // the letters stay as large once the answer is shown
     const fits = (size) => {
       stage().style.setProperty("--fm-fit", size);
       return strip.scrollHeight <= strip.clientHeight && strip.scrollWidth <= strip.clientWidth;
@@ -162,6 +190,8 @@
       else high = middle;
     }
     fits(fits(high) ? high : low);
+    classList.add(...covered);
+    page.explore.show_mask();
   }
 
   function shown() {
@@ -174,6 +204,7 @@
     page.change_address({ present: "1", list: link() });
     fit_axis();
     veil();
+    page.explore.fit_names();
     fit();
   }
 
@@ -220,12 +251,12 @@
     keep(by_id("fm-own-text").value, { store: true });
   }
 
-  function set_hiding(on) {
-    hiding = on;
+  function set_hiding(choice) {
+    hiding = choice;
     revealed = null;
     open_rows = 0;
-    page.keep(HIDE, on ? "yes" : null);
-    by_id("fm-own-hide").checked = on;
+    page.keep(HIDE, choice === "known" ? null : choice);
+    by_id("fm-own-hide").checked = choice !== "no";
     if (active) veil();
   }
 
@@ -248,7 +279,7 @@
   const KEYS = {
     Escape: leave,
     p: leave,
-    h: () => set_hiding(!hiding),
+    h: () => set_hiding(hides() ? "no" : "yes"),
     l: () => {
       losing = !losing;
       veil();
@@ -269,10 +300,12 @@
 
   page.keys((event) => {
     if (event.target.matches?.(WRITING)) return null;
-    if (!active) return ready() && { p: start };
+    // Also while the page loads: it then presents as soon as it can.
+    if (!active) return (stage() ? stage().checkVisibility() : document.readyState === "loading") && { p: () => open() };
     wake();
     // Nothing to show: Space presses the button that has the focus.
-    return event.key === " " && !veiled() ? null : KEYS;
+    const covers = veiled() || document.body.classList.contains("fm-covering");
+    return event.key === " " && !covers ? null : KEYS;
   });
 
   function clicked(event) {
@@ -289,6 +322,7 @@
   document.addEventListener("click", clicked, true);
   document.addEventListener("mousemove", () => active && wake(), { passive: true });
   document.addEventListener("fillmask:answer", () => active && shown());
+  document.addEventListener("fillmask:found", () => active && veil());
   window.addEventListener("resize", () => active && fit());
   // Escape leaves the full screen without telling the page of the key.
   document.addEventListener("fullscreenchange", () => {
@@ -296,7 +330,7 @@
     filled = Boolean(document.fullscreenElement);
   });
   page.on("change", "#fm-own-file", take_file);
-  page.on("change", "#fm-own-hide", ({ checked }) => set_hiding(checked));
+  page.on("change", "#fm-own-hide", ({ checked }) => set_hiding(checked ? "yes" : "no"));
   let typing = 0;
   page.on("input", "#fm-own-text", ({ value }) => {
     clearTimeout(typing);
@@ -313,6 +347,7 @@
           truth: hidden?.[0] ?? "",
           question: own.length ? "" : examples[place].question,
         }))
+        .filter(({ truth }) => own.length || truth)
         .filter(({ text }) => text.match(/\[mask\]|<mask>|_{3,}/gi)?.length === 1),
     // The list of a link is shown and not stored: it is another's until it is changed.
     mount(element, sets) {

@@ -75,7 +75,7 @@ def _items(encoding: Encoding, vocabulary: Vocabulary) -> Iterator[dict[str, Any
         start = spans[index].start
         joined = 0 < start <= len(text) and not text[start - 1].isspace()
         if (word := words.get(index)) is None:
-            yield {"kind": "mask", "token": masks[index], "joined": joined}
+            yield {"kind": "mask", "token": masks[index], "joined": joined, "closing": False}
             continue
         starts = [max(word.start, spans[i].start) for i in word.tokens]
         names = ", ".join(f"{encoding.tokens[i]} (id {encoding.ids[i]})" for i in word.tokens)
@@ -83,6 +83,8 @@ def _items(encoding: Encoding, vocabulary: Vocabulary) -> Iterator[dict[str, Any
             "kind": "word",
             "token": index,
             "joined": word.start == start and joined,
+            # A sign stays with the word before it.
+            "closing": word.start == start and joined and not any(map(str.isalnum, word.text)),
             "about": f"{'token' if len(word.tokens) == 1 else 'tokens'} {names}",
             "pieces": [text[a:b] for a, b in pairwise([*starts, word.end])],
             "unknown": any(encoding.ids[i] == vocabulary.unk_id for i in word.tokens),

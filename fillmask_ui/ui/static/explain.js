@@ -3,6 +3,16 @@
 (() => {
   const page = (window.fillmask ??= {});
 
+  // Calls `act` when a mouse moves. A browser also tells of what changes below a mouse that rests.
+  page.on_move = (act) => {
+    let before = "";
+    document.addEventListener("pointermove", (event) => {
+      const here = `${event.screenX},${event.screenY}`;
+      if (event.pointerType === "mouse" && here !== before) act(event);
+      before = here;
+    });
+  };
+
   // `box` makes the element that is shown, `of` finds what an event is about, and `fill` puts into
   // the box what is to be said of it, if there is anything.
   page.beside = (box, of, fill) => {
@@ -27,10 +37,10 @@
 
     const inside = (event) => shown && box().contains(event.target);
     // The pointer may go on to the box itself.
-    document.addEventListener("pointerover", (event) => {
-      if (event.pointerType !== "mouse") return;
-      if (inside(event)) clearTimeout(leaving);
-      else if (of(event)) show(of(event));
+    page.on_move((event) => {
+      const element = of(event);
+      if (inside(event) || (element && element === shown)) clearTimeout(leaving);
+      else if (element) show(element);
     });
     document.addEventListener("pointerout", (event) => {
       const left = shown && event.pointerType === "mouse" && (of(event) || inside(event));
@@ -53,6 +63,7 @@
       true,
     );
     document.addEventListener("fillmask:answer", () => shown?.isConnected || hide());
+    document.addEventListener("fillmask:presenting", hide);
     return { show, hide };
   };
 

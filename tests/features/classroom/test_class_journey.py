@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 from accessibility import accessible
@@ -71,7 +72,7 @@ def phones(browser):
 
 
 def test_three_rounds_with_a_phone_that_loses_its_network(visit, phones, served, tmp_path):
-    wall = Wall(page := visit({"present": "1", "list": OWN}))
+    wall = Wall(page := visit({"present": "1", "list": OWN}, ready="#stage"))
     expect(page.locator(".fm-present-count")).to_have_text("2 / 3")
     page.keyboard.press("ArrowLeft")  # the page opens at the second of them
     expect(page.locator("#strip")).to_contain_text("opposite")
@@ -81,6 +82,7 @@ def test_three_rounds_with_a_phone_that_loses_its_network(visit, phones, served,
     address = page.locator(".fm-class-address")
     expect(address).to_contain_text("/class/")
     expect(page.locator("#fm-class-join")).to_contain_text("listens on this machine only")
+    expect(page.locator(".fm-class-at")).to_be_hidden()  # one address on the wall
     accessible(page, within="#fm-present-class")
     three = [phones(f"http://{address.inner_text()}") for _ in range(3)]
     for own in three:
@@ -106,6 +108,8 @@ def test_three_rounds_with_a_phone_that_loses_its_network(visit, phones, served,
     expect(wall.main).not_to_contain_text("warm")
     wall.press("Space", "closed with 3 answers")
     expect(three[1].said).to_contain_text("closed")
+    expect(address).to_be_hidden()
+    expect(page.locator(".fm-class-at")).to_be_visible()
     wall.press("Space")
     expect(wall.side).to_contain_text("The class together")
     expect(wall.sentence).to_contain_text("cold")
@@ -119,9 +123,13 @@ def test_three_rounds_with_a_phone_that_loses_its_network(visit, phones, served,
     expect(three[0].said).to_contain_text(f"Your loss was {own:.2f} nats")
     accessible(page, within="#fm-present-class")
     accessible(three[0].page)
+    curve = page.locator("#fm-class-loss svg")  # all losses stand on it
+    expect(curve).to_have_attribute("aria-label", re.compile("class .*model|model .*class"))
+    expect(curve.locator("circle")).to_have_count(3)
     wall.press("l")
-    expect(page.locator("#fm-class-loss svg")).to_be_visible()
+    expect(curve).to_be_hidden()
     wall.press("l")
+    expect(curve).to_be_visible()
 
     # The network of a phone is away while it answers, and it is reloaded later.
     wall.press("ArrowRight", "0 answered")
@@ -178,6 +186,23 @@ def test_three_rounds_with_a_phone_that_loses_its_network(visit, phones, served,
     expect(wall.sentence).to_contain_text("Bees make")
     for own in three:
         own.sees("Bees make")
+    # A word that is not known can be set once the round is closed; nothing touches there.
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    page.keyboard.press("t")
+    page.get_by_label("Type a sentence with its hidden word").fill("Cows give [MASK].")
+    page.keyboard.press("Enter")
+    expect(wall.sentence).to_contain_text("Cows give")
+    three[0].sees("Cows give").say("milk", 100)
+    expect(wall.said).to_contain_text("1 answered")
+    wall.press("Space", "closed with 1 answers")
+    field = page.get_by_label("The hidden word is not known").bounding_box()
+    button = page.get_by_role("button", name="Set", exact=True).bounding_box()
+    axis = wall.main.locator(".fm-row-axis > *").first.bounding_box()
+    label = page.locator("[data-class-form=truth] label").bounding_box()
+    assert abs(field["height"] - button["height"]) < 1 and abs(field["y"] - button["y"]) < 1
+    assert label["y"] > axis["y"] + axis["height"]
+    accessible(page, within="#fm-present-class")
+    for own in three:
         assert not [fault for fault in own.faults if "ERR_INTERNET_DISCONNECTED" not in fault]
     page.keyboard.press("Escape")
     expect(page.locator("#fm-present-class")).to_be_hidden()

@@ -48,13 +48,30 @@ def test_how_a_guess_forms_layer_by_layer(visit, served):
     visible = words.locator("visible=true")
     page.locator("h1").click()
     page.keyboard.press("p")
-    expect(visible).to_have_count(1)
-    expect(explore.story).to_be_hidden()
-    for count in range(2, len(names) + 1):
-        page.keyboard.press("ArrowUp")
+    answer = page.locator("#strip .fm-guess")
+    told = page.locator(".fm-lens-true")
+    expect(explore.stage.locator("#lens *").locator("visible=true")).to_have_count(0)
+    page.keyboard.press(" ")
+    for count in range(1, len(names) + 1):
         expect(visible).to_have_count(count)
-        expect(bars.locator("figcaption")).to_have_text(f"Layer {count - 1}")
+        layer = f"Layer {count - 1}" if count > 1 else "The embeddings"
+        expect(bars.locator("figcaption")).to_have_text(layer)
+        if count < len(names):
+            # What is covered is covered: the answer, the name of the word, ticks, the line's stub.
+            expect(answer).to_be_hidden()
+            expect(told).to_be_hidden()
+            signs = page.evaluate(
+                """[...document.querySelectorAll("#found :is(.fm-layer > span, .fm-row-name)")]
+                    .map((own) => getComputedStyle(own, "::before").content)"""
+            )
+            assert set(signs) == {"none"}
+            clip = page.locator("tr.fm-out + tr:not(.fm-out) .fm-depth > svg")
+            expect(clip).to_have_css("clip-path", re.compile("inset"))
+            expect(explore.story).to_be_hidden()
+            page.keyboard.press("ArrowUp" if count % 2 else " ")
     expect(explore.story).to_be_visible()
+    expect(answer).to_be_visible()
+    expect(told).to_be_visible()
     page.keyboard.press("ArrowDown")
     expect(visible).to_have_count(len(names) - 1)
     accessible(page, both_themes=False)

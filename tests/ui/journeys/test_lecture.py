@@ -11,6 +11,11 @@ from playwright.sync_api import expect
 
 from fillmask_ui.ui.explore.examples import EXAMPLES
 
+# Answers come late, as from a slow machine.
+LATE = """const fetched = window.fetch;
+    window.fetch = (address, ...rest) => new Promise((resolve) =>
+        setTimeout(resolve, String(address).includes("ask/answer") ? 1500 : 0))
+        .then(() => fetched(address, ...rest))"""
 SENTENCES = (
     "Water freezes when it gets very [MASK].",
     "The cat sat on the [MASK].",
@@ -93,6 +98,11 @@ def test_a_class_guesses_before_the_model(visit):
     accessible(page, within="#stage")
     guessing.see("mat 3", "floor 2").reveal.click()
     expect(guessing.result).to_be_focused()
+    dots = guessing.result.locator("[data-losses] svg")  # both losses stand on the curve
+    expect(dots.locator("circle")).to_have_count(2)
+    expect(dots).to_have_attribute(
+        "aria-label", re.compile(r"class 0\.51.*model|model.*class 0\.51")
+    )
     losses = f"{-math.log(0.6):.3f} against {truth['nll_nats']:.3f} nats"
     expect(guessing.result).to_contain_text(f"The class wins: loss {losses}.")
     bars = guessing.bars()
@@ -139,8 +149,6 @@ def test_a_class_guesses_before_the_model(visit):
     page.locator("#strip .fm-mask-number").nth(1).click()
     guessing.see()
     assert "mat" not in page.evaluate(titles)
-    explore.mode("Predict").click()
-    assert "mat" in page.evaluate(titles)
 
 
 class Lecture(Explore):
@@ -229,12 +237,15 @@ def test_a_lecture_from_a_link(visit):
     answers = page.locator("#bars .fm-row-name, #bars .fm-row-fill, #bars .fm-row-value, .fm-guess")
     answers = answers.filter(has_not_text="predicts")
     visible = answers.locator("visible=true")
-    expect(visible).not_to_have_count(0)
-    page.keyboard.press("h")
-    expect(visible).to_have_count(0)
+    expect(visible).to_have_count(0)  # where the word is known
+    assert '"cat' not in (tree := lecture.stage.aria_snapshot()) and "hides" not in tree
+    accessible(page, both_themes=False)
     page.keyboard.press(" ")
     expect(visible).not_to_have_count(0)
     lecture.see(CAT)  # and no word that has the focus was pressed
+    page.keyboard.press("h")
+    page.keyboard.press("h")  # now also where no word is known
+    expect(visible).to_have_count(0)
     page.keyboard.press("ArrowLeft")
     lecture.projected(SENTENCES[1])
     page.keyboard.press("ArrowRight")
@@ -277,6 +288,47 @@ def test_a_lecture_from_a_link(visit):
     lecture.presents(False)
 
 
+def test_a_key_while_the_page_loads_and_a_pointer_that_rests(visit):
+    text, other = "The quick brown fox jumps over the lazy dog.", "The cat sat on the mat."
+    asked = {"text": text, "list": f"{text}\n{other}\n{OWN[0]}"}
+    page = visit(asked, script=LATE, ready="#stage", width=1920, height=1080)
+    lecture = Lecture(page)
+    page.keyboard.press("p")
+    lecture.presents(False).presents().see(text)
+    expect(page.locator("#found .fm-along-list")).to_be_visible()
+    # A sign stays on the line of its word.
+    word, sign = lecture.words.nth(8).bounding_box(), lecture.words.nth(9).bounding_box()
+    assert abs(word["y"] - sign["y"]) < word["height"] / 2
+    # A pointer that moves onto a word opens what is known of it; one that rests there does not.
+    opened = page.locator("#lens-pop")
+    lecture.words.nth(1).hover()
+    expect(opened).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    lecture.see(other)
+    expect(page.locator("#found .fm-along-list li")).to_have_count(7)
+    page.wait_for_timeout(500)
+    expect(opened).to_be_hidden()
+    assert page.locator("#strip [title], #bars [title]").count() == 0
+    box = lecture.words.nth(1).bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2 + 3, box["y"] + box["height"] / 2)
+    expect(opened).to_be_visible()
+
+
+def test_a_long_text_brings_its_mask_into_view(visit):
+    page = visit({"text": f"{PLAIN} {PLAIN} {PLAIN} {LONG}"}, width=390, height=844)
+    lecture = Lecture(page).see(f"{PLAIN} {PLAIN} {PLAIN} {LONG}")
+    expect(page.locator(".fm-mask-word").first).to_be_in_viewport(ratio=1)
+    assert lecture.strip.evaluate("(e) => e.parentElement.clientHeight") < 400
+    lecture.write("They [MASK] us.")
+    lecture.state("change({ words: 'incomprehensibly' })")
+    expect(lecture.bars.get_by_text("incomprehensibly")).to_be_visible()
+    lecture.fits(390)
+    above = lecture.bars.locator(".fm-above .fm-row-name").first
+    bar = lecture.bars.locator(".fm-above .fm-row-fill").first
+    assert above.bounding_box()["y"] < bar.bounding_box()["y"]
+    accessible(page)
+
+
 def test_a_lecturers_own_sentences(visit, tmp_path):
     lecture = Lecture(page := visit(width=390, height=844, has_touch=True))
     examples = [example.text for example in EXAMPLES]
@@ -285,6 +337,11 @@ def test_a_lecturers_own_sentences(visit, tmp_path):
     page.locator("body").press("p")
     lecture.presents()
     expect(lecture.count).to_have_text(re.compile(r"^1 / \d+$"))
+    # Its word is known, and waits; so are those of all sentences that a class is asked.
+    expect(page.locator("#fm-present-wait")).to_be_visible()
+    first, *others = page.evaluate("fillmask.presenting.for_class()")
+    assert first["text"] == examples[0]
+    assert len(others) > 10 and all(own["truth"] for own in (first, *others))
     lecture.press("next sentence")
     lecture.projected(examples[1])
     lecture.all_inside()
@@ -324,7 +381,7 @@ def test_a_lecturers_own_sentences(visit, tmp_path):
     # The same browser without the link, then another one with it, which keeps no list of others.
     lecture.open()
     expect(lecture.sentences).to_have_value("\n".join(OWN))
-    second_lecture = Lecture(visit(link | {"present": "1"}))
+    second_lecture = Lecture(visit(link | {"present": "1"}, ready="#stage"))
     second_lecture.presents().page.keyboard.press("ArrowRight")
     second_lecture.projected(OWN[1])
     expect(second_lecture.open().sentences).to_have_value("")
