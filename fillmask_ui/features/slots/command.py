@@ -30,7 +30,7 @@ def slots(
     ),
     *,
     model: ModelChoice,
-    words: str | None = option(
+    candidates: str | None = option(
         None, "Compare these words, of one or several sub-tokens.", metavar='"A,B"'
     ),
     top_k: int = option(
@@ -42,9 +42,9 @@ def slots(
     as_json: bool = JSON,
 ) -> None:
     """Compare the probability of words over the sentences of a template."""
-    chosen = split_words(words or "")
-    if words is not None and not chosen:
-        raise OptionError(f"--words {words!r} has no word: write them as in: cat, dog")
+    chosen = split_words(candidates or "")
+    if candidates is not None and not chosen:
+        raise OptionError(f"--candidates {candidates!r} has no word: write them as in: cat, dog")
     models = [load(choice) for choice in compared(model, baseline)]
     if len(models) > 1 and not chosen:
         # Both models have the words that the reference chooses, as far as they know them.

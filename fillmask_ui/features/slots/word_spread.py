@@ -25,7 +25,7 @@ from fillmask_ui.filling.words import (
     word_scores,
 )
 from fillmask_ui.protocol import MaskedLM, ModelLike, as_model
-from fillmask_ui.records import ModelSignature
+from fillmask_ui.records import ModelSignature, counted, excerpt
 
 LEAST_PROBABILITY = 0.01  # in some sentence, of a word that is chosen
 
@@ -55,12 +55,17 @@ class SlotTable:
     words: tuple[SlotWord, ...]  # as given, or the largest spread first
     signature: ModelSignature
 
+    def __repr__(self) -> str:
+        sizes = f"{len(self.sentences)} sentences, {counted(len(self.words), 'word')}"
+        return f"SlotTable({excerpt(self.template)}, {sizes})"
+
     def to_dict(self) -> dict[str, Any]:
         words = [asdict(word) | {"spread_nats": word.spread_nats} for word in self.words]
         return {
             "template": self.template,
             "sentences": [asdict(sentence) for sentence in self.sentences],
             "words": words,
+            "model": self.signature.name,
             "signature": str(self.signature),
         }
 
@@ -76,10 +81,10 @@ def slots(
     """Words at the mask of each sentence of a template.
 
     Args:
-        model: from `load_model`, or a reference such as `embedded`, which is loaded once.
+        model: from `load_model`, or a reference such as `embedded`.
         template: with one mask in each sentence and up to two slots, as in
             `{He|She} works as a [MASK].`; at most 24 sentences.
-        candidates: words of any number of sub-tokens; none for those of the largest spread.
+        candidates: words to look at, of any number of sub-tokens; none for the largest spreads.
         top_k: how many words are chosen then, 1 to 100.
         most_work: bound on the tokens that the model reads for words of several sub-tokens.
 
@@ -89,8 +94,8 @@ def slots(
         TextError: if a sentence is too long.
         ModelOutputError: if the model returns NaN.
     """
-    check_choices(top_k, candidates)
     model = as_model(model)
+    check_choices(top_k, candidates)
     sentences = sentences_of(template, model.vocabulary.mask_token)
     encodings = [encode_masked(model, sentence.text) for sentence in sentences]
     positions = [mask_position(encoding, model.vocabulary, 0) for encoding in encodings]

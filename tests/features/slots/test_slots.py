@@ -179,7 +179,7 @@ def test_names_of_a_scatter_plot_do_not_cover_each_other():
 
 
 def test_the_command_prints_a_table_and_json(fillmask, tmp_path):
-    words = ("--words", "nurse, carpenter")
+    words = ("--candidates", "nurse, carpenter")
     template = "{He|She} worked as a [MASK]."
     printed = fillmask("slots", template, *words, "--csv", tmp_path / "slots.csv")
     assert "carpenter" in printed.stdout.lower() and printed.returncode == 0
