@@ -25,7 +25,7 @@ RECORDED = ROOT / "tests" / "recorded" / "outputs" / "json"
 EXPLAINED = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAPERS = [*EXPLAINED, *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY", "CHANGELOG"))]
 PROGRAM = typer.main.get_command(app)
-STANDARD = {"--help", "--install-completion", "--show-completion"}
+STANDARD = {"--help", "--help-all", "--install-completion", "--show-completion"}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

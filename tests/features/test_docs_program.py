@@ -77,7 +77,8 @@ LISTS = {
         PROGRAM.list_commands(None),
     ),
     "public names": (
-        re.findall(r"`(\w+)`", between("docs/python.md", "The public names are", ";")),
+        re.findall(r"`(\w+)`", between("docs/python.md", "The public names are", ";"))
+        + re.findall(r"`(\w+Error)`", section(read("docs/python.md"), "Errors")),
         list(fillmask_ui.__all__),
     ),
     "arguments of load_model": (
