@@ -9,6 +9,7 @@ from features.course.lesson_figures import right_response
 from journey import Visitor
 from playwright.sync_api import expect
 
+from fillmask_ui.features.course import mean_uncertainty, uncertainty_figures
 from fillmask_ui.features.course.chapter import chapters
 from fillmask_ui.features.course.exercises import EXERCISES, exercises_of
 
@@ -73,6 +74,14 @@ def wrong_response(exercise):
     if exercise.kind == "numeric":
         return f"{float(right) + 3:.2f}"
     return str((int(right) + 1) % len(exercise.options))
+
+
+@pytest.fixture(autouse=True)
+def few_texts(monkeypatch):
+    """Figures measure few texts: other tests hold their numbers."""
+    monkeypatch.setattr(uncertainty_figures, "TEMPERATURE_TEXTS", 6)
+    monkeypatch.setattr(uncertainty_figures, "_PAIRED_TEXTS", 12)
+    monkeypatch.setattr(mean_uncertainty, "COUNTS", (5, 10, 20))
 
 
 @pytest.mark.parametrize(
