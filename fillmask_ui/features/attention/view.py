@@ -78,10 +78,10 @@ def attention_view(session: Session, question: Question) -> Json:
     result = _seen(session, loaded)
     choice = Choice.of(question.fields, *result.shape)
     words = result.words(choice.layer, choice.head)
-    shown = [word for word in words if not (choice.without_special and word.is_special)]
-    most = max(shown, key=choice.weight)
+    listed = [word for word in words if not (choice.without_special and word.is_special)]
+    most = max(listed, key=choice.weight)
     largest = choice.weight(most) or 1.0
-    lines = _lines(shown, choice, result.position, largest)
+    lines = _lines(listed, choice, result.position, largest)
     occlusion = measured_occlusion(session, loaded)
     total, measured = sum(word.is_word for word in words), len(occlusion.words)
     tokens = result.encoding.tokens
@@ -96,7 +96,7 @@ def attention_view(session: Session, question: Question) -> Json:
         "most": most,
         "words": words,
         "special": [(word.text, choice.weight(word)) for word in words if word.is_special],
-        "left_out": len(shown) - len(lines),
+        "left_out": len(listed) - len(lines),
         "correlation": _correlation(words, choice, occlusion) if measured >= total else None,
         "measured": measured,
         "total": total,

@@ -89,7 +89,7 @@ def test_heads_of_a_sentence(visit, served):
         page.keyboard.press("ArrowUp")
     expect(explore.story).to_contain_text(f"Layer 3, head {heads}")
     expect(check).to_be_in_viewport()
-    accessible(page, both=False)
+    accessible(page, both_themes=False)
     page.keyboard.press("Escape")
 
     page.set_viewport_size({"width": 390, "height": 844})
