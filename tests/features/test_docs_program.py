@@ -78,7 +78,7 @@ LISTS = {
     ),
     "public names": (
         re.findall(r"`(\w+)`", between("docs/python.md", "The public names are", ";"))
-        + re.findall(r"`(\w+Error)`", section(read("docs/python.md"), "Errors")),
+        + re.findall(r"(?m)(?:^\| |is a )`(\w+Error)`", section(read("docs/python.md"), "Errors")),
         list(fillmask_ui.__all__),
     ),
     "arguments of load_model": (
