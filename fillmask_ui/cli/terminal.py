@@ -108,7 +108,7 @@ def folder_to_write(directory: str, *, force: bool) -> Path:
 
 
 @dataclass(frozen=True)
-class Sentences:
+class InputSentences:
     """The sentences of a command line, or of a file or standard input as its lines are used."""
 
     texts: Iterable[str]
@@ -119,7 +119,7 @@ class Sentences:
         return iter(self.texts)
 
 
-def sentences_of(texts: list[str] | None, file: str | None, advice: str) -> Sentences:
+def sentences_of(texts: list[str] | None, file: str | None, advice: str) -> InputSentences:
     """The sentences of a command line and then those of a file; `-` is standard input.
 
     Standard input is also read if there is nothing else, and a file or a pipe stands there.
@@ -136,10 +136,10 @@ def sentences_of(texts: list[str] | None, file: str | None, advice: str) -> Sent
     if file is None:
         if not texts:
             raise OptionError(f"no text was given: write one{advice}")
-        return Sentences(texts, len(texts) > 1)
+        return InputSentences(texts, len(texts) > 1)
     if file != "-" and not is_file(file):
         raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
-    return Sentences(chain(texts, _lines(file, needed=not texts)), True, file == "-")
+    return InputSentences(chain(texts, _lines(file, needed=not texts)), True, file == "-")
 
 
 def _is_fed(stream: Any) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fillmask_ui.cli.options import JSON, MASKED_TEXTS, TEXT_FILE, file_option, option, with_options
 from fillmask_ui.cli.terminal import (
-    Sentences,
+    InputSentences,
     load,
     print_line,
     print_table,
@@ -63,7 +63,7 @@ def unmask(
         )
     if written is not None and (texts or file is not None):
         raise OptionError("texts with masks and a prompt exclude each other: give one of them")
-    sentences = Sentences((), several=False)
+    sentences = InputSentences((), several=False)
     if written is None:
         sentences = sentences_of(texts, file, _ADVICE)
     if history is not None and sentences.several:
@@ -71,7 +71,7 @@ def unmask(
     loaded = load(model)
     if written is not None:
         prompt = masked_prompt(loaded.vocabulary, written, prefix=prefix, suffix=suffix)
-        sentences = Sentences([prompt], several=False)
+        sentences = InputSentences([prompt], several=False)
 
     def results() -> Iterator[Unmasked | FillmaskError]:
         for result in unmask_all(loaded, sentences, config):
