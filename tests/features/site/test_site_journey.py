@@ -168,7 +168,7 @@ def test_a_reader_hides_a_word_guesses_and_asks_about_words(open_site, site):
     accessible(page)
     strip.get_by_role("button", name="mat").click()
     expect(sentence).to_have_value("The cat sat on the [MASK].")
-    expect(strip).to_contain_text("✓ mat")
+    expect(strip).to_contain_text(re.compile("(✓|was) mat"))
     assert "text=" in page.url
     page.go_back()
     expect(sentence).to_have_value("The cat sat on the mat.")

@@ -22,6 +22,7 @@ from fillmask_ui.ui.explore.sentence_strip import version_of
 MAT = "The cat sat on the mat."
 TWO = "The [MASK] sat on the [MASK]."
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>${alert(3)} {{value}} <b>bold</b>"
+BACK_TO_CAT = re.compile(r"\bcat\b.* put the hidden word back")
 
 
 def of_mask(mask):
@@ -163,7 +164,7 @@ def test_two_masks_are_looked_at_filled_together_linked_and_saved(visit, served)
     expect(second_page.get_by_label("Candidate words")).to_have_value("home")
     expect(second_page.get_by_role("radio", name="bits")).to_be_checked()
 
-    explore.press("put the hidden word back")
+    explore.press(BACK_TO_CAT)
     explore.see("The cat sat on the [MASK].")
     page.go_back()
     explore.see(TWO)
@@ -291,13 +292,13 @@ def test_a_narrow_dark_screen_by_keyboard(visit):
         page.keyboard.press(key)
     masked = "The [MASK] sat on the mat."
     explore.see(masked)
-    expect(page.get_by_role("button", name="put the hidden word back")).to_be_focused()
+    expect(page.get_by_role("button", name=BACK_TO_CAT)).to_be_focused()
     page.keyboard.press("Enter")
     explore.see(MAT)
     expect(explore.word("cat")).to_be_focused()
     page.keyboard.press("Enter")
     explore.see(masked)
-    expect(page.get_by_role("button", name="put the hidden word back")).to_be_focused()
+    expect(page.get_by_role("button", name=BACK_TO_CAT)).to_be_focused()
     explore.unfold("Details")
     button = explore.rows.first.get_by_role("button")
     word = button.inner_text()
