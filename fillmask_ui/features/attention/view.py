@@ -27,7 +27,7 @@ _TO_MASK, _WITHOUT_SPECIAL = "to", "out"  # values of the fields `look` and `spe
 
 
 @dataclass(frozen=True)
-class Choice:
+class HeadChoice:
     """The head, or the mean of a layer, that is looked at."""
 
     layer: int  # from 1
@@ -36,7 +36,7 @@ class Choice:
     without_special: bool  # whether [CLS] and [SEP] are left out
 
     @classmethod
-    def of(cls, fields: Mapping[str, str], layers: int, heads: int) -> "Choice":
+    def of(cls, fields: Mapping[str, str], layers: int, heads: int) -> "HeadChoice":
         """What the fields of the mode say; nonsense says nothing: the mean of the last layer."""
         layer = _number(fields.get("layer", ""), layers)
         head = _number(fields.get("head", ""), heads) if layer else None
@@ -76,7 +76,7 @@ def attention_view(session: Session, question: Question) -> Json:
     """All heads at the chosen mask, and one of them; some words of the occlusion at a time."""
     loaded = LoadedQuestion.read(session, question)
     result = _seen(session, loaded)
-    choice = Choice.of(question.fields, *result.shape)
+    choice = HeadChoice.of(question.fields, *result.shape)
     words = result.words(choice.layer, choice.head)
     listed = [word for word in words if not (choice.without_special and word.is_special)]
     most = max(listed, key=choice.weight)
@@ -151,7 +151,7 @@ def _number(text: str, most: int) -> int | None:
     return int(text) if text.isdecimal() and 1 <= int(text) <= most else None
 
 
-def _grid(result: MaskAttention, choice: Choice) -> list[list[Tile]]:
+def _grid(result: MaskAttention, choice: HeadChoice) -> list[list[Tile]]:
     """A row of tiles for each layer, the mean of its heads at the end."""
     heads, most = result.entropies_nats, math.log(len(result.encoding))
     means = entropies_nats(result.from_mask.mean(axis=1))
@@ -183,7 +183,9 @@ def head_name(layer: int, head: int | None) -> str:
     return f"layer {layer}, mean of its heads" if head is None else f"layer {layer}, head {head}"
 
 
-def _lines(words: Sequence[WordAttention], choice: Choice, mask: int, largest: float) -> list[Line]:
+def _lines(
+    words: Sequence[WordAttention], choice: HeadChoice, mask: int, largest: float
+) -> list[Line]:
     """The words of the largest weights in the order of the sentence."""
     best = sorted(words, key=lambda word: -choice.weight(word))[:MAX_WORDS]
     return [
@@ -193,7 +195,7 @@ def _lines(words: Sequence[WordAttention], choice: Choice, mask: int, largest: f
 
 
 def _correlation(
-    words: Sequence[WordAttention], choice: Choice, occlusion: Occlusion
+    words: Sequence[WordAttention], choice: HeadChoice, occlusion: Occlusion
 ) -> float | None:
     """Spearman's, over words: their weights, and how far the guess moves without them."""
     weights = {word.tokens: choice.weight(word) for word in words}
