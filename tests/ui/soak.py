@@ -103,7 +103,7 @@ class Page:
         opener = next(
             number
             for number, component in self.components.items()
-            if "'tab evaluate'" in str(component["props"].get("js_on_load"))
+            if 'tab_opener("evaluate"' in str(component["props"].get("js_on_load"))
         )
         await self._join(self._event_at(opener), [])
         built = (await self._until_done(1))["render_config"]
