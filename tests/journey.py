@@ -58,7 +58,7 @@ class Visitor:
     def fits(self, width: int) -> None:
         """Nothing sticks out of the screen, and no word of a bar is cut."""
         assert self.page.evaluate("document.documentElement.scrollWidth") <= width
-        names = "#stage :is(.fm-bars, .fm-lens-bars) .fm-row-name"
+        names = "#stage :is(.fm-bars, .fm-lens-bars) .fm-bar-row .fm-row-name"
         cut = self.page.eval_on_selector_all(
             names,
             """(names) => names.filter((name) => name.scrollWidth > name.clientWidth + 1)

@@ -6,7 +6,7 @@
   // A word that its column would cut stands above its bar; in a presentation its letters are smaller.
   page.explore.fit_names = () => {
     const smaller = document.body.classList.contains("fm-presenting") && innerWidth > WIDE;
-    const names = [...document.querySelectorAll("#stage :is(.fm-bars, .fm-lens-bars) .fm-row-name")];
+    const names = [...document.querySelectorAll("#stage :is(.fm-bars, .fm-lens-bars) .fm-bar-row .fm-row-name")];
     for (const name of names) {
       name.parentElement.classList.remove("fm-above");
       name.style.fontSize = "";
