@@ -97,10 +97,10 @@ def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path, gated):
 
 def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
     """The two faces write the same run.json; options of `load_model` are handed on."""
-    choices, session_model = [], TableModel(1)
+    loaded_choices, session_model = [], TableModel(1)
 
     def load(choice, **_):
-        choices.append(choice)
+        loaded_choices.append(choice)
         return session_model
 
     page_jobs = own_page_jobs(tmp_path / "runs")
@@ -114,7 +114,7 @@ def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
         name = recorder.name
     last = finish(page_jobs.resume(name))
     assert last.state == "done"
-    assert choices == [ModelChoice("table", runtime="torch", threads=2)]
+    assert loaded_choices == [ModelChoice("table", runtime="torch", threads=2)]
     assert last.so_far.summary.model.mean_nll_nats == direct().model.mean_nll_nats
 
 

@@ -79,7 +79,7 @@ def test_the_model_is_absent_until_it_is_revealed_for_this_sentence(show, logits
     assert "The class" in show("guess", **later, hide=1).pieces["result"]
     assert show("guess", **{**later, "sentence": "a [MASK] ran."}).set == {"revealed": ""}
     nobody = show("guess", **{**OURS, "truth": "river"}, reveal=1).pieces["result"]
-    assert "Nobody guessed “river”: the loss of the class is infinite" in nobody
+    assert "Nobody guessed “river”, so the loss of the class is infinite" in nobody
     markup = show("guess", **{**OURS, "word_0": "<img src=x>", "truth": ""}, reveal=1)
     assert "&lt;img" in markup.pieces["result"] and "<img" not in markup.pieces["result"]
 
