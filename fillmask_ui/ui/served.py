@@ -29,7 +29,7 @@ def serve(
             return JSONResponse({"detail": "no such function"}, 404)
         try:
             values = json.loads(await request.body())
-        except ValueError:
+        except (ValueError, RecursionError):
             return JSONResponse({"detail": "this address takes JSON"}, 400)
         work = functools.partial(answered, function, session, values)
         return JSONResponse(await anyio.to_thread.run_sync(work, limiter=demo.limiter))

@@ -69,7 +69,7 @@ class Session:
         )
 
     def shared(self, kind: Callable[["Session"], Kept]) -> Kept:
-        """What all visitors share of a tab, made of this session when it is first asked for."""
+        """`kind(self)`, made once: the state of a tab that all its visitors share."""
         with self._lock:
             if kind not in self._shared:
                 self._shared[kind] = kind(self)

@@ -15,9 +15,8 @@ from fillmask_ui.features.attention.mask_attention import (
 from fillmask_ui.filling.occlusion import Occlusion
 from fillmask_ui.show.render import render
 from fillmask_ui.show.table import Table
-from fillmask_ui.ui.explore.attribution_view import measured_occlusion
+from fillmask_ui.ui.explore.attribution_view import measured_occlusion, words_answer
 from fillmask_ui.ui.explore.explore_state import Json, LoadedQuestion, Question
-from fillmask_ui.ui.explore.sentence_strip import version_of
 from fillmask_ui.ui.session import Session
 
 MAX_WORDS = 16  # with a line each, those of the largest weights
@@ -113,14 +112,8 @@ def attention_view(session: Session, question: Question) -> Json:
         if word.is_word
     ]
     table = "" if question.start else render("attention/table.html", **values)
-    return {
-        "version": version_of(loaded.text),
-        "words": entries,
-        "known": measured,
-        "total": total,
-        "next": measured if measured < total else None,
-        "html": {"story": render("attention/attention.html", **values), "table": table},
-    }
+    html = {"story": render("attention/attention.html", **values), "table": table}
+    return words_answer(loaded, entries, measured, total, html)
 
 
 def attention_file(session: Session, question: Question) -> Json:

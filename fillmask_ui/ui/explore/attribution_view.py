@@ -68,16 +68,32 @@ def _words_answer(
         html = render(f"explore/{name}_word.html", word=word.record, **values)
         entries += [{"token": token, **word.tint, "html": html} for token in word.tokens]
     records = [word.record for word in new]
+    story_and_table = {
+        "story": render(story, **values),
+        "table": render(f"explore/{name}_table.html", words=records, **values),
+    }
+    return words_answer(loaded, entries, measured, total, story_and_table)
+
+
+def words_answer(
+    loaded: LoadedQuestion, words: list[Json], measured: int, total: int, html: Json
+) -> Json:
+    """The answer of a mode that shows a sentence word by word, some words at a time.
+
+    Args:
+        loaded: what was asked.
+        words: their tints and tooltips, of this answer alone.
+        measured: words measured so far.
+        total: words of the sentence.
+        html: `story` and `table`.
+    """
     return {
         "version": version_of(loaded.text),
-        "words": entries,
+        "words": words,
         "known": measured,
         "total": total,
         "next": measured if measured < total else None,
-        "html": {
-            "story": render(story, **values),
-            "table": render(f"explore/{name}_table.html", words=records, **values),
-        },
+        "html": html,
     }
 
 

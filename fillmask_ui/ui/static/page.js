@@ -93,7 +93,6 @@
   let wanted_tab = is_tab(named) ? named : (tabs?.props.selected ?? "explore");
   let built = false; // whether Gradio's page is there
   if (tabs) tabs.props.selected = wanted_tab;
-  if (named && !is_tab(named)) document.documentElement.dataset.asked = named;
 
   const shell = () => document.getElementById("shell");
   const gradio_tab = (name) => document.querySelector(`#tabs [data-tab-id="${name}"]`);
@@ -120,6 +119,7 @@
 
   page.begin = () => {
     page.start_theme();
+    document.getElementById(`not-offered-${named}`)?.removeAttribute("hidden");
     page.on("click", "[data-shell-tab]", ({ dataset }) => show_shell_tab(dataset.shellTab));
     show_shell_tab(wanted_tab);
     new MutationObserver((_, observer) => {
