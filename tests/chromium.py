@@ -17,6 +17,8 @@ ARGUMENTS = (
 )
 # What a page is waited for, however busy the machine is.
 PATIENCE_MS = 240_000
+# Matches once Gradio has built its tabs and the tab list of the first response is gone.
+BUILT = "body:not(:has(#shell:not([hidden]))) #tabs [role=tabpanel]"
 # What Gradio's own client says where a page is left or reloaded during one of its events.
 BROKEN_OFF = ("AbortError", "Connection errored out")
 

@@ -9,6 +9,7 @@ import re
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
+from chromium import BUILT
 from playwright.sync_api import expect
 
 from fillmask_ui.ui.explore.sentence_strip import version_of
@@ -30,7 +31,7 @@ class Visitor:
         return self.ready()
 
     def ready(self) -> Any:
-        self.page.wait_for_selector("#tabs [role=tabpanel]")
+        self.page.wait_for_selector(BUILT)
         return self
 
     def tab(self, name: str) -> None:

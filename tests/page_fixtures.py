@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from chromium import PATIENCE_MS, chromium, faults_of
+from chromium import BUILT, PATIENCE_MS, chromium, faults_of
 from serving import serving
 from table_model import TableModel
 
@@ -122,7 +122,7 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
         width: int = 1280,
         height: int = 900,
         script: str = "",
-        ready: str = "#tabs [role=tabpanel]",
+        ready: str = BUILT,
         assets: Callable[[Any], None] | None = None,
         **options: Any,
     ) -> Any:

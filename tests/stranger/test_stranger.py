@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from chromium import faults_of
+from chromium import BUILT, PATIENCE_MS, faults_of
 from playwright.sync_api import expect
 from recorded.program import ran
 from serving import started
@@ -42,10 +42,11 @@ def page(installed, browser):
     """The page that it has a part in, open in a browser."""
     with started(env=os.environ | installed) as (url, _):
         context = browser.new_context()
+        context.set_default_timeout(PATIENCE_MS)
         faults = faults_of(context)
         opened = context.new_page()
         opened.goto(url)
-        opened.wait_for_selector("#tabs [role=tabpanel]")
+        opened.wait_for_selector(BUILT)
         yield opened
         context.close()
         assert not faults

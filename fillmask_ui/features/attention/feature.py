@@ -30,7 +30,7 @@ FEATURE = Feature(
         )
     ],
     exports={
-        "attention": f"{_HOME}.attention_weights:attention",
+        "attention": "fillmask_ui.models.attention_weights:attention",
         "mask_attention": f"{_HOME}.mask_attention:mask_attention",
     },
 )

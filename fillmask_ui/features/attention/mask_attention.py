@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.features.attention.attention_weights import encode, weights_of
 from fillmask_ui.filling.prompt import mask_position
+from fillmask_ui.models.attention_weights import encode, weights_of
 from fillmask_ui.protocol import ModelLike, as_model
 from fillmask_ui.records import Encoding, ModelSignature
 from fillmask_ui.text_words import text_words

@@ -6,7 +6,13 @@ from typing import Any
 
 import fillmask_ui.features.course.next_sentence as pretraining
 from fillmask_ui.errors import OptionError
-from fillmask_ui.features.course.context_sides import Sides, View, attention, side_losses
+from fillmask_ui.features.course.context_sides import (
+    Sides,
+    View,
+    attention,
+    head_map,
+    side_losses,
+)
 from fillmask_ui.features.course.lesson_figure import figure
 from fillmask_ui.features.course.pair_head import predicts_next
 from fillmask_ui.filling import fill, score_candidate_at
@@ -119,6 +125,22 @@ _ALL = control(
 @figure("attention", "Who may look at whom", _GAP)
 def _show_attention(request: FigureInputs) -> Any:
     return {"grids_of_models": attention(request.model, request["text"])}
+
+
+@figure(
+    "heads",
+    "What one head looks at",
+    _GAP,
+    control("dial", "layer", "Layer", 3, low=1, high=99),
+    control("dial", "head", "Head", 2, low=1, high=99),
+)
+def _show_heads(request: FigureInputs) -> Any:
+    text, layer, head = request["text"], request["layer"], request["head"]
+    # The first opens a part of the model that nothing else needs.
+    seen = request.slowly(
+        ("head", text, layer, head), lambda _: head_map(request.model, text, layer, head)
+    )
+    return {"seen": seen}, {"layer": str(seen.layer), "head": str(seen.head)}
 
 
 @figure("side_losses", "Every word from three sides", _ALL)

@@ -9,15 +9,20 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling import score_candidate_at
 from fillmask_ui.filling.masked_position import MaskedPosition, find_masked_position
+from fillmask_ui.filling.prompt import encode_masked, mask_position
+from fillmask_ui.models.attention_weights import weights_of
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.text_words import TextWord, text_words
 
 MASK = "[MASK]"
 _CLOSING = re.compile(r"[^\w\s]+\s*$")  # signs that end a sentence
 MOST_GRID_WORDS = 16  # that can still be read
+MOST_GRID_TOKENS = 24
 MOST_MEASURED_WORDS = 20
 
 
@@ -129,6 +134,38 @@ def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
             "shorten it"
         )
     return Attention(names, mask, True), Attention(names, mask, False)
+
+
+@dataclass(frozen=True)
+class HeadMap:
+    """What each token of a sentence with a mask looks at in one attention head of a model."""
+
+    tokens: tuple[str, ...]  # T, with the special ones
+    mask: int  # index of the first mask among them
+    layer: int  # from 1
+    head: int  # from 1
+    shape: tuple[int, int]  # layers of the model, heads of each
+    weights: np.ndarray  # float32 [T, T], a row for each token that looks; rows sum to 1
+
+
+def head_map(model: MaskedLM, text: str, layer: int, head: int) -> HeadMap:
+    """One head of a model, the last one for numbers beyond it.
+
+    A `TextError` without a mask or for more tokens than a grid can show, and a `ModelError` for a
+    model that does not show its attention.
+    """
+    encoding = encode_masked(model, text)
+    if len(encoding) > MOST_GRID_TOKENS:
+        raise TextError(
+            f"the sentence has {len(encoding)} tokens and a grid has {MOST_GRID_TOKENS} at most: "
+            "shorten it"
+        )
+    weights = weights_of(model, encoding)  # [L, A, T, T]
+    layers, heads = weights.shape[:2]
+    layer, head = min(layer, layers), min(head, heads)
+    mask = mask_position(encoding, model.vocabulary, 0)
+    chosen = weights[layer - 1, head - 1]
+    return HeadMap(tuple(encoding.tokens), mask, layer, head, (layers, heads), chosen)
 
 
 def _spoken(words: Sequence[TextWord]) -> list[TextWord]:

@@ -23,9 +23,9 @@ from typer.testing import CliRunner
 from fillmask_ui import attention, mask_attention
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import ModelError, OptionError, TextError
-from fillmask_ui.features.attention.attention_graph import attention_values
 from fillmask_ui.features.attention.mask_attention import rank_correlation
 from fillmask_ui.models import load_model
+from fillmask_ui.onnx_tools.attention_graph import attention_values
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 
 TEXT = "The [MASK] of France is a [MASK]."

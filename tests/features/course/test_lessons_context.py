@@ -2,12 +2,23 @@
 
 import math
 
+import numpy as np
 import pytest
+from table_model import TableModel
+from tiny_models import reference_model, reference_tokenizer
 
 from fillmask_ui import load_model
-from fillmask_ui.errors import TextError
+from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.features.course.context_figures import ALL_WORDS, EXAMPLES
-from fillmask_ui.features.course.context_sides import MOST_GRID_WORDS, Sides, attention, side_losses
+from fillmask_ui.features.course.context_sides import (
+    MOST_GRID_TOKENS,
+    MOST_GRID_WORDS,
+    Sides,
+    attention,
+    head_map,
+    side_losses,
+)
+from fillmask_ui.files import asset
 from fillmask_ui.filling import score_candidate_at, surprisal
 
 TEXT = "The [MASK] barked, at the old postman."
@@ -70,6 +81,27 @@ def test_a_causal_model_looks_back_and_a_masked_one_all_around():
     assert (start.guesser, start.clues) == (None, 0)
     with pytest.raises(TextError, match=f"{MOST_GRID_WORDS} at most"):
         attention(embedded, "very " * MOST_GRID_WORDS + "[MASK]")
+
+
+def test_a_head_map_holds_the_weights_of_transformers():
+    import torch
+
+    text = "The water of Walden Pond is [MASK] blue."
+    seen = head_map(load_model("embedded"), text, 3, 2)
+    assert seen.shape == (6, 12)
+    ids = reference_tokenizer(asset("model"))(text)["input_ids"]
+    model = reference_model(asset("model"), attn_implementation="eager", dtype=torch.float32)
+    with torch.no_grad():
+        attentions = model(torch.tensor([ids]), output_attentions=True).attentions
+    np.testing.assert_allclose(seen.weights, attentions[2][0, 1].numpy(), atol=1e-3)  # float16
+    assert seen.tokens[seen.mask] == "[MASK]"
+    beyond = head_map(load_model("embedded"), text, 99, 99)
+    assert (beyond.layer, beyond.head) == seen.shape
+    np.testing.assert_allclose(beyond.weights, attentions[5][0, 11].numpy(), atol=1e-3)
+    with pytest.raises(TextError, match=f"{MOST_GRID_TOKENS} at most"):
+        head_map(load_model("embedded"), "very " * MOST_GRID_TOKENS + "[MASK]", 1, 1)
+    with pytest.raises(ModelError, match="does not show its attention"):
+        head_map(TableModel(), "the [MASK] sat", 1, 1)
 
 
 def test_both_sides_are_worth_more_than_twice_either(shipped):

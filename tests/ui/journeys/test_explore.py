@@ -97,6 +97,7 @@ def test_a_visitor_hides_a_word_switches_the_model_and_takes_steps_back(visit, s
 def test_two_masks_are_looked_at_filled_together_linked_and_saved(visit, served):
     explore = Explore(page := visit({"text": MAT, "words": "lion, [MASK], souvenir"})).see(MAT)
     # Two quick clicks both count.
+    explore.word("mat").click(trial=True)  # waits until it stands still
     first, second = (explore.word(name).bounding_box() for name in ("cat", "mat"))
     for box in (first, second):
         page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

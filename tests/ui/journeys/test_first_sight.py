@@ -3,6 +3,7 @@
 import re
 from urllib.parse import parse_qs, urlsplit
 
+from chromium import BUILT
 from journey import Explore
 from playwright.sync_api import expect
 
@@ -50,8 +51,7 @@ def test_what_is_shown_first_works_before_gradio_is_up(visit, served):
     explore.see("The cat sat on the [MASK]. It")
     page.evaluate("window.shifted = 0")  # a line that says "Working" had moved what is below it
     held.release()
-    page.wait_for_selector("#tabs [role=tabpanel]")
-    page.wait_for_selector("#shell", state="detached")
+    page.wait_for_selector(BUILT)
     page.keyboard.type(" is.")
     explore.see("The cat sat on the [MASK]. It is.")
     expect(explore.sentence).to_be_focused()

@@ -94,7 +94,7 @@ def _torch_layers(model: "TorchMaskedLM", ids: np.ndarray) -> list[np.ndarray]:
 
 
 def _onnx_layers(model: "OnnxMaskedLM", ids: np.ndarray) -> list[np.ndarray]:
-    from fillmask_ui.features.attention.attention_graph import attention_values
+    from fillmask_ui.onnx_tools.attention_graph import attention_values
 
     mask = np.ones_like(ids)
     rows, length = next(iter(model.arrays(ids, mask).values())).shape  # fixed in some graphs
