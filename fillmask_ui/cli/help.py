@@ -120,4 +120,6 @@ def usage_text(error: Any) -> str:
         similar = similar or get_close_matches(unknown, names, n=2)
         question = f"; did you mean {' or '.join(similar)}?" if similar else ""
         message = f"no option {error.option_name}{question}"
+    if message.startswith("No such command") and context.parent is None:
+        message += "; without a command, it starts the page"
     return f"{message[:1].lower()}{message[1:]} ({context.command_path} --help)"

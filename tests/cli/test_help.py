@@ -59,7 +59,7 @@ def test_every_choice_is_named_in_its_help():
         ("eval --limit 3", "no option --limit; did you mean --samples?"),
         ("eval --batch_size 3", "did you mean --batch-tokens?"),
         ("predict --basline x", "did you mean --baseline?"),
-        ("evil", "no such command 'evil'"),
+        ("serve", "no such command 'serve'; without a command, it starts the page"),
         ("runs show", "missing argument 'RUN'"),
         ("predict a --joint x", "'--joint'"),
     ],

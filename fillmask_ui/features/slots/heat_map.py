@@ -68,6 +68,7 @@ class Dot:
     label: Label
     moved_x: float  # where a second model has it; the same without one
     moved_y: float
+    state: str  # of Explore with the sentence in which the word is more probable, JSON
 
 
 def log_scale(tables: Sequence[SlotTable], start: float, end: float) -> Scale:
@@ -108,10 +109,14 @@ def heat_rows(table: SlotTable, scale: Scale, unit: str) -> list[HeatRow]:
 def _cell(word: SlotWord, sentence: SlotSentence, column: int, scale: Scale, unit: str) -> HeatCell:
     nll_nats = word.nll_nats[column]
     text = percent(word.probability[column])
-    # A click shows the sentence, and the word among its candidates.
-    state = {"mode": "", "text": sentence.text, "words": word.word, "selected": 0}
     title = f"{sentence.text} {word.word}: {text}, {loss_text(nll_nats, unit)}"
-    return HeatCell(text, title, at(scale, nll_nats), json.dumps(state, ensure_ascii=False))
+    return HeatCell(text, title, at(scale, nll_nats), _state(sentence, word))
+
+
+def _state(sentence: SlotSentence, word: SlotWord) -> str:
+    """Of Explore, JSON: the sentence, and the word among its candidates."""
+    state = {"mode": "", "text": sentence.text, "words": word.word, "selected": 0}
+    return json.dumps(state, ensure_ascii=False)
 
 
 def head_groups(sentences: Sequence[SlotSentence]) -> list[HeadGroup]:
@@ -142,7 +147,9 @@ def dots(tables: Sequence[SlotTable], x: Scale, y: Scale) -> list[Dot]:
     for word, moved, point, label in zip(words, candidate_words, points, labels, strict=True):
         probabilities = f"{percent(word.probability[0])}, {percent(word.probability[1])}"
         moved_x, moved_y = at(x, moved.nll_nats[0]), at(y, moved.nll_nats[1])
-        drawn.append(Dot(f"{word.word}: {probabilities}", *point, label, moved_x, moved_y))
+        sentence = tables[0].sentences[word.nll_nats.index(min(word.nll_nats))]
+        state = _state(sentence, word)
+        drawn.append(Dot(f"{word.word}: {probabilities}", *point, label, moved_x, moved_y, state))
     return drawn
 
 

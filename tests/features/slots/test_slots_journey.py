@@ -53,6 +53,12 @@ def test_a_template_becomes_many_sentences(visit, served, tmp_path):
     expect(explore.scored.or_(explore.rows).filter(has_text="mat").first).to_be_attached()
     page.go_back()
     expect(cells).to_have_count(4)
+    # A dot opens the sentence in which its word is more probable.
+    probabilities = table.words[0].probability
+    page.locator(".fm-slots-scatter circle").first.click()
+    explore.see(table.sentences[probabilities.index(max(probabilities))].text)
+    page.go_back()
+    expect(cells).to_have_count(4)
     # Two models side by side, with the same words.
     explore.open(
         mode="slots",
