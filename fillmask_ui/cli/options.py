@@ -6,7 +6,7 @@ from dataclasses import MISSING
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import typer
 
@@ -173,6 +173,8 @@ def _derived(kind: Any) -> Iterator[Parameter]:
     """A parameter of typer per option of a configuration; nothing for any other type."""
     for declared in all_options(kind):
         annotation = str if declared.choices else declared.kind
+        if get_origin(annotation) is tuple:  # an option that is given several times
+            annotation = list[str]
         if declared.default is None:
             annotation = annotation | None
         default = typer_option(declared)

@@ -1,6 +1,6 @@
 """`load_model`: from a reference to a model that is checked and ready; the models at hand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -29,10 +29,10 @@ def load_model(
     reference: str | Path | Any | None = None,
     *,
     runtime: str = "auto",
-    provider: str | None = None,
+    device: str | None = None,
+    provider_options: Mapping[str, str] | Sequence[str] = (),
     threads: int | None = None,
     dtype: str | None = None,
-    device: str | None = None,
     onnx_file: str | None = None,
     tokenizer: str | Path | Any | None = None,
     graph_optimization: str = "all",
@@ -64,13 +64,16 @@ def load_model(
             f"the tokenizer was a {type(tokenizer).__name__}, which goes with a model in memory: "
             "for an .onnx file name the folder or hub id of its tokenizer"
         )
+    given = [provider_options] if isinstance(provider_options, str) else provider_options
+    if isinstance(given, Mapping):
+        given = [f"{name}={value}" for name, value in given.items()]
     choice = ModelChoice(
         str(reference) if is_named and reference is not None else "embedded",
         tokenizer=None if tokenizer is None or is_tokenizer_live else str(tokenizer),
         onnx_file=onnx_file,
         runtime=runtime,
-        provider=provider,
         device=device,
+        provider_options=tuple(given),
         dtype=dtype,
         threads=threads,
         graph_optimization=graph_optimization,
@@ -167,8 +170,17 @@ def load_choice(
 
 
 def local_files(choice: ModelChoice) -> layout.ModelFiles | None:
-    """`find_files` without asking the hub: None for a model there."""
-    return None if parse_reference(choice.reference).kind == "hub" else find_files(choice)
+    """`find_files` without asking the hub: None for a model there.
+
+    An OptionError for a device that is not here, before texts or models are fetched.
+    """
+    if parse_reference(choice.reference).kind == "hub":
+        return None
+    files = find_files(choice)
+    runtime = RUNTIMES[files.runtime]
+    if runtime.devices and choice.device:
+        import_target(runtime.devices)(choice.device, choice.provider_options)
+    return files
 
 
 def find_files(choice: ModelChoice, report: ProgressCallback = silent) -> layout.ModelFiles:

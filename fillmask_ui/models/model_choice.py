@@ -40,8 +40,17 @@ class ModelChoice:
         f"Runtime: auto (the file nearest to full precision), {', '.join(RUNTIMES)}.",
         choices=("auto", *RUNTIMES),
     )
-    provider: str | None = option(None, "ONNX Runtime execution provider, such as CPU or CUDA.")
-    device: str | None = option(None, "PyTorch device, such as cpu or cuda:0.")
+    device: str | None = option(
+        None,
+        "On ONNX Runtime cpu, gpu, npu, cuda, dml, coreml, openvino, qnn or another provider; on "
+        "PyTorch cpu, cuda:0, mps.",
+    )
+    provider_options: tuple[str, ...] = option(
+        (),
+        "Option of the execution provider of ONNX Runtime; repeatable.",
+        flags=("--provider-option",),
+        metavar="KEY=VALUE",
+    )
     dtype: str | None = option(None, "Precision on PyTorch: float32, float16, bfloat16 or float64.")
     # None for all cores; on PyTorch concurrent calls share them
     threads: int | None = option(None, "Threads of the model; all cores by default.", least=1)
@@ -61,6 +70,7 @@ class ModelChoice:
     )
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "provider_options", tuple(self.provider_options or ()))
         check_options(self)
 
     def second(self, reference: str) -> "ModelChoice":
@@ -70,9 +80,14 @@ class ModelChoice:
         >>> second.changed_options()
         {'threads': 2}
         """
-        choice = ModelChoice(reference, device=self.device, threads=self.threads)
+        choice = ModelChoice(
+            reference,
+            device=self.device,
+            provider_options=self.provider_options,
+            threads=self.threads,
+        )
         if reference.endswith(".onnx"):
-            return replace(choice, tokenizer=self.tokenizer, provider=self.provider)
+            return replace(choice, tokenizer=self.tokenizer)
         return choice
 
     def changed_options(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Masked language models on ONNX Runtime; the only file that imports onnxruntime.
+"""Masked language models on ONNX Runtime.
 
 Exported files differ: int32 or int64, with or without token_type_ids and position_ids, one fixed
 batch size or length. Axes: B texts, T tokens, M asked positions, V vocabulary.
@@ -21,10 +21,10 @@ from fillmask_ui.errors import (
     OptionError,
     first_line,
     opening,
-    unknown,
 )
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import is_rounded_up
+from fillmask_ui.models.onnx_devices import Device, find_device
 from fillmask_ui.models.onnx_files import GraphSource, PortableGraph, read_cut, store_cut
 from fillmask_ui.models.runtime_model import (
     ALONE,
@@ -72,15 +72,13 @@ class OnnxMaskedLM(RuntimeModel):
     def _load(self, choice: ModelChoice) -> None:
         if choice.dtype:
             raise OptionError("a dtype belongs to the runtime torch; onnx takes that of the file")
-        if choice.provider and choice.device:
-            raise OptionError("for ONNX Runtime a device is a provider: give one of the two")
-        # `--device cpu` means the same for both runtimes.
-        provider = find_provider(choice.provider or choice.device or "cpu")
-        self._open = partial(open_session, provider=provider, choice=choice)
+        device = find_device(choice.device or "cpu", choice.provider_options)
+        self._open = partial(open_session, device=device, choice=choice)
         # All that the comparison of the cut graph with the whole one depends on.
         width = str(self._config.vocabulary_size)
         options = choice.graph_optimization, choice.x64_quant_precision
-        key = (ort.__version__, provider, *options, width, *cpu_features())
+        where = str(device), *device.settings().values()
+        key = (ort.__version__, *where, *options, width, *cpu_features())
         source = read_cut(self.files.weights[0], self.files.folder, self._name, key)
         if source is None:
             source = self._read(key)
@@ -92,18 +90,18 @@ class OnnxMaskedLM(RuntimeModel):
         file_bytes = sum(path.stat().st_size for path in source.files.all_paths)
         self.memory_bytes = max(file_bytes, 4 * (source.parameters or 0))
         self._sign(
-            device=provider,
+            device=device.signed(self._session),
             precision=source.precision,
             parameters=source.parameters,
             size_bytes=source.size_bytes,
-            packages=("onnxruntime",),
+            packages=device.packages,
             notes=(
                 TEXT_BY_TEXT if source.scales_by_call else SHARING[self._sharing],
                 FULL_LOGITS if source.logit_bytes else "",
                 self._width_note(),
                 _NO_MASK if ignores_mask else "",
             ),
-            settings=runtime_settings(choice),
+            settings={**device.settings(), **runtime_settings(choice)},
         )
 
     def _read(self, key: tuple[str, ...]) -> GraphSource:
@@ -407,22 +405,12 @@ def runtime_settings(choice: ModelChoice) -> dict[str, str]:
     }
 
 
-def find_provider(name: str) -> str:
-    """`cpu` -> `CPUExecutionProvider`; an `OptionError` for one that this onnxruntime lacks."""
-    available = ort.get_available_providers()
-    by_short_name = {full.removesuffix("ExecutionProvider").lower(): full for full in available}
-    provider = by_short_name.get(name.lower(), name)
-    if provider not in available:
-        raise OptionError(unknown("provider", provider, available))
-    return provider
-
-
 def open_session(
-    source: GraphSource, provider: str, choice: ModelChoice | None
+    source: GraphSource, device: Device, choice: ModelChoice | None
 ) -> ort.InferenceSession:
     """A session; without a `choice` one as ONNX Runtime opens it by default.
 
-    A `ModelError` for a graph, an `OptionError` for a provider that does not start here.
+    A `ModelError` for a graph, an `OptionError` for a device that does not compute it.
     """
     settings = ort.SessionOptions()
     settings.log_severity_level = 4  # errors arrive as exceptions; the log would repeat them
@@ -431,15 +419,7 @@ def open_session(
     if choice is not None:
         _set(settings, choice)
     with opening("a model", source.files.path, ModelError):
-        session = ort.InferenceSession(
-            source.content, settings, providers=[provider], enable_fallback=0
-        )
-    if session.get_providers()[0] != provider:
-        raise OptionError(
-            f"{provider} is in this onnxruntime but does not start on this machine (its driver "
-            f"or libraries are missing); usable here: {', '.join(session.get_providers())}"
-        )
-    return session
+        return device.open(source.files.path, source.content, settings)
 
 
 def _set(settings: ort.SessionOptions, choice: ModelChoice) -> None:

@@ -319,7 +319,7 @@ def cpu_features() -> tuple[str, ...]:
 def _version(package: str) -> str:
     from importlib import metadata  # slow to import
 
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:  # onnxruntime-gpu and the like bring the same module
+    # onnxruntime-gpu and the like bring the same module, perhaps beside onnxruntime.
+    if package == "onnxruntime":
         return str(importlib.import_module(package).__version__)
+    return metadata.version(package)

@@ -27,6 +27,8 @@ class Runtime:
     reads: str  # a regular expression for the names of its files
     names: tuple[str, ...]  # of several files the first of these is meant, in full precision
     beside: str = ""  # `module:function`: the names of what a file needs beside it, given its path
+    # `module:function`: finds a device by its name and options, or refuses it before files are read
+    devices: str = ""
     install: str = ""  # the command that installs it
     reduced: tuple[str, ...] = ()  # names of less than full precision, the nearest to it first
 
@@ -67,6 +69,7 @@ RUNTIMES: dict[str, Runtime] = {
         reads=r"(onnx/)?[^/]+\.onnx",
         names=("model.onnx", "onnx/model.onnx"),
         beside="fillmask_ui.models.onnx_graph:external_locations",
+        devices="fillmask_ui.models.onnx_devices:find_device",
         install="pip install onnxruntime",
         reduced=tuple(
             f"{folder}model_{name}.onnx" for name in _REDUCED for folder in ("", "onnx/")

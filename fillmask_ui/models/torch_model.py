@@ -63,8 +63,8 @@ class TorchMaskedLM(RuntimeModel):
     _scales_by_call = False  # whether its products of 8 bits scale activations by all in a call
 
     def _load(self, choice: ModelChoice) -> None:
-        if choice.provider:
-            raise OptionError("provider belongs to the runtime onnx, not to torch")
+        if choice.provider_options:
+            raise OptionError("provider options belong to the runtime onnx, not to torch")
         dtype = choice.dtype or "float32"
         if dtype not in TOLERANCE:
             raise OptionError(unknown("dtype", dtype, TOLERANCE))

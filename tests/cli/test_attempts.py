@@ -271,7 +271,10 @@ _IN_USE = [
 _WRONG = [
     ("predict '{long_masks}'", "takes at most 512"),
     ("predict 'A [MASK].' --candidates \u200b", "has no tokens"),
-    ("predict 'A [MASK].' --provider AbacusExecutionProvider", "CPUExecutionProvider"),
+    ("predict 'A [MASK].' --device abacus", "known: coreml, cpu, cuda, dml, gpu"),
+    ("predict 'A [MASK].' --device cuda:x", "a name, or a name, a colon and a number"),
+    ("predict 'A [MASK].' --device cpu --provider-option a=b", "CPU takes no provider options"),
+    ("predict 'A [MASK].' --device qnn --provider-option a", "'a' is not KEY=VALUE"),
     ("predict --file '{long_masks}'", "no file '[MASK]"),
     ("surprise 'a [MASK]'", "the text has a mask"),
     ("layers ' '", "the text is empty"),

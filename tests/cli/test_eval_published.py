@@ -86,3 +86,17 @@ def test_the_published_command(hub, tiny_models, tmp_path):
     for line in ("Dataset: Salesforce/wikitext", "Task: fill-mask", f"Samples: {SAMPLES}"):
         assert line in done.stderr
     assert f"{value:.4f}" in done.stdout
+
+
+def test_the_published_command_without_an_npu_names_what_brings_one(hub, tiny_models, tmp_path):
+    """Before anything is fetched; with an NPU it would run."""
+    command = (
+        f"-m fillmask_ui eval -m {tiny_models.folder('bert')}/onnx/model.onnx --model-id "
+        "org/tiny-bert --device npu --task fill-mask --dataset Salesforce/wikitext --dataset-name "
+        "wikitext-2-raw-v1 --split test --samples 1000 --column input_column=text"
+    )
+    done = hub.run(tmp_path / "cache", *command.split(), FILLMASK_UI_RUNS=str(tmp_path / "runs"))
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert "has no NPU; devices here: cpu" in line and "onnxruntime-qnn (Qualcomm)" in line
+    assert not [*(tmp_path / "cache").rglob("*--*")]

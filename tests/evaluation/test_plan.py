@@ -19,7 +19,7 @@ from fillmask_ui.texts import TextSource
 PLANS = [
     Plan(),
     Plan(
-        ModelChoice("model.onnx", tokenizer="org/name", provider="cpu", threads=3),
+        ModelChoice("model.onnx", tokenizer="org/name", device="qnn", provider_options=("a=b",)),
         ModelChoice("embedded:torch", runtime="torch", device="cpu", dtype="bfloat16"),
         EvaluationConfig(recipe=MaskRecipe(0.3, whole_word=True), seed=5, max_tokens=64),
         TextSource("file", "/data/news.csv", column="body", samples=7, shuffle=False, seed=3),

@@ -24,13 +24,16 @@ from fillmask_ui.models import available_models, hub_models, load_model
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"provider": "Cuda"}, r"unknown provider 'Cuda'; known: .*CPUExecutionProvider"),
+        (
+            {"device": "Cudda"},
+            r"unknown device 'Cudda'; did you mean 'cuda'\? .*; devices here: cpu",
+        ),
         ({"threads": 0}, "threads must be"),
         ({"threads": 2**31}, r"threads must be from 1 to \d+"),
         ({"dtype": "int7", "runtime": "torch"}, "unknown dtype .*; known: bfloat16, float16"),
         ({"device": "meta", "runtime": "torch"}, r"unknown device .*; known: cpu"),
         ({"dtype": "float16"}, "belongs to the runtime torch"),
-        ({"provider": "cpu", "runtime": "torch"}, "belongs to the runtime onnx"),
+        ({"provider_options": {"a": 1}, "runtime": "torch"}, "belong to the runtime onnx"),
         ({"graph_optimization": "most"}, r"unknown graph optimization .*; known: all, basic"),
         ({"onnx_file": "other"}, r"unknown ONNX file .*; known: onnx/model\.onnx"),
         ({"onnx_file": "model", "runtime": "torch"}, "was chosen with the runtime torch"),

@@ -1,7 +1,6 @@
 """Loaded models in daily use, and new runtimes: a class and a row of `RUNTIMES`."""
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 from tiny_models import batch_of
 
@@ -106,11 +105,3 @@ def test_auto_takes_the_file_nearest_to_full_precision(monkeypatch):
     monkeypatch.setattr(table, "find_spec", lambda name: None if name == "torch" else find(name))
     assert pick_weights("m", names, "auto", None) == ("onnx", "model_quantized.onnx")
     assert pick_weights("m", names[:1], "auto", None) == ("torch", "model.safetensors")
-
-
-def test_every_provider_of_onnxruntime_is_a_choice(tiny_models, agrees):
-    for provider in ort.get_available_providers():
-        for name in (provider, provider.removesuffix("ExecutionProvider").lower()):
-            model = load_model(tiny_models.folder("bert"), provider=name)
-            assert model.signature.device == provider
-            agrees(model)

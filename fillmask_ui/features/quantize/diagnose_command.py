@@ -24,10 +24,10 @@ from fillmask_ui.features.quantize import file_check, leave_one_out
 from fillmask_ui.features.quantize.diagnosis import DiagnoseOptions, Diagnosis
 from fillmask_ui.features.quantize.file_check import WEB, Check
 from fillmask_ui.features.quantize.graphs import open_pair
-from fillmask_ui.features.quantize.onnx_file import OnnxFile, providers
+from fillmask_ui.features.quantize.onnx_file import OnnxFile
 from fillmask_ui.files import check_target
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.models.onnx_model import find_provider
+from fillmask_ui.models.onnx_devices import devices_here, find_device
 from fillmask_ui.texts import TextChoice, open_texts
 
 SAMPLES, CHECKED_SAMPLES = 60, 100  # where --samples is not given
@@ -141,8 +141,8 @@ def check(
         metavar="REF",
     ),
     choice: Annotated[ModelChoice, ("onnx_file", "tokenizer", "threads", "x64_quant_precision")],
-    provider: list[str] | None = option(
-        None, "Run only on this execution provider, or on WebAssembly; repeatable."
+    device: list[str] | None = option(
+        None, "Run only on this device, or on WebAssembly; repeatable."
     ),
     onnxruntime_web: Path | None = option(
         None, "Folder where npm installed onnxruntime-web; NODE_PATH by default.", metavar="DIR"
@@ -151,22 +151,21 @@ def check(
     fail_on: str | None = FAIL_ON,
     as_json: bool = ONE_JSON,
 ) -> None:
-    """Run an ONNX file on all providers and levels of this machine, and compare the logits.
+    """Run an ONNX file on all devices and levels of this machine, and compare the logits.
 
     Measures 100 texts unless --samples is given.
     """
     check_fail_on(fail_on, reference, "--baseline")
-    requested = [
-        WEB if name.lower() == WEB.lower() else find_provider(name) for name in provider or ()
-    ]
-    chosen_providers = list(dict.fromkeys(requested or (*providers(), WEB)))
+    web = device is None or any(name.lower() == WEB.lower() for name in device)
+    names = [name for name in device or devices_here() if name.lower() != WEB.lower()]
+    devices = [find_device(name) for name in names]
     samples = CHECKED_SAMPLES if texts.samples is None else texts.samples
     with open_texts(replace(texts, samples=samples).source(), warn=warn) as opened:
         examples = list(opened)
     file = cast("OnnxFile", load(replace(choice, reference=reference), OnnxFile))
     baseline_model = None if baseline is None else load(choice.second(baseline))
     steps = file_check.check(
-        file, examples, baseline_model, providers=chosen_providers, web_folder=onnxruntime_web
+        file, examples, baseline_model, devices=devices, web=web, web_folder=onnxruntime_web
     )
     (result,) = results(steps, Check)
     if as_json:

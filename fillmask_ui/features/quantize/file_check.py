@@ -28,7 +28,7 @@ from fillmask_ui.evaluation.chance import Chance
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import prepared
 from fillmask_ui.features.quantize.diagnosis import signal_and_noise, snr_db
-from fillmask_ui.features.quantize.onnx_file import CPU, PLAIN, Logits, OnnxFile
+from fillmask_ui.features.quantize.onnx_file import PLAIN, Logits, OnnxFile
 from fillmask_ui.features.quantize.web_logits import web_logits
 from fillmask_ui.intervals import (
     Limits,
@@ -38,6 +38,7 @@ from fillmask_ui.intervals import (
     share_interval,
 )
 from fillmask_ui.masking import HiddenTokens
+from fillmask_ui.models.onnx_devices import CPU, Device
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, Progress, finite
 from fillmask_ui.scoring import nll_nats
@@ -75,7 +76,7 @@ class CheckedSetup:
     def label(self) -> str:
         """Such as `CPU, all`."""
         level = {"": "baseline", PLAIN: "as plain ONNX Runtime"}.get(self.level, self.level)
-        return f"{self.provider.removesuffix('ExecutionProvider')}, {level}"
+        return f"{self.provider.replace('ExecutionProvider', '')}, {level}"
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,11 @@ def check(
     examples: Iterable[Example],
     baseline: MaskedLM | None = None,
     *,
-    providers: Sequence[str] = (CPU,),
+    devices: Sequence[Device] = (Device(),),
+    web: bool = False,
     web_folder: Path | None = None,
 ) -> Generator[Progress | Check]:
-    """Run a file on each provider (or `WEB`) and level, and compare it with the baseline.
+    """Run a file on each device, and on `WEB`, at each level, and compare it with the baseline.
 
     The baseline is a model in its own runtime, or the file on the CPU at `BASELINE_LEVEL`;
     `web_folder` as of `web_logits`. An `OptionError` if the two have different tokenizers, a
@@ -127,7 +129,7 @@ def check(
     if baseline is None:
         baseline_name = f"{name} on CPU at the level {BASELINE_LEVEL}"
         reference = CheckedSetup(CPU, BASELINE_LEVEL)
-        expected = list(file.run_on(CPU, BASELINE_LEVEL, hidden))
+        expected = list(file.run_on(Device(), BASELINE_LEVEL, hidden))
     else:
         baseline_name = baseline.signature.name
         reference = CheckedSetup(baseline_name, "")
@@ -141,10 +143,10 @@ def check(
             for text in hidden
         ]
     rows, signature = [_compare(reference, expected, expected, hidden)], [str(file.signature)]
+    devices_by_name = {str(device): device for device in devices}
     setups = [
-        CheckedSetup(provider, level)
-        for provider in providers
-        for level in (LEVELS if provider == WEB else (*LEVELS, PLAIN))
+        *(CheckedSetup(name, level) for name in devices_by_name for level in (*LEVELS, PLAIN)),
+        *(CheckedSetup(WEB, level) for level in LEVELS if web),
     ]
     for number, setup in enumerate(setups):
         if setup == reference:
@@ -158,7 +160,7 @@ def check(
                 logits, version = web_logits(file, setup.level, hidden, web_folder)
                 signature.append(f"onnxruntime-web:{version}")
             else:
-                logits = file.run_on(setup.provider, setup.level, hidden)
+                logits = file.run_on(devices_by_name[setup.provider], setup.level, hidden)
             row = _compare(setup, logits, expected, hidden)
         except OptionError as error:
             row = replace(setup, alarms=(f"not measured: {error}",))

@@ -5,22 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.features.quantize.risky_constants import risky_constants
 from fillmask_ui.masking import HiddenTokens
 from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.onnx_devices import CPU, Device
 from fillmask_ui.models.onnx_model import OnnxMaskedLM, open_session, runtime_settings
 
-CPU = "CPUExecutionProvider"
 PLAIN = "plain"  # beside the levels: all options as ONNX Runtime has them by default
 Logits = Iterable[np.ndarray]  # [M, V] of each text
-
-
-def providers() -> list[str]:
-    """The execution providers of this machine; Azure's computes elsewhere."""
-    return [name for name in ort.get_available_providers() if name != "AzureExecutionProvider"]
 
 
 class OnnxFile(OnnxMaskedLM):
@@ -36,7 +30,7 @@ class OnnxFile(OnnxMaskedLM):
         self.graph_files = self._file.files
         self.constants = risky_constants(onnx.load(self.graph_files.path, load_external_data=False))
         self._hash(self.graph_files.all_paths)
-        session = open_session(self._file, CPU, replace(choice, graph_optimization="none"))
+        session = open_session(self._file, Device(), replace(choice, graph_optimization="none"))
         self._source = source = self._with_logits(session, self._file)
         self._sign(
             ("onnxruntime",),
@@ -52,9 +46,9 @@ class OnnxFile(OnnxMaskedLM):
         """The inputs for one text, int64 [T], by name; padded where the graph has a fixed size."""
         return self.arrays(ids[None], np.ones_like(ids)[None])
 
-    def run_on(self, provider: str, level: str, hidden: Sequence[HiddenTokens]) -> Logits:
+    def run_on(self, device: Device, level: str, hidden: Sequence[HiddenTokens]) -> Logits:
         """Logits at the hidden positions, `level` may be `PLAIN`; errors as of `open_session`."""
         choice = None if level == PLAIN else replace(self._choice, graph_optimization=level)
-        session, name = open_session(self._source, provider, choice), self.logits_name
+        session, name = open_session(self._source, device, choice), self.logits_name
         for text in hidden:
             yield self._call(session, self.feeds(text.input_ids), [name])[name][0, text.cols]

@@ -109,5 +109,5 @@ def test_what_a_masked_model_cannot_do_is_one_line(lm):
         lm.generate_until([])
     with pytest.raises(OptionError, match="unknown model argument 'colour'; known: device, dtype"):
         harness.FillmaskLM(colour="red")
-    with pytest.raises(OptionError, match="unknown provider 'tpu'"):
+    with pytest.raises(OptionError, match="unknown device 'tpu'"):
         harness.FillmaskLM(device="tpu")

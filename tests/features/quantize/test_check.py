@@ -16,11 +16,12 @@ from tiny_models import SENTENCES
 from fillmask_ui.evaluation import EvaluatedText, evaluate, summarize
 from fillmask_ui.features.quantize.file_check import LEVELS
 from fillmask_ui.features.quantize.leave_one_out import LeaveOneOut
-from fillmask_ui.features.quantize.onnx_file import CPU, PLAIN, OnnxFile
+from fillmask_ui.features.quantize.onnx_file import PLAIN, OnnxFile
 from fillmask_ui.features.site.scripts import HERE
 from fillmask_ui.models import load_model
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.onnx_devices import Device
 from fillmask_ui.models.onnx_model import open_session
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.graph_parts import find_parts
@@ -80,7 +81,7 @@ def by_hand(path, rows, level):
 
 def test_figures_are_those_of_numpy_and_of_onnx_runtime(checked, bert):
     small = write(bert, "small", dynamic_int8)
-    printed = checked(small, "--baseline", bert, "--provider", "cpu", "--json").json
+    printed = checked(small, "--baseline", bert, "--device", "cpu", "--json").json
     measured = list(evaluate(load_model(small, x64_quant_precision="off"), TEXTS))
     rows = [row for row in measured if isinstance(row, EvaluatedText)]
     base = by_hand(bert, rows, "all")
@@ -107,7 +108,7 @@ def test_figures_are_those_of_numpy_and_of_onnx_runtime(checked, bert):
 def test_the_baseline_is_exact_and_one_row_is_a_plain_session(checked, bert):
     """References: a session of ONNX Runtime at the level extended, and one without any option."""
     small = write(bert, "plain", dynamic_int8)
-    printed = checked(small, "--provider", "cpu", "--json").json
+    printed = checked(small, "--device", "cpu", "--json").json
     assert printed["baseline"].endswith("on CPU at the level extended")
     assert [row["level"] for row in printed["rows"]] == ["extended", "none", "basic", "all", PLAIN]
     measured = list(evaluate(load_model(small, x64_quant_precision="off"), TEXTS))
@@ -118,11 +119,11 @@ def test_the_baseline_is_exact_and_one_row_is_a_plain_session(checked, bert):
         assert row["max_abs_logit_difference"] == pytest.approx(
             np.abs(base - logits).max(), abs=1e-4
         )
-    assert "CPU, as plain ONNX Runtime" in checked(small, "--provider", "cpu").stdout
+    assert "CPU, as plain ONNX Runtime" in checked(small, "--device", "cpu").stdout
 
     file = load_choice(ModelChoice(str(small), x64_quant_precision="on"), open_as=OnnxFile)
     plain, exact = (
-        open_session(file._file, CPU, choice).get_session_options()
+        open_session(file._file, Device(), choice).get_session_options()
         for choice in (None, ModelChoice(str(small), x64_quant_precision="on"))
     )
     default = ort.SessionOptions()
@@ -135,7 +136,7 @@ def test_the_baseline_is_exact_and_one_row_is_a_plain_session(checked, bert):
 
 
 def test_a_trained_file_passes_and_a_damaged_one_is_near_chance(fillmask, damaged):
-    arguments = ("--provider", "CPU", "--fail-on", "inconclusive")
+    arguments = ("--device", "CPU", "--fail-on", "inconclusive")
     well = fillmask("check", "embedded", "--samples", 60, *arguments, "--json")
     assert well.returncode == 0 and well.json["verdict"] == "PASS", well.stderr
     assert min(row["sqnr_db"] or 200 for row in well.json["rows"]) > 100
@@ -149,7 +150,7 @@ def test_eval_and_check_give_a_file_near_chance_one_verdict(fillmask, damaged):
     few = ("--samples", 8, "--fail-on", "regression")
     for command in (
         ("eval", "--model", damaged, "--baseline", damaged, *few, "--json"),
-        ("check", damaged, "--baseline", damaged, "--provider", "CPU", *few, "--json"),
+        ("check", damaged, "--baseline", damaged, "--device", "CPU", *few, "--json"),
     ):
         ran = fillmask(*command)
         assert ran.returncode == 3, ran.stderr
@@ -157,7 +158,7 @@ def test_eval_and_check_give_a_file_near_chance_one_verdict(fillmask, damaged):
 
 
 def test_equal_logits_pass_and_few_texts_settle_nothing_else(fillmask):
-    few = ("--samples", 8, "--provider", "CPU", "--fail-on", "regression", "--json")
+    few = ("--samples", 8, "--device", "CPU", "--fail-on", "regression", "--json")
     ran = fillmask("check", "embedded", *few)
     assert ran.returncode == 0 and ran.json["verdict"] == "INCONCLUSIVE"
     equal, *different = ran.json["rows"]
@@ -166,7 +167,7 @@ def test_equal_logits_pass_and_few_texts_settle_nothing_else(fillmask):
 
 
 def test_a_share_of_few_words_has_an_interval_between_0_and_1(fillmask):
-    command = ("check", "embedded:int8", "--samples", 10, "--provider", "cpu")
+    command = ("check", "embedded:int8", "--samples", 10, "--device", "cpu")
     ran = fillmask(*command)
     assert ran.returncode == 0 and "INCONCLUSIVE" in ran.stdout, ran.stderr
     for row in fillmask(*command, "--json").json["rows"]:
@@ -175,16 +176,16 @@ def test_a_share_of_few_words_has_an_interval_between_0_and_1(fillmask):
 
 
 def test_nan_and_constants_are_named(checked, bert):
-    result = checked(write(bert, "nan", with_nan), "--provider", "CPU", "--fail-on", "regression")
+    result = checked(write(bert, "nan", with_nan), "--device", "CPU", "--fail-on", "regression")
     assert result.returncode == 3 and ": NaN or infinite logits" in result.stdout
-    result = checked(write(bert, "masked", with_mask), "--provider", "CPU")
+    result = checked(write(bert, "masked", with_mask), "--device", "CPU")
     assert "Risky constant: lowest = -3.4e+38, read by Mul Mul_1: past half" in result.stdout
 
 
 def test_web_assembly_reads_weights_beside_the_graph(checked, bert, monkeypatch):
     monkeypatch.setenv("NODE_PATH", NODE_PATH)
     beside = write(bert, "beside", save_as_external_data=True, location="w", size_threshold=0)
-    printed = checked(beside, "--provider", "WebAssembly", "--json").json
+    printed = checked(beside, "--device", "WebAssembly", "--json").json
     assert [row["level"] for row in printed["rows"]] == ["extended", *LEVELS]
     assert all(row["sqnr_db"] > 80 and row["flips"] == 0 for row in printed["rows"][1:])
     assert "|onnxruntime-web:" in printed["signature"]
@@ -192,7 +193,7 @@ def test_web_assembly_reads_weights_beside_the_graph(checked, bert, monkeypatch)
 
 def test_what_is_not_here_is_told_with_its_remedy(checked, bert, tmp_path, monkeypatch):
     for remedy in ("npm install onnxruntime-web", "install Node.js"):
-        result = checked(bert, "--provider", "WebAssembly", "--onnxruntime-web", tmp_path)
+        result = checked(bert, "--device", "WebAssembly", "--onnxruntime-web", tmp_path)
         assert result.returncode == 0 and result.stdout.count("not measured: no") == 1
         assert remedy in result.stdout
         monkeypatch.setenv("PATH", str(tmp_path))
@@ -208,7 +209,7 @@ def test_slips_are_one_line(fillmask, bert, tiny_models, tmp_path):
         (bert, "--baseline", tiny_models.folder("roberta")): "have different tokenizers",
         (bert, "--dataset", blank): "text",
         (bert, "--samples", 0): "0",
-        (bert, "--provider", "Abacus"): "unknown provider 'Abacus'",
+        (bert, "--device", "Abacus"): "unknown device 'Abacus'; known: coreml, cpu, cuda",
         (bert, "--fail-on", "doubt"): "unknown verdict to fail on 'doubt'",
     }.items():
         result = fillmask("check", *arguments)
