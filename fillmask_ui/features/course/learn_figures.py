@@ -15,6 +15,7 @@ from fillmask_ui.features.course import (
 )
 from fillmask_ui.features.course.chapter import chapters
 from fillmask_ui.features.course.exercises import COURSE_SEED, MOST_SEED, exercises_of
+from fillmask_ui.features.course.heads import head_figures
 from fillmask_ui.features.course.lesson_html import to_html
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render, render_part
@@ -28,6 +29,7 @@ _MODULES = (
     masking_figures,
     uncertainty_figures,
     sense_figures,
+    head_figures,
 )
 FIGURES = {
     member.name: member

@@ -176,7 +176,7 @@ def background(
     parts: list[np.ndarray] = []
     for batch in plan_batches([len(encoding) for encoding in encodings], max_tokens=_BATCH_TOKENS):
         report(sum(map(len, parts)) / sum(map(len, encodings)))
-        parts += _token_states(model, [encodings[index] for index in batch])
+        parts += token_states(model, [encodings[index] for index in batch])
     return Background(np.concatenate(parts), len(encodings))
 
 
@@ -188,7 +188,7 @@ def word_vectors(
 ) -> WordVectors:
     """A word in each of some sentences, over a known background; errors as of `find_word`."""
     uses = tuple(find_word(model, sentence, word.strip()) for sentence in sentences)
-    states = _token_states(model, [use.encoding for use in uses])
+    states = token_states(model, [use.encoding for use in uses])
     vectors = []
     for use, text_states in zip(uses, states, strict=True):
         state_rows = (
@@ -204,15 +204,20 @@ def word_vectors(
     return WordVectors(uses, np.array(vectors), together)
 
 
-def _token_states(model: MaskedLM, encodings: Sequence[Encoding]) -> list[np.ndarray]:
-    """Vectors of all tokens of each text but the special ones, float32 [T', H]."""
+def token_states(
+    model: MaskedLM, encodings: Sequence[Encoding], special: bool = False
+) -> list[np.ndarray]:
+    """Last hidden states of the tokens of each text, float32 [T', H].
+
+    Special tokens have a row with `special` alone. A `ModelError` if the model gives no states.
+    """
     if not isinstance(model, EncoderStates):
         raise ModelError(
             f"{model.signature.name} gives logits alone, so there are no vectors of words to look "
             "at: choose the embedded model, or one that runs on PyTorch"
         )
     batch = pad([np.array(encoding.ids) for encoding in encodings], model.vocabulary.pad_id)
-    cols = [np.flatnonzero(~np.array(encoding.special)) for encoding in encodings]
+    cols = [np.flatnonzero(~np.array(encoding.special) | special) for encoding in encodings]
     rows = np.repeat(np.arange(len(cols)), [len(encoding) for encoding in cols])
     states = model.states_at(batch.input_ids, batch.attention_mask, rows, np.concatenate(cols))
     return np.split(states, np.cumsum([len(encoding) for encoding in cols])[:-1])

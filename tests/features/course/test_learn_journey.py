@@ -232,6 +232,57 @@ def test_figures_answer_a_class(visit):
     accessible(page, within="#learn")
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_student_trains_heads(visit, width):
+    learn = Learn(page := visit({"tab": "learn", "chapter": "heads"}, width=width, height=844))
+    learn.see(COURSE[-1])
+    sentiment = learn.figure("sentiment")
+    sentiment.get_by_role("slider", name="Gradient steps").fill("0")
+    expect(sentiment.locator(".fm-row-value")).to_have_text(["50.0%", "50.0%"])
+    sentiment.get_by_text("Your own training sentences").click()
+    typed = sentiment.get_by_label("Sentences", exact=False).last
+    typed.fill("It was fine.")
+    expect(sentiment.get_by_role("alert")).to_contain_text("has no label")
+    typed.fill("+ It was fine.")
+    expect(sentiment).to_contain_text("learned from 41 sentences")
+    sentiment.get_by_text("yours", exact=True).click()
+    expect(sentiment.get_by_role("alert")).to_contain_text("all training sentences are positive")
+    typed.fill("+ It was fine.\n- It was not.")
+    expect(sentiment).to_contain_text("learned from 2 sentences")
+    expect(learn.figure("entailment")).to_contain_text("of 36 pairs right")
+
+    tags = learn.figure("entity_tags")
+    tag = tags.get_by_label("Tag of is, word 3")
+    tag.select_option("I-ORG")
+    expect(tags).to_contain_text("I-ORG at “is” continues no ORG")
+    expect(tags).to_contain_text("with 1 changed")
+    expect(tag).to_be_focused()
+    tags.get_by_role("slider", name="Training sentence").fill("2")
+    expect(tags.get_by_label("Tag of Anna, word 1")).to_have_value("B-PER")
+    expect(tags).to_contain_text("with 1 changed")
+    expect(page).to_have_url(re.compile("edits.*0_2"))
+    page.reload()
+    learn.ready()
+    expect(tags).to_contain_text("with 1 changed")
+    tags.get_by_role("button", name="Restore all tags").click()
+    expect(tags).not_to_contain_text("changed")
+    tags.get_by_label("A new sentence").fill("x" * 1000)
+    expect(tags.get_by_role("alert")).to_contain_text("1,000 characters")
+    tags.get_by_label("A new sentence").fill("We saw Anna in Rome.")
+    expect(tags).to_contain_text("Anna PER")
+
+    scores = learn.figure("span_scores")
+    expect(scores.locator("dt")).to_have_text(["Precision", "Recall", "F1"])
+    f1 = scores.locator("dd").last
+    before = f1.inner_text()
+    scores.get_by_role("slider").fill("4")
+    expect(f1).not_to_have_text(before)
+    scores.get_by_text("True and predicted spans of each").first.click()
+    expect(scores.locator("tbody tr").first).to_contain_text("Anna PER")
+    learn.fits(width)
+    accessible(page, within="#learn")
+
+
 def test_a_class_does_the_exercises(visit):
     learn = Learn(page := visit({"tab": "learn", "chapter": "loss"}, width=390, height=844))
     first, third = (exercises_of("loss", 1)[index] for index in (0, 2))

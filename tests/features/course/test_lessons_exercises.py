@@ -203,6 +203,8 @@ ANSWERS = {
     "senses 1": lambda _, n: 1 - cosine(n[:3], n[3:]),
     "senses 2": lambda _, n: zscore(n[:4])[n.index(n[-1])],
     "next-sentence 1": lambda e, n: loss_of_a_pair(e, n[0]),
+    "heads 3": lambda _, n: 2 / (n[1] / n[2] + n[0] / n[2]),
+    "heads 4": lambda e, _: attention_weight(e),
     "next-sentence 2": lambda _, n: np.mean(n[1:-1]) + torch_loss(n[-1]),
 }
 
@@ -315,7 +317,22 @@ def leads_from(exercise, _):
     return f"If the model ended after {layers}, it would also predict “{truth}”."
 
 
+def bio_tags(exercise, _):
+    """Tags by the brackets alone, character by character."""
+    marked = exercise.text.split(": ")[1].split(" Which")[0]
+    tags = []
+    for part in re.findall(r"\[.+?\][A-Z]+|[^\[]+", marked):
+        entity = part.rpartition("]")[2] if part[0] == "[" else ""
+        words = (
+            re.sub(r"([,.])(?=$|\s*$)", r" \1", part).split() if not entity else part[1:].split()
+        )
+        tags += [f"{'BI'[number > 0]}-{entity}" if entity else "O" for number in range(len(words))]
+    return " ".join(tags)
+
+
 SOLUTIONS = {
+    "heads 1": bio_tags,
+    "heads 2": lambda e, _: e.table[1][1],
     "guess 2": lambda e, _: max(option.text for option in e.options),
     "loss 3": bits_and_perplexity,
     "both-sides 1": what_is_seen,

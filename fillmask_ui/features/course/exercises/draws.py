@@ -10,6 +10,7 @@ import yaml
 
 from fillmask_ui.features.course.distributions import compare
 from fillmask_ui.features.course.exercises.exercise import Item, written
+from fillmask_ui.features.course.heads.labeled_texts import labeled_texts
 from fillmask_ui.intervals import Interval, Limits, judge
 from fillmask_ui.scoring import nll_nats
 
@@ -247,11 +248,19 @@ def best_words_by_layer(rng: Rng) -> Drawn:
     return {"truth": truth, "first": first, "early": early, "lowest": rows[0][1], "rows": rows}
 
 
+def tags_of_a_sentence(rng: Rng) -> Drawn:
+    """A training sentence of the chapter on heads that has an entity of several words."""
+    sentences = [s for s in labeled_texts().learn if any(tag[0] == "I" for tag in s.tags)]
+    sentence = choice(rng, sentences)
+    return {"marked": sentence.marked, "words": sentence.spelled, "tags": sentence.tags}
+
+
 _DRAWS = (
     *(masked_sentence, shares, hundredths, Rng.integers, choice, some, sample, class_votes),
     *(logits_at_a_temperature, kind_of_a_token, two_distributions, two_wrong_models, four_models),
     *(change_and_interval, two_vectors, values_of_a_dimension, vectors_of_three_senses),
     best_words_by_layer,
+    tags_of_a_sentence,
 )
 # What tasks call by these names; the generator of random numbers goes before their arguments.
 DRAWS: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in _DRAWS}
