@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.records import Encoding
+from fillmask_ui.records import Encoding, counted
 
 MAX_CHARACTERS = 1_000_000  # about a second of tokenizing
 _MASK_WORDS = r"\[mask\]|<mask>|_{3,}"
@@ -49,13 +49,17 @@ def encode_masked(model: MaskedLM, text: str) -> Encoding:
             f"to be guessed, such as: The capital of France is {vocabulary.mask_token}."
         )
     encoding = encode_text(vocabulary, text)
+    _check_mask(encoding, vocabulary)
+    check_length(model, encoding)
+    return encoding
+
+
+def _check_mask(encoding: Encoding, vocabulary: Vocabulary) -> None:
     if vocabulary.mask_id not in encoding.ids:
         raise TextError(
             f"the text has no mask: put {vocabulary.mask_token} (or ___) where a word is to be "
             "guessed"
         )
-    check_length(model, encoding)
-    return encoding
 
 
 def encode_unmasked(model: MaskedLM, text: str) -> Encoding:
@@ -92,11 +96,13 @@ def mask_positions(encoding: Encoding, vocabulary: Vocabulary) -> tuple[int, ...
 
 
 def mask_position(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> int:
-    """Token index of a mask, counted from 0, or an `OptionError`."""
+    """Token index of a mask, counted from 0; an error if there is none, or none of this number."""
+    _check_mask(encoding, vocabulary)
     positions = mask_positions(encoding, vocabulary)
     if not 0 <= mask < len(positions):
         raise OptionError(
-            f"mask {mask} was asked for and the text has {len(positions)}: they count from 0"
+            f"the text has {counted(len(positions), 'mask')}, and none of this number (in Python "
+            "the first is 0)"
         )
     return positions[mask]
 

@@ -57,6 +57,11 @@ JSON = {
     "differ": (*DIFFER, "-m", "noisy"),
     "differ-letters": (*DIFFER, "-m", "letters", "--words", "2", "--most", "2"),
     "differ-same": (*DIFFER, *TABLE),
+    "slots": ("slots", *TABLE, "The {cat|dog} [MASK] to the river.", "-k", "4"),
+    "slots-baseline": (
+        *("slots", "-m", "noisy", *BASE, "--candidates", "ran, walked"),
+        "{The|A} {cat|bird} [MASK] on the house.",
+    ),
     "surprise": ("surprise", *TABLE, "The cat sat on the mat.", "Gardens!"),
     "eval": TEXTS,
     "eval-baseline": (*TEXTS, *NOISY),
@@ -123,6 +128,14 @@ def stdin_of(name: str) -> str:
 def test_json(name):
     result = call(*JSON[name], "--json", stdin=stdin_of(name))
     check_json(name, {"code": result.returncode, "stdout": parsed(result.stdout)})
+
+
+def test_json_of_attention():
+    """The tables have none: of the embedded model, whose floats differ a little between CPUs."""
+    for name, options in {"attention-head": ("--head", "3"), "attention": ("--layer", "2")}.items():
+        result = call("attention", *options, "The cat sat on the [MASK].", "--json")
+        content = {"code": result.returncode, "stdout": parsed(result.stdout)}
+        check_json(name, content, close=True)
 
 
 def test_the_output_file_holds_what_json_prints(tmp_path):

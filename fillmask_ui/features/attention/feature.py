@@ -33,4 +33,5 @@ FEATURE = Feature(
         "attention": "fillmask_ui.models.attention_weights:attention",
         "mask_attention": f"{_HOME}.mask_attention:mask_attention",
     },
+    displays={f"{_HOME}.mask_attention:MaskAttention": f"{_HOME}.notebook:DISPLAY"},
 )

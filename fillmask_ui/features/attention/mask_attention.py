@@ -1,6 +1,6 @@
 """Where each head looks from one mask, and which tokens look at the mask."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.prompt import mask_position
 from fillmask_ui.models.attention_weights import encode, weights_of
 from fillmask_ui.protocol import ModelLike, as_model
-from fillmask_ui.records import Encoding, ModelSignature
+from fillmask_ui.records import Displayed, Encoding, ModelSignature, excerpt
 from fillmask_ui.text_words import text_words
 
 
@@ -37,8 +37,8 @@ class HeadAttention:
     to_mask: tuple[float, ...]  # T weights of each token on the mask
 
 
-@dataclass(frozen=True)
-class MaskAttention:
+@dataclass(frozen=True, repr=False)
+class MaskAttention(Displayed):
     """All heads of a model at one mask."""
 
     encoding: Encoding
@@ -46,6 +46,11 @@ class MaskAttention:
     position: int  # of the mask in the token sequence
     from_mask: np.ndarray  # float32 [L, A, T]
     to_mask: np.ndarray  # float32 [L, A, T]
+
+    def __repr__(self) -> str:
+        layers, heads = self.shape
+        name = excerpt(self.encoding.text)
+        return f"MaskAttention({name}, position {self.position}, {layers} layers of {heads} heads)"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -78,6 +83,19 @@ class MaskAttention:
             for column in range(columns)
             if layer in (None, row + 1) and head in (None, column + 1)
         ]
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Each token in each head, both ways: a row of files and data frames."""
+        for head in self.heads():
+            for position, token in enumerate(self.encoding.tokens):
+                yield {
+                    "layer": head.layer,
+                    "head": head.head,
+                    "position": position,
+                    "token": token,
+                    "from_mask": head.from_mask[position],
+                    "to_mask": head.to_mask[position],
+                }
 
     def words(self, layer: int, head: int | None = None) -> list[WordAttention]:
         """The sentence from left to right in one head, or in the mean of a layer's; from 1."""

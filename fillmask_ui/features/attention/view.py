@@ -118,16 +118,8 @@ def attention_view(session: Session, question: Question) -> Json:
 
 def attention_file(session: Session, question: Question) -> Json:
     """A CSV file of all heads at the chosen mask: its `name`, `type` and `text`."""
-    result = _seen(session, LoadedQuestion.read(session, question))
-    rows = [
-        (head.layer, head.head, position, token, from_mask, to_mask)
-        for head in result.heads()
-        for position, (token, from_mask, to_mask) in enumerate(
-            zip(result.encoding.tokens, head.from_mask, head.to_mask, strict=True)
-        )
-    ]
-    columns = ("layer", "head", "position", "token", "from_mask", "to_mask")
-    text = Table.of(columns, rows).to_csv()
+    rows = [*_seen(session, LoadedQuestion.read(session, question)).rows()]
+    text = Table.of([*rows[0]], [(*row.values(),) for row in rows]).to_csv()
     return {"name": "fillmask-attention.csv", "type": "text/csv", "text": text}
 
 

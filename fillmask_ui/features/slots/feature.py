@@ -31,4 +31,9 @@ FEATURE = Feature(
     ],
     exports={"slots": "fillmask_ui.features.slots.word_spread:slots"},
     inserts={"guide": "slots/guide.html"},
+    displays={
+        "fillmask_ui.features.slots.word_spread:SlotTable": (
+            "fillmask_ui.features.slots.notebook:DISPLAY"
+        )
+    },
 )

@@ -25,7 +25,7 @@ from fillmask_ui.filling.words import (
     word_scores,
 )
 from fillmask_ui.protocol import MaskedLM, ModelLike, as_model
-from fillmask_ui.records import ModelSignature, counted, excerpt
+from fillmask_ui.records import Displayed, ModelSignature, counted, excerpt
 
 LEAST_PROBABILITY = 0.01  # in some sentence, of a word that is chosen
 
@@ -46,8 +46,8 @@ class SlotWord:
         return most - least if most > least else 0.0  # both may be infinite
 
 
-@dataclass(frozen=True)
-class SlotTable:
+@dataclass(frozen=True, repr=False)
+class SlotTable(Displayed):
     """A template: S sentences, and words with their probability in each."""
 
     template: str

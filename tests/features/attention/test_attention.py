@@ -9,6 +9,7 @@ import pytest
 from onnx import helper
 from scipy.stats import entropy, spearmanr
 from table_model import TableModel
+from test_displays import shown
 from tiny_models import (
     EVERY_FAMILY,
     OTHERS,
@@ -160,8 +161,22 @@ def test_texts_with_and_without_a_mask(loaded):
     assert attention(model, "the cat sat on the mat").shape[:2] == (2, 4)
     with pytest.raises(TextError, match="the text is empty"):
         attention(model, " ")
-    with pytest.raises(OptionError, match="mask 2 was asked for"):
+    with pytest.raises(OptionError, match="the text has 2 masks, and none of this number"):
         mask_attention(model, TEXT, 2)
+    with pytest.raises(TextError, match="the text has no mask"):
+        mask_attention(model, "the cat sat on the mat")
+
+
+def test_a_notebook_shows_every_head(loaded):
+    result = mask_attention(loaded("bert", "onnx"), TEXT, 1)
+    assert repr(result) == f"MaskAttention({TEXT!r}, position 8, 2 layers of 4 heads)"
+    frame = shown(result)
+    sums = frame.groupby(["layer", "head"]).from_mask.sum()
+    assert len(frame) == result.from_mask.size and len(sums) == 8
+    np.testing.assert_allclose(sums, 1, atol=1e-5)
+    assert result._repr_html_().count("%</small>") == 8
+    bars = result.figure().data[0]
+    np.testing.assert_allclose(sum(bars.x), 1, atol=1e-5)
 
 
 def test_one_mask_by_heads_and_words(loaded):

@@ -5,6 +5,7 @@ import math
 import pytest
 from explore_page import asked, session_of
 from table_model import TableModel
+from test_displays import shown
 from tiny_models import EVERY_FAMILY
 
 from fillmask_ui.errors import OptionError
@@ -31,6 +32,19 @@ def test_two_slots_meet_each_other():
     assert [sentence.text for sentence in with_mask] == ["a [MASK] sat.", "sat a [MASK]."]
     with_nothing = sentences_of("a{| not} [MASK]", "[MASK]")
     assert [sentence.name for sentence in with_nothing] == ["(nothing)", "not"]
+
+
+def test_a_notebook_shows_words_by_sentences():
+    model = TableModel(seed=3)
+    table = slots(model, CATS, ["mat", "walking"])
+    frame = shown(table)
+    for index, sentence in enumerate(table.sentences):
+        scores = score_candidates(model, sentence.text, ["mat", "walking"])[0]
+        rows = frame[frame.sentence == sentence.text]
+        assert [*rows.probability] == [score.probability for score in scores]
+        assert [*rows.filling_1, *rows.filling_2] == [f for f in sentence.fillings for _ in scores]
+        assert table.words[0].probability[index] == scores[0].probability
+    assert table._repr_html_().count("<td") == 8 == len(table.figure().data[0].x)
 
 
 @pytest.mark.parametrize(
