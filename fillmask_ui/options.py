@@ -12,7 +12,7 @@ configuration checks itself against them.
 'Max tokens'
 >>> Cut(max_tokens=1)
 Traceback (most recent call last):
-fillmask_ui.errors.OptionError: max tokens must be at least 3; it was 1
+fillmask_ui.options.OptionValueError: max tokens must be at least 3; it was 1
 """
 
 import math
@@ -41,6 +41,14 @@ class Option:
     name: str = ""
     kind: Any = None  # its type, of `int | None` too that is `int`
     default: Any = None  # `dataclasses.MISSING` if it has none
+
+
+class OptionValueError(OptionError):
+    """A value that an option does not take. The message names its field, `for_shell` its flag."""
+
+    def __init__(self, declared: Option, reason: str) -> None:
+        super().__init__(f"{declared.name.replace('_', ' ')} {reason}")
+        self.for_shell = f"{declared.flags[0]} {reason}"
 
 
 def option(default: Any, description: str, **details: Any) -> Any:
@@ -122,17 +130,18 @@ def check_options(configuration: Any) -> None:
         value: Any = getattr(configuration, name)
         if value is None:
             continue
-        words = name.replace("_", " ")
         kind, expected = _KINDS.get(declared.kind, (object, ""))
         fits = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
         if isinstance(value, float) and not math.isfinite(value):
             fits = False
         if expected and not fits:
-            raise OptionError(f"{words} must be {expected}; it was {repr(value)[:100]}")
+            raise OptionValueError(declared, f"must be {expected}; it was {repr(value)[:100]}")
         if declared.choices and getattr(value, "name", value) not in declared.choices:
-            raise OptionError(unknown(words, value, declared.choices))
+            raise OptionError(unknown(name.replace("_", " "), value, declared.choices))
         if declared.least is not None and value < declared.least:
-            raise OptionError(f"{words} must be at least {declared.least:g}; it was {value:g}")
+            reason = f"must be at least {declared.least:g}; it was {value:g}"
+            raise OptionValueError(declared, reason)
         most = _MOST if declared.most is None and kind is Integral else declared.most
         if most is not None and value > most:
-            raise OptionError(f"{words} must be at most {most:g}; it was {float(value):g}")
+            reason = f"must be at most {most:g}; it was {float(value):g}"
+            raise OptionValueError(declared, reason)

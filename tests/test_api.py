@@ -136,6 +136,7 @@ def test_what_a_prompt_shows_is_one_line():
         assert len(repr(record)) < 160, repr(record)
         assert "\n" not in repr(record)
     assert repr(model) == "OnnxMaskedLM('embedded', float16, 22,400 tokens)"
+    assert repr(model.vocabulary) == "TokenizerVocabulary(22,400 tokens, mask '[MASK]')"
     first = fm.fill(model, MASKED).masks[0].candidates[0]
     shown = f"Filling({MASKED!r}, 1 mask: {first.word!r} {first.probability:.1%})"
     assert repr(fm.fill(model, MASKED)) == shown

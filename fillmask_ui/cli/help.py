@@ -27,6 +27,13 @@ _ELSEWHERE = {
     "--input": "--file",
     "--mlm-probability": "--mask-probability",
 }
+# Words of pydantic, with which typer refuses a number, in ours.
+_BOUNDS = {
+    "less than or equal to": "at most",
+    "greater than or equal to": "at least",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+}
 _ROW: Any = {"subsequent_indent": 23 * " ", "break_on_hyphens": False}
 # typer exports neither click nor its own copy of it.
 UsageError: Any = typer.BadParameter.__base__
@@ -115,11 +122,21 @@ def usage_text(error: Any) -> str:
     names = [name for parameter in context.command.params for name in parameter.opts]
     unknown = getattr(error, "option_name", "").replace("_", "-")
     message = str(error.format_message()).strip().removesuffix(".")
-    if message.startswith("No such option"):
+    flag, of_pydantic, reason = message.partition(": Input should be ")
+    if of_pydantic:
+        for words, shorter in _BOUNDS.items():
+            reason = reason.replace(words, shorter)
+        message = f"{flag.split(chr(39))[1]} must be {reason.partition(',')[0]}"
+    similar: list[str] = []
+    if message.startswith("No such command"):
+        typed, names = message.split("'")[1], context.command.list_commands(context)
+        message, similar = f"no command {typed!r}", get_close_matches(typed, names, n=2)
+        if context.parent is None and not similar:
+            message += "; without a command, it starts the page"
+    elif message.startswith("No such option"):
         similar = [name for name in (_ELSEWHERE.get(unknown, ""), unknown) if name in names]
         similar = similar or get_close_matches(unknown, names, n=2)
-        question = f"; did you mean {' or '.join(similar)}?" if similar else ""
-        message = f"no option {error.option_name}{question}"
-    if message.startswith("No such command") and context.parent is None:
-        message += "; without a command, it starts the page"
+        message = f"no option {error.option_name}"
+    if similar:
+        message += f"; did you mean {' or '.join(similar)}?"
     return f"{message[:1].lower()}{message[1:]} ({context.command_path} --help)"

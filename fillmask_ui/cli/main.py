@@ -16,6 +16,7 @@ from fillmask_ui.cli.serve import serve
 from fillmask_ui.errors import explain
 from fillmask_ui.extensions import LOOK, MAKE, MEASURE, SERVE, Command, features, load
 from fillmask_ui.files import visible
+from fillmask_ui.options import OptionValueError
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 COMMANDS = {
@@ -178,6 +179,8 @@ def _drop_output() -> None:
 def _explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, UsageError):
         return usage_text(error), 2
+    if isinstance(error, OptionValueError):
+        return error.for_shell, 2
     if isinstance(error, typer.Abort):
         return "stopped: nothing was done", 1
     return explain(error)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -80,7 +82,8 @@ def start_page(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         launch_settings = launch_options(public, host) | (settings or {}).get("launch", {})
-        url = launch(demo, server_port=port, quiet=True, **launch_settings)
+        with redirect_stdout(StringIO()):  # Gradio tells of its tools also where it is quiet
+            url = launch(demo, server_port=port, quiet=True, **launch_settings)
         address = f"{url}?{query}" if query else url
         say(f"The page is at {address} (Ctrl-C stops it)")
         if endpoint:

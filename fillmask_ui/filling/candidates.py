@@ -148,8 +148,8 @@ def check_choices(
     """Refuse numbers out of range, and a string in place of words."""
     if top_k is not None and top_k not in range(1, MAX_TOP_K + 1):
         raise OptionError(
-            f"top-k was {top_k!r}: give a number from 1 to {MAX_TOP_K}, or 'all' for the "
-            "whole vocabulary"
+            f"top-k was {top_k!r}: give a number from 1 to {MAX_TOP_K}, or 'all' (in Python None) "
+            "for the whole vocabulary"
         )
     if joint not in range(MAX_JOINT + 1) or beam_width not in range(1, MAX_BEAM_WIDTH + 1):
         raise OptionError(

@@ -98,7 +98,7 @@ class SubwordPrefixes:
         return text if is_visible and "\ufffd" not in text else token
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TokenizerVocabulary:
     """`Vocabulary` over a Hugging Face tokenizer."""
 
@@ -112,6 +112,10 @@ class TokenizerVocabulary:
     limit: int | None  # the tokenizer's own longest text in tokens, None without a sane one
     packages: tuple[str, ...]  # whose versions take part in the result
     note: str = ""  # what a reader should know of its words
+
+    def __repr__(self) -> str:
+        return f"TokenizerVocabulary({len(self.ids):,} tokens, mask {self.mask_token!r})"
+
     size: int = field(init=False)  # number of tokens, gaps between ids counted
     prefixes: SubwordPrefixes = field(init=False)
 

@@ -57,12 +57,7 @@ def write_variant(
         OptionError: for an unknown scheme.
         ModelError: if the tool fails, is not installed, or finds nothing to do.
     """
-    scheme = find_scheme(name)
-    if scheme.package and importlib.util.find_spec(scheme.package) is None:
-        raise ModelError(
-            f"{scheme.label} needs the package {scheme.package.replace('_', '-')}, which is not "
-            f"installed: {how_to_install('quantize')}"
-        )
+    scheme = needed_scheme(name)
     start = split_ties(model, exclude)
     with quiet_tools(), writing(path):
         try:
@@ -79,6 +74,17 @@ def write_variant(
             f"{name} finds nothing to make smaller: no product or embedding with a constant "
             "matrix is left; exclude less"
         )
+
+
+def needed_scheme(name: str) -> Scheme:
+    """`find_scheme`, or a `ModelError` if the package that it needs is missing."""
+    scheme = find_scheme(name)
+    if scheme.package and importlib.util.find_spec(scheme.package) is None:
+        raise ModelError(
+            f"{name} needs the package {scheme.package.replace('_', '-')}, which is not "
+            f"installed: {how_to_install('quantize')}"
+        )
+    return scheme
 
 
 def find_scheme(name: str) -> Scheme:

@@ -94,7 +94,8 @@ def bound_text(summary: Summary) -> str:
         if pair.texts < summary.limits.fewest_texts:
             return f"{texts} cannot settle it, {verdict.needed_texts:,} are needed"
         effective = f"{summary.model.effective_texts:,.0f}"
-        return f"{texts} count as {effective}, about {verdict.needed_texts:,} are needed"
+        needed = f"about {verdict.needed_texts:,} are needed"
+        return f"{texts} of unequal length count as {effective}; {needed}"
     if math.isnan(pair.relative_change):
         if summary.metric.higher_is_better:
             return f"the reference has no {measures} right"

@@ -286,7 +286,7 @@ _WRONG = [
     ("unmask 'a [MASK]' --length 3", "give one of them"),
     ("unmask 'a [MASK]' 'a [MASK]' --history h", "--history keeps one text"),
     ("unmask 'a [MASK]' --temperature nan", "temperature"),
-    ("eval --pass-below -1", "pass below must be at least 0"),
+    ("eval --pass-below -1", "--pass-below must be at least 0"),
     ("eval --workers 2", "--workers is about Ray: add --engine ray, or leave it out"),
     ("sweep {}/a.toml --fail-on fail", "unknown verdict to fail on"),
     ("sweep {}/a.toml --fail-on regression", "with baseline in the sweep file"),

@@ -59,9 +59,13 @@ def test_every_choice_is_named_in_its_help():
         ("eval --limit 3", "no option --limit; did you mean --samples?"),
         ("eval --batch_size 3", "did you mean --batch-tokens?"),
         ("predict --basline x", "did you mean --baseline?"),
-        ("serve", "no such command 'serve'; without a command, it starts the page"),
+        ("serve", "no command 'serve'; without a command, it starts the page"),
+        ("evil", "no command 'evil'; did you mean eval?"),
+        ("runs lst", "no command 'lst'; did you mean list?"),
+        ("learn --port 99999", "--port must be at most 65535"),
+        ("learn --port x", "--port must be a whole number"),
         ("runs show", "missing argument 'RUN'"),
-        ("predict a --joint x", "'--joint'"),
+        ("predict a --joint x", "--joint must be a whole number"),
     ],
 )
 def test_a_slip_is_told_in_one_line(fillmask, command, words):
@@ -69,6 +73,19 @@ def test_a_slip_is_told_in_one_line(fillmask, command, words):
     assert result.returncode == 2
     assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
     assert words in result.stderr and "--help)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--samples", "0"), "--samples must be at least 1; it was 0"),
+        (("--max-tokens", "1"), "--max-tokens must be at least 3; it was 1"),
+        (("--threads", "0"), "--threads must be at least 1; it was 0"),
+    ],
+)
+def test_a_bound_is_told_by_the_flag(fillmask, option, message):
+    result = fillmask("eval", *option)
+    assert (result.returncode, result.stderr) == (2, f"error: {message}\n")
 
 
 def test_the_version_has_three_names(fillmask):

@@ -147,7 +147,8 @@ def test_too_few_texts_are_told_with_how_many_are_needed(pair):
     )
     least = math.ceil(30 * 6 / few.model.effective_texts)
     assert headline_text(few) == f"INCONCLUSIVE: 6 texts cannot settle it, {least} are needed"
-    assert headline_text(long) == "INCONCLUSIVE: 60 texts count as 12, about 150 are needed"
+    needed = "60 texts of unequal length count as 12; about 150 are needed"
+    assert headline_text(long) == f"INCONCLUSIVE: {needed}"
     assert few.to_dict()["comparison"]["needed_texts"] == least
     assert outlook_text(few) == outlook_text(long) == ""
 

@@ -208,7 +208,8 @@ def check_sentence(check: Check) -> str:
         return f"{head}: {worst.alarms[0]}."
     ratio = "equal logits" if worst.sqnr_db == math.inf else f"{snr_text(worst.sqnr_db)} dB"
     flips = f"{worst.flips} of {check.words:,} hidden words get another top prediction"
-    return f"{head}: {flips}, {ratio} against {check.baseline}."
+    advice = "; more texts (--samples) can settle it" if check.verdict == "INCONCLUSIVE" else ""
+    return f"{head}: {flips}, {ratio} against {check.baseline}{advice}."
 
 
 def setups(check: Check) -> Table:

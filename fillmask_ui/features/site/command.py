@@ -27,15 +27,16 @@ from fillmask_ui.ui.page import build_app, launch, launch_options
 demo = build_app(public=True)
 
 if __name__ == "__main__":
-    launch(demo, **launch_options(public=True))
+    url = launch(demo, quiet=True, **launch_options(public=True))
+    print(f"The page is at {url}")
     demo.block_thread()
 '''
 _TEXT = """
 # Fill-mask explorer
 
-A masked language model guesses hidden words. This page shows what it guesses, how sure it is, and
-what that costs in the loss that it was trained with. The model and the texts lie in `assets/`, each
-with its card; nothing is fetched.
+A masked language model predicts hidden words. This page shows its predictions, how certain it is,
+and how large the loss is that it was trained to reduce. The model and the texts are in `assets/`,
+each with its card; the page downloads nothing.
 """
 
 
@@ -61,7 +62,7 @@ def site(
 
     target = folder_to_write(directory, force=force)
     if frozen is None:
-        files = build(model, title)
+        files = build(model, title) | {name: text.encode() for name, text in _licences().items()}
     else:
         files = freeze(model, title, [*sentences_of(None, frozen, "")])
     _write(files, target)
@@ -150,7 +151,10 @@ def _requirements() -> str:
 
 def _licences() -> dict[str, str]:
     """The licence of the package, and what it contains from elsewhere."""
-    texts = {name: _distribution().read_text(f"licenses/{name}") for name in ("LICENSE", "NOTICE")}
+    names, checkout = ("LICENSE", "NOTICE"), Path(fillmask_ui.__file__).parents[1]
+    if (checkout / "pyproject.toml").is_file():
+        return {name: (checkout / name).read_text("utf-8") for name in names}
+    texts = {name: _distribution().read_text(f"licenses/{name}") for name in names}
     return {name: text for name, text in texts.items() if text}
 
 

@@ -125,3 +125,4 @@ def test_the_other_schemes_are_made_where_one_fails(fillmask, bert, tmp_path, mo
     alone = fillmask("quantize", bert, "-o", tmp_path / "two", "--scheme", "int4", "--no-measure")
     assert (alone.returncode, (tmp_path / "two").exists()) == (1, False)
     assert "no-such-package, which is not installed" in alone.stderr
+    assert "Reading" not in alone.stderr  # told before anything is done

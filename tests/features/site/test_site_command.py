@@ -1,9 +1,12 @@
 """`site`: the page without a server."""
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
 from fillmask_ui.cli.main import app
+from fillmask_ui.features.site import build as site_build
 from fillmask_ui.features.site import scripts
 
 
@@ -22,6 +25,18 @@ def test_a_frozen_page_is_one_file(site, tmp_path):
     assert "1 files" in site("out", "--frozen", "sentences.txt", "--title", "Two <b>").stdout
     (page,) = (tmp_path / "out").iterdir()
     assert "<title>Two &lt;b&gt;</title>" in page.read_text("utf-8")
+
+
+def test_the_page_comes_with_the_licences_of_what_it_bundles(site, monkeypatch, tmp_path):
+    """Those of the three packages of npm, in the versions that are packed."""
+    monkeypatch.setattr(site_build, "build", lambda *_: {"index.html": b"page"})
+    assert "3 files" in site("out").stdout
+    notice = (tmp_path / "out" / "NOTICE").read_text("utf-8")
+    package = json.loads((scripts.HERE / "package.json").read_bytes())
+    for name, version in package["dependencies"].items():
+        assert name == "terser" or f"{name} {version}" in notice  # which only packs them
+    assert "Permission is hereby granted" in notice
+    assert "Apache License" in (tmp_path / "out" / "LICENSE").read_text("utf-8")
 
 
 def test_without_npm_a_clone_says_what_is_missing(site, monkeypatch, tmp_path):
