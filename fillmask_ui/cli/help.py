@@ -130,7 +130,7 @@ def usage_text(error: Any) -> str:
     similar: list[str] = []
     if message.startswith("No such command"):
         typed, names = message.split("'")[1], context.command.list_commands(context)
-        message, similar = f"no command {typed!r}", get_close_matches(typed, names, n=2)
+        message, similar = f"no command {typed!r}", get_close_matches(typed, names, 2, cutoff=0.7)
         if context.parent is None and not similar:
             message += "; without a command, it starts the page"
     elif message.startswith("No such option"):

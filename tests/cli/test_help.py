@@ -1,5 +1,6 @@
 """What a new user types first: help, versions, slips, and text through a pipe."""
 
+import re
 import subprocess
 import sys
 
@@ -41,6 +42,14 @@ def test_the_commands_stand_in_panels_a_line_each(fillmask):
     lines = [line.split()[0] for line in text.split("Options:")[0].splitlines() if line[:2] == "  "]
     assert {name for name in commands() if " " not in name} <= set(lines)
     assert "  compare  Compare two runs" in fillmask("runs", "--help").stdout
+
+
+def test_the_options_of_a_training_stand_in_panels(fillmask):
+    text = fillmask("train", "--help").stdout
+    panels = [line.removesuffix(":") for line in text.splitlines() if re.fullmatch(r"\S.*:", line)]
+    assert panels == ["Start", "Machine", "Length", "Objective", "Optimizer", "Options"]
+    assert text.split("Options:")[1].split()[0] == "-h,"  # none is left over
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_every_choice_is_named_in_its_help():

@@ -12,32 +12,41 @@ from fillmask_ui.options import check_options, option
 class TrainingRecipe:
     """Every choice that shapes a run, apart from the text and the initial weights."""
 
+    option_panel = "Optimizer"
+
     # Exactly one of `minutes` and `steps` is given.
     minutes: float | None = option(
-        None, "Length of the run in minutes; the learning rate decays to zero at its end."
+        None,
+        "Length of the run in minutes; the learning rate decays to zero at its end.",
+        panel="Length",
     )
     steps: int | None = option(
-        None, "Length of the run in optimizer steps, instead of --minutes.", least=1
+        None,
+        "Length of the run in optimizer steps, instead of --minutes.",
+        least=1,
+        panel="Length",
     )
     # T; positions are kept as int16
-    block_tokens: int = option(192, "Tokens per row.", most=32_767)
-    batch_blocks: int = option(20, "Rows per step.", least=1)  # B
+    block_tokens: int = option(192, "Tokens per row.", most=32_767, panel="Machine")
+    batch_blocks: int = option(20, "Rows per step.", least=1, panel="Machine")  # B
     mask_probability: float = option(
-        0.2, "Share of the tokens hidden in training; losses are reported at 0.15."
+        0.2,
+        "Share of the tokens hidden in training; losses are reported at 0.15.",
+        panel="Objective",
     )
-    whole_word: bool = option(False, "Hide whole words, only in training.")
+    whole_word: bool = option(False, "Hide whole words, only in training.", panel="Objective")
     optimizer: str = option("adamw", "adamw or muon.", choices=("adamw", "muon"))
     learning_rate: float = option(5e-4, "Peak learning rate.")
     warmup: float = option(0.02, "Share of the run that is warm-up.")
     weight_decay: float = option(0.01, "Weight decay of the matrices.")
     clip: float = 1.0  # greatest gradient norm
-    precision: str = option("bf16", "bf16 or fp32.", choices=("bf16", "fp32"))
+    precision: str = option("bf16", "bf16 or fp32.", choices=("bf16", "fp32"), panel="Machine")
     validation_segments: int = 300  # held out of the training text to follow the loss
     # Each comes with a validation.
-    checkpoint_minutes: float = option(10.0, "Minutes between checkpoints.")
-    seed: int = option(42, "Random seed.", least=0, most=2**63 - 1)
-    device: str = option("cpu", "PyTorch device, such as cpu or cuda.")
-    compile: bool = option(False, "Fuse with torch.compile; needs a C++ compiler.")
+    checkpoint_minutes: float = option(10.0, "Minutes between checkpoints.", panel="Length")
+    seed: int = option(42, "Random seed.", least=0, most=2**63 - 1, panel="Objective")
+    device: str = option("cpu", "PyTorch device, such as cpu or cuda.", panel="Machine")
+    compile: bool = option(False, "Fuse with torch.compile; needs a C++ compiler.", panel="Machine")
     blend: bool = option(
         False,
         "At the end, average with the initial weights at the share that is best on the validation "
@@ -64,6 +73,8 @@ class TrainingRecipe:
 class RunRequest:
     """What a run starts from: weights (`init`) or, from scratch, a config."""
 
+    option_panel = "Start"
+
     text: list[str] = option(
         MISSING,
         "Text, one paragraph per line, plain or .gz, or a folder of such files; repeatable. "
@@ -84,7 +95,7 @@ class RunRequest:
         "is trained on the text (16,000).",
         metavar="N",
     )
-    threads: int | None = option(None, "CPU threads.", least=1)
+    threads: int | None = option(None, "CPU threads.", least=1, panel="Machine")
 
     def __post_init__(self) -> None:
         if (self.init is None) == (self.config is None):
