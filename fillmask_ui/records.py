@@ -319,21 +319,16 @@ class Example:
     id: int  # position in the data set, from 0; with the seed it determines the masks
     text: str  # raw; of a minimal pair the better sentence
     worse: str | None = None  # the other sentence of a pair
-    group: str = ""  # that a pair belongs to, such as its phenomenon
+    group: str = ""  # whose figures it counts for too: a domain, the phenomenon of a pair, ...
 
     @property
     def texts(self) -> tuple[str, ...]:
         return (self.text,) if self.worse is None else (self.text, self.worse)
 
     @property
-    def cells(self) -> tuple[str, ...]:
-        """What a row of the data holds: all but the id, as far as it is there."""
-        return (*self.texts, self.group) if self.group else self.texts
-
-    @property
     def content(self) -> str:
-        """All that a stored row rests on, for its checksum."""
-        return "\0".join(self.cells)
+        """All that the numbers of a stored row rest on, for its checksum."""
+        return "\0".join(self.texts)
 
 
 @dataclass(frozen=True)

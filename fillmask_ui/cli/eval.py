@@ -25,7 +25,7 @@ from fillmask_ui.runs.info import DONE
 from fillmask_ui.runs.perform import Pace
 from fillmask_ui.show.numbers import duration
 from fillmask_ui.show.sentences import speed_text
-from fillmask_ui.texts import TextChoice
+from fillmask_ui.texts import GroupedTextChoice
 
 
 @options.with_options
@@ -37,7 +37,7 @@ def evaluate(
     task: str = options.option(
         "fill-mask", "Always fill-mask; accepted for compatibility.", hidden=True
     ),
-    texts: TextChoice,
+    texts: GroupedTextChoice,
     config: EvaluationConfig,
     limits: Limits,
     fail_on: str | None = options.FAIL_ON,

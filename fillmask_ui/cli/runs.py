@@ -14,7 +14,6 @@ from fillmask_ui.cli.options import ALL_FIGURES, JSON, argument, file_option, op
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, tell
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import Summary
-from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.extensions import features, load
 from fillmask_ui.files import text_file, user_folder, visible
 from fillmask_ui.records import ROLES
@@ -25,11 +24,10 @@ from fillmask_ui.show.figures import (
     brief_table,
     comparison_table,
     figures_table,
-    groups_table,
-    metric_groups,
 )
 from fillmask_ui.show.numbers import signed_percent
-from fillmask_ui.show.sentences import comparison_lines, engine_names, engines_text
+from fillmask_ui.show.sentences import comparison_lines, engine_names, engines_text, slices_note
+from fillmask_ui.show.slice_tables import group_table, slice_tables
 from fillmask_ui.show.table import Column, Table
 
 RUN_NAME = argument(..., "RUN", "A run: its name, the start of its name, or latest.")
@@ -77,33 +75,32 @@ def print_figures(
     summary: Summary, info: RunInfo, state: str = DONE, *, everything: bool = False
 ) -> None:
     """The verdict and a table of the figures that matter; or all figures and the signature."""
-    notes = [*info.notes, *summary.alarms]
+    column = info.texts.get("group_column") or ""
+    notes = [*info.notes, *summary.group_notes, *summary.alarms]
     if state != DONE:
         notes.insert(0, f"the run is {state}: these are the figures of the texts measured so far")
     for line in comparison_lines(summary, info):
         print_line(line)
     if everything:
-        _print_all_figures(summary)
+        _print_all_figures(summary, column)
     else:
         print_table(brief_table(summary))
+        if groups := group_table(summary, column):
+            print_table(groups)
     for note in notes:
         print_line(f"Note: {note}")
     if everything:
         print_line(info.signature, "dim")
 
 
-def _print_all_figures(summary: Summary) -> None:
+def _print_all_figures(summary: Summary, column: str) -> None:
     names = ROLES if summary.reference is not None else ("Value",)
     print_table(figures_table(summary, names, summary.metric.figure_key).headed("Metric"))
-    for table in metric_groups(summary):
-        print_table(table)
-    role = ", candidate" if summary.reference is not None else ""
-    for split in ("by_kind", "by_part"):
-        groups = groups_table([summary.model], split)
-        if len(groups.rows) > 1:
-            print_table(groups.headed("Tokens that are", f"By {SPLITS[split]}{role}"))
     if summary.comparison is not None:
         print_table(comparison_table(summary).headed("Reference and candidate"))
+    for table in slice_tables(summary, column):
+        print_table(table)
+    print_line(slices_note(summary))
 
 
 @_command("list")

@@ -78,12 +78,14 @@ def figures_of(kind: Any) -> tuple[Figure, ...]:
 
 
 # Groups that a model's figures are split into: attribute and JSON key, and what they go by.
-SPLITS = {
+TEXT_SPLITS = {"by_group": "group", "by_length": "tokens of the text"}
+TOKEN_SPLITS = {
     "by_kind": "what the model saw",
     "by_part": "part of the word",
     "by_position": "position in the text",
     "by_frequency": "occurrences in the texts",
 }
+SPLITS = TEXT_SPLITS | TOKEN_SPLITS
 
 
 def figures_dict(record: Any) -> dict[str, Any]:

@@ -20,12 +20,14 @@ def texts_of(
     texts: Iterable[Any],
     column: str | Sequence[str] | None = None,
     pairs: tuple[str | None, ...] | None = None,
+    group_column: str | None = None,
 ) -> Iterator[Any]:
     """Texts or examples in their order, unchecked; with `pairs`, as of `Metric.columns`, tuples.
 
     `texts` are strings, mappings such as the rows of a `datasets.IterableDataset`, or a table whose
     columns have names, as a `datasets.Dataset` and a data frame of pandas have: then `column` is
-    that of the texts, by default `text` or the only one; of pairs those of `pair_columns`.
+    that of the texts, by default `text` or the only one; of pairs those of `pair_columns`. With a
+    `group_column` texts come as examples.
 
     >>> [*texts_of([{"id": 5, "text": "a"}, {"id": 6, "text": "b"}])]
     ['a', 'b']
@@ -40,24 +42,38 @@ def texts_of(
         )
     names: Any = getattr(texts, "column_names", getattr(texts, "columns", None))
     if names is not None:
-        chosen_columns = _columns([*names], column, pairs)
+        chosen_columns = _columns([*names], column, pairs, group_column)
         cells: Iterator[Any] = zip(*(texts[name] for name in chosen_columns), strict=True)  # type: ignore[index]
-        yield from (text for (text,) in cells) if pairs is None else cells
+        yield from cells if pairs is not None else _texts_of_cells(cells)
         return
     rows = iter(texts)
     first = [*islice(rows, 1)]
     if first and isinstance(first[0], Mapping):
-        chosen_columns = _columns(first[0], column, pairs)
+        chosen_columns = _columns(first[0], column, pairs, group_column)
         cells = (tuple(row.get(name) for name in chosen_columns) for row in chain(first, rows))
-        yield from (text for (text,) in cells) if pairs is None else cells
-    elif first and column is not None:
-        raise OptionError(f"the examples have no columns such as {column!r}: leave out column=")
+        yield from cells if pairs is not None else _texts_of_cells(cells)
+    elif first and (name := column or group_column) is not None:
+        option = "column=" if column else "group_column="
+        raise OptionError(f"the examples have no columns such as {name!r}: leave out {option}")
     else:
         yield from chain(first, rows)
 
 
+def _texts_of_cells(cells: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """The text of each row, or an example if the row has a group as well."""
+    for index, (text, *group) in enumerate(cells):
+        if group:
+            value = "" if group[0] is None else str(group[0])
+            yield Example(index, text, group=value)
+        else:
+            yield text
+
+
 def _columns(
-    names: Collection[str], column: str | Sequence[str] | None, pairs: tuple[str | None, ...] | None
+    names: Collection[str],
+    column: str | Sequence[str] | None,
+    pairs: tuple[str | None, ...] | None,
+    group_column: str | None,
 ) -> tuple[str, ...]:
     if pairs is not None:
         requested = pairs if column is None else tuple(column)
@@ -66,18 +82,21 @@ def _columns(
                 'a pair has two columns (column=("BETTER", "WORSE") or with "GROUP"); '
                 f"it was {column!r}"
             )
-        requested = (*requested, None)[:3]
+        requested = (*requested, group_column)[:3]
         return pair_columns(names, requested, "the data", "better_column=, worse_column=")
     if not isinstance(column, str | None):
         raise OptionError(f"a text has one column (column=NAME); they were {column!r}")
-    return (choose_column(names, column, "the data", "column=NAME"),)
+    chosen = (choose_column(names, column, "the data", "column=NAME"),)
+    if group_column is None:
+        return chosen
+    return (*chosen, choose_column(names, group_column, "the data", "group_column=NAME"))
 
 
 def pair_columns(
     columns: Collection[str],
     requested: tuple[str | None, ...],
     source: str,
-    by: str = "--better-column NAME --worse-column NAME, --group-column NAME",
+    by: str = "--better-column NAME --worse-column NAME",
 ) -> tuple[str, ...]:
     """The columns of the better and the worse sentence and, if there is one, of the group.
 
@@ -97,7 +116,7 @@ def pair_columns(
         better, worse = layouts[0][:2]
     chosen = [choose_column(columns, name, source, by) for name in (better, worse)]
     if group is not None:
-        chosen.append(choose_column(columns, group, source, by))
+        chosen.append(choose_column(columns, group, source, "--group-column NAME"))
     elif layouts and chosen == [*layouts[0][:2]] and layouts[0][2] in columns:
         chosen.append(layouts[0][2])
     return tuple(chosen)

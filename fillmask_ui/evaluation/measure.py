@@ -71,6 +71,7 @@ def evaluate(
     config: EvaluationConfig | None = None,
     *,
     column: str | Sequence[str] | None = None,
+    group_column: str | None = None,
     candidate: ModelLike | None = None,
     masks: Masks | None = None,
     done: Collection[int] = (),
@@ -87,6 +88,7 @@ def evaluate(
         config: what is measured; the cross-entropy by default.
         column: that of the texts in a data set; by default `text`, or the only one. Of pairs those
             of the better and worse sentence, perhaps the group; by default of a known layout.
+        group_column: that of a value which groups the texts: `Summary` has figures of each group.
         candidate: a second model. Each row then has its scores. With the same tokenizer the row
             also carries those of the reference and the difference of the logits, else the
             reference's own row, where both hide the same text.
@@ -107,7 +109,7 @@ def evaluate(
     if candidate is not None:
         measured, reference = as_model(candidate), measured
     config = check_models(measured, reference, config or EvaluationConfig())
-    texts = texts_of(examples, column, config.metric.columns)
+    texts = texts_of(examples, column, config.metric.columns, group_column)
     if masks is None and config.mask_stream == "collator":
         raise OptionError(
             "the mask stream 'collator' runs in transformers: give "

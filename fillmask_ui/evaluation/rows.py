@@ -83,7 +83,7 @@ class MaskedText:
     shown_ids: Annotated[np.ndarray, _INTS]  # int64 [M], what the model saw there
     parts: Annotated[np.ndarray, _SMALL]  # uint8 [M], index into `PARTS`
     spans: Annotated[np.ndarray, _SPANS]  # int64 [M, 2], characters of `text` of each hidden token
-    group: str = field(default="", kw_only=True)  # of a pair; `Example.group`
+    group: str = field(default="", kw_only=True)  # `Example.group`
 
     @property
     def true_ids(self) -> np.ndarray:
@@ -177,10 +177,10 @@ class EvaluatedText(MaskedText):
             del fields["group"]
         row = _plain(fields | vars(self.scores))
         row["kinds"] = [KINDS[kind] for kind in self.kinds]
-        for name, record in (("baseline", self.reference), ("difference", self.difference)):
+        for name, record in (("reference", self.reference), ("difference", self.difference)):
             if record is not None:
                 row[name] = _plain(vars(record))
-        for name, text in (("other", self.reference_text), ("worse", self.worse)):
+        for name, text in (("reference_text", self.reference_text), ("worse", self.worse)):
             if text is not None:
                 row[name] = text.to_dict()
         return row
@@ -207,10 +207,9 @@ def row_values(row: EvaluatedText | SkippedText) -> dict[str, Any]:
 def nested(values: dict[str, Any]) -> dict[str, Any]:
     """The values of `EvaluatedText.to_dict` by the fields of the records."""
     fields = {**values, "cols": values.get("positions"), "scores": values}
-    fields["reference"] = values.get("baseline")
-    for key, name in (("other", "reference_text"), ("worse", "worse")):
-        if values.get(key):
-            fields[name] = nested(values[key])
+    for name in ("reference_text", "worse"):
+        if values.get(name):
+            fields[name] = nested(values[name])
     return fields
 
 

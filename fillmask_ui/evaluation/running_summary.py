@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,8 +18,9 @@ from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.metrics import CrossEntropy, Metric
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.running_sums import Largest, TextSums, loss_difference
+from fillmask_ui.evaluation.slices import partition
 from fillmask_ui.evaluation.summary import ModelComparison, ModelFigures, Summary
-from fillmask_ui.evaluation.tallies import ModelTally, PairTally
+from fillmask_ui.evaluation.tallies import ModelTally, PairTally, length_slices
 from fillmask_ui.records import SkippedText
 from fillmask_ui.text_words import is_unspaced
 
@@ -63,6 +66,7 @@ class RunningSummary:
         self.skipped: Counter[str] = Counter()  # reason to number of texts
         self._unspaced = 0  # texts in a script without blanks between words
         self._ids: list[int] = []
+        self._lengths, self._groups = array("q"), list[str]()  # of each text
         self._measure_by(self.config.metric if self.config else CrossEntropy())
         self._pair = PairTally()  # empty without one of the same tokenizer
         self._worst = Largest(MOST_TOKENS)
@@ -102,6 +106,8 @@ class RunningSummary:
                 "metric at a time"
             )
         self._ids.append(row.id)
+        self._lengths.append(len(row.ids))
+        self._groups.append(sys.intern(row.group))
         self._unspaced += self._metric.reads_words and is_unspaced(row.text)
         self._model.add(row, row.scores)
         losses = [row.scores.nll_nats]
@@ -137,8 +143,10 @@ class RunningSummary:
         config, or if some rows have a reference and others have none.
         """
         order = self._order()
+        groups = partition([self._groups[index] for index in order.tolist()])
+        lengths = length_slices(np.array(self._lengths)[order])
         texts = self._model.text_sums(order, quick=quick)
-        model = self._model.figures(texts)
+        model = self._model.figures(texts, groups, lengths)
         reference = comparison = None
         if self._reference.texts:
             counts_differ = len(self._reference.texts) != len(self._model.texts)
@@ -148,8 +156,12 @@ class RunningSummary:
                     "texts where one of two models failed"
                 )
             reference_texts = self._reference.text_sums(order, quick=quick)
-            reference = self._reference.figures(reference_texts)
-            comparison = self._comparison(texts, reference_texts, model)
+            reference = self._reference.figures(reference_texts, groups, lengths)
+            comparison = replace(
+                self._comparison(texts, reference_texts, model),
+                by_group=groups.changes(self._metric, texts, reference_texts),
+                by_length=lengths.changes(self._metric, texts, reference_texts),
+            )
         return Summary(
             metric=self._metric,
             config=self.config,
@@ -159,6 +171,7 @@ class RunningSummary:
             reference=reference,
             comparison=comparison,
             alarms=self._alarms(model),
+            group_notes=groups.notes,
             worst=self._worst.items(),
             most_different=self._most_different.items(),
             points=np.array(self._points.items()).T,
@@ -228,11 +241,12 @@ class RunningSummary:
             needed_texts=verdict.needed_texts,
             extra=extra,
             **(self._pair.figures() if by_token else {}),
+            by_frequency=self._model.frequency_changes(self._reference) if by_token else (),
         )
 
     def _alarms(self, model: ModelFigures) -> tuple[str, ...]:
         alarms = []
-        for name, tally in (("the model", self._model), ("the baseline", self._reference)):
+        for name, tally in (("the model", self._model), ("the reference", self._reference)):
             if self.vocabulary_size and tally.texts:
                 chance = tally.chance(self.vocabulary_size)
                 alarms.append(chance.alarm(name, tally.mean_nll_nats))

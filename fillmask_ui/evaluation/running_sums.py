@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,12 @@ class TextSums:
     characters: np.ndarray
     numerators: np.ndarray  # of `Metric.contribution`
     denominators: np.ndarray
+    right: np.ndarray  # tokens that the model ranks first
+
+    def part(self, indices: np.ndarray) -> TextSums:
+        """Of some of the texts; int64, ascending, in [0, N)."""
+        columns = (column[indices] for name, column in vars(self).items() if name in _COLUMNS)
+        return TextSums(self.order[indices], self.quick, *columns)
 
     @cached_property
     def mean_nll_nats(self) -> Estimate:
@@ -49,6 +55,9 @@ class TextSums:
         if is_mean and np.array_equal(self.denominators, self.tokens):
             return self.mean_nll_nats  # resampling takes its time
         return estimate_ratio(self.numerators, self.denominators, self.quick, least=0.0)
+
+
+_COLUMNS = [column.name for column in fields(TextSums)[2:]]
 
 
 class ExtraSums(ABC):

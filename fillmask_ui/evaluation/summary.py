@@ -43,6 +43,31 @@ class GroupFigures:
 
 
 @dataclass(frozen=True)
+class TextGroup:
+    """Figures of some of the texts, as an evaluation of these texts alone has them."""
+
+    name: str  # what the texts have in common: a value of the group column, or `16-31` tokens
+    texts: int = figure("texts")
+    tokens: int = figure("tokens")
+    value: float = figure("value", "", "interval")  # the figure that the metric names
+    mean_nll_nats: float = figure("mean NLL", NATS)
+    top1_accuracy: float = figure("top-1", share=True)
+    interval: Interval | None = None  # of the value; None for fewer than 5 texts
+
+
+@dataclass(frozen=True)
+class GroupChange:
+    """How a candidate differs from its reference in some of the texts or tokens, paired by text."""
+
+    name: str
+    tokens: int = figure("tokens")
+    texts: int | None = figure("texts")
+    # Of texts that of the metric; of tokens that of the mean NLL. 0.03 is 3% higher.
+    relative_change: float = figure("change", "", "relative_change_interval", share=True)
+    relative_change_interval: Interval | None = None  # None for fewer than 5 texts
+
+
+@dataclass(frozen=True)
 class CalibrationBin:
     """Tokens whose best guess had a probability in [low, high)."""
 
@@ -111,14 +136,15 @@ class ModelFigures:
     per_character_interval: Interval | None
     metric: float  # the figure that the metric names: the mean, e^mean, a loss per byte, ...
     metric_interval: Interval | None
+    by_group: tuple[TextGroup, ...]  # by the group column; empty without one
+    by_length: tuple[TextGroup, ...]  # by the tokens of the text
     by_kind: tuple[GroupFigures, ...]  # by what the model saw: mask, random, unchanged
     by_part: tuple[GroupFigures, ...]  # by whole word, first and later sub-token
     by_position: tuple[GroupFigures, ...]  # by token position
     by_frequency: tuple[GroupFigures, ...]  # by how often the token occurs in the texts
     calibration: tuple[CalibrationBin, ...]  # stated probability against how often it is right
     histogram: Histogram  # of the loss of a token, by kind
-    # Record of figures of the metric alone: of texts filled step by step, of pairs. Its `splits`
-    # name its groups, as `SPLITS` those of this one.
+    # Record of figures of the metric alone: of texts filled step by step, of pairs.
     extra: Any = None
 
     def __repr__(self) -> str:
@@ -131,7 +157,6 @@ class ModelFigures:
             **(figures_dict(self.extra) if self.extra else {}),
             **figures_dict(self),
             **splits_dict(self, SPLITS),
-            **splits_dict(self.extra, getattr(self.extra, "splits", ())),
             "interval_95": interval_list(self.metric_interval),
             "mean_nll_interval_95": interval_list(self.interval),
         }
@@ -165,6 +190,13 @@ class ModelComparison:
     difference_interval: Interval | None  # paired
     verdict: Verdict  # of the relative change
     extra: Any = None  # record of figures of the metric alone: of pairs
+    # By the splits of `ModelFigures`; by character there are none of tokens.
+    by_group: tuple[GroupChange, ...] = ()
+    by_length: tuple[GroupChange, ...] = ()
+    by_kind: tuple[GroupChange, ...] = ()
+    by_part: tuple[GroupChange, ...] = ()
+    by_position: tuple[GroupChange, ...] = ()
+    by_frequency: tuple[GroupChange, ...] = ()
 
     def __repr__(self) -> str:
         change = f"change {self.relative_change:+.2%}, {self.verdict.label}"
@@ -172,7 +204,8 @@ class ModelComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
-        return (figures_dict(self.extra) if self.extra else {}) | figures_dict(self)
+        extra = figures_dict(self.extra) if self.extra else {}
+        return {**extra, **figures_dict(self), **splits_dict(self, SPLITS)}
 
 
 MODEL_FIGURES = figures_of(ModelFigures)
@@ -193,6 +226,7 @@ class Summary(Displayed):
     reference: ModelFigures | None = None  # figures of the reference; None for one model
     comparison: ModelComparison | None = None  # of the two
     alarms: tuple[str, ...] = ()  # what a reader must know, in words
+    group_notes: tuple[str, ...] = ()  # on values of the group column that were put together
     worst: tuple[TokenExample, ...] = ()  # tokens with the largest loss
     most_different: tuple[TokenExample, ...] = ()  # with the largest |difference| of losses
     limits: Limits = field(default_factory=Limits)  # borders of the verdict
@@ -230,7 +264,7 @@ class Summary(Displayed):
         if by_token or self.metric.higher_is_better:
             return name
         # A perplexity has no unit.
-        return "loss per character" if self.metric.unit else f"{name} over the baseline's tokens"
+        return "loss per character" if self.metric.unit else f"{name} over the reference's tokens"
 
     def to_dict(self) -> dict[str, Any]:
         """What `fillmask-ui eval --json` prints; None for what is infinite or undefined."""
@@ -242,9 +276,10 @@ class Summary(Displayed):
             "texts": self.texts,
             "skipped": dict(self.skipped),
             "alarms": list(self.alarms),
+            "group_notes": list(self.group_notes),
         }
         if self.reference is not None and self.comparison is not None:
-            values["baseline"] = {key: self.reference.metric, **self.reference.to_dict()}
+            values["reference"] = {key: self.reference.metric, **self.reference.to_dict()}
             values["relative_change"] = self.comparison.relative_change
             values["relative_change_interval_95"] = interval_list(self.comparison.interval)
             values["verdict"] = self.comparison.verdict.label

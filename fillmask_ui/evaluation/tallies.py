@@ -21,8 +21,16 @@ from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.metrics.metric import exp
 from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores
 from fillmask_ui.evaluation.running_sums import ExtraSums, TextSums, loss_difference
-from fillmask_ui.evaluation.summary import CalibrationBin, GroupFigures, Histogram, ModelFigures
+from fillmask_ui.evaluation.slices import FEWEST_TEXTS, Partition
+from fillmask_ui.evaluation.summary import (
+    CalibrationBin,
+    GroupChange,
+    GroupFigures,
+    Histogram,
+    ModelFigures,
+)
 from fillmask_ui.intervals import (
+    Interval,
     effective_number,
     estimate_ratio,
     interval_of_positive_ratio,
@@ -34,16 +42,20 @@ from fillmask_ui.masking import KINDS
 MEANS = ("mean_nll_nats", "top1_accuracy", "top5_accuracy", "mean_rank", "mean_entropy_nats")
 COLUMNS = 2 + len(MEANS)
 COUNT, NLL, RIGHT, STATED = 0, 1, 2, -1
-TEXT_COLUMNS = 5
+TEXT_COLUMNS = 6
+NO_SLICES = Partition()
 
 BIN_NATS = 0.02
 LOSS_BINS = 2500  # 0 to 50 nats and beyond
 DIFFERENCE_BINS = 2500  # -25 to 25 nats
 CALIBRATION_BINS = 10
-FEWEST_TEXTS_OF_A_GROUP = 5  # an interval over fewer is too wide to be of use
+# Texts are put into blocks by their ids where a sum per text would grow with the tokens: a block
+# then counts as a text. It is a prime, so that it meets no rhythm of the data.
+BLOCKS = 31
 
-# First position or count of each group.
+# First position, length or count of each group.
 POSITION_EDGES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+LENGTH_EDGES = (1, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FREQUENCY_EDGES = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)
 
 
@@ -58,23 +70,41 @@ def _range_names(edges: tuple[int, ...]) -> tuple[str, ...]:
     return (*names, f"{edges[-1]}+")
 
 
-class GroupTally:
-    """Sums over the tokens of each of G groups."""
+class TokenGroups:
+    """Sums over the tokens of each of G groups, the first column their number.
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = names
-        self.sums = np.zeros((len(names), COLUMNS))
+    `ratio` are two columns x and n: the interval is of the sum of x by that of n.
+    """
+
+    def __init__(self, names: Sequence[str], columns: int, ratio: tuple[int, int]) -> None:
+        self.names, self.ratio = names, ratio
+        self.sums = np.zeros((len(names), columns))
         self.texts = np.zeros(len(names), np.int64)  # with such tokens
-        self.products = np.zeros((len(names), 3))  # over texts: NLL^2, tokens^2, NLL * tokens
+        self.products = np.zeros((len(names), 3))  # over texts: x^2, n^2, x n
 
     def add(self, groups: np.ndarray, terms: np.ndarray) -> None:
         """The tokens of one text: int64 [M], the group of each, and float64 [M, C]."""
         sums = np.zeros_like(self.sums)
         np.add.at(sums, groups, terms)
         self.sums += sums
-        count, nll = sums[:, COUNT], sums[:, NLL]
-        self.texts += count > 0
-        self.products += np.stack([nll * nll, count * count, nll * count], axis=1)
+        x, n = (sums[:, column] for column in self.ratio)
+        self.texts += sums[:, COUNT] > 0
+        self.products += np.stack([x * x, n * n, x * n], axis=1)
+
+    def interval(self, group: int) -> Interval | None:
+        """Of a group; None for fewer than 5 texts."""
+        texts, sums = int(self.texts[group]), self.sums[group]
+        if texts < FEWEST_TEXTS:
+            return None
+        x, n = (sums[column] for column in self.ratio)
+        return interval_of_positive_ratio(texts, x, n, self.products[group].tolist())
+
+
+class GroupTally(TokenGroups):
+    """What one model makes of the tokens of each group."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(names, COLUMNS, (NLL, COUNT))
 
     def figures(self) -> tuple[GroupFigures, ...]:
         """Of the groups with tokens."""
@@ -83,12 +113,26 @@ class GroupTally:
 
     def _figures(self, group: int) -> GroupFigures:
         sums, texts = self.sums[group], int(self.texts[group])
-        interval = None
-        if texts >= FEWEST_TEXTS_OF_A_GROUP:
-            products = self.products[group].tolist()
-            interval = interval_of_positive_ratio(texts, sums[NLL], sums[COUNT], products)
         name, tokens = self.names[group], int(sums[COUNT])
-        return GroupFigures(name, tokens, texts, **_means(sums), interval=interval)
+        return GroupFigures(name, tokens, texts, **_means(sums), interval=self.interval(group))
+
+
+class ChangeTally(TokenGroups):
+    """Losses of a candidate and its reference over the tokens of each group."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(names, 3, (1, 2))
+
+    def changes(self) -> tuple[GroupChange, ...]:
+        """Of the groups with tokens: the relative change of the mean loss."""
+        return tuple(map(self._change, np.flatnonzero(self.sums[:, COUNT]).tolist()))
+
+    def _change(self, group: int) -> GroupChange:
+        tokens, candidate, reference = self.sums[group].tolist()
+        change = candidate / reference - 1 if 0 < reference < math.inf else math.nan
+        ratio = self.interval(group)
+        interval = ratio and ratio.map(lambda factor: factor - 1)
+        return GroupChange(self.names[group], int(tokens), int(self.texts[group]), change, interval)
 
 
 class ModelTally:
@@ -104,6 +148,7 @@ class ModelTally:
         self.calibration = GroupTally(("",) * CALIBRATION_BINS)
         self.occurrences = Counter[int]()  # of each token of the vocabulary, by its id
         self.by_token: dict[int, np.ndarray] = {}  # sums where it is hidden, float64 [C]
+        self.by_token_and_block: dict[int, np.ndarray] = {}  # their number and NLL, [BLOCKS, 2]
         self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
         self.truncated = self.left_out = 0  # texts, tokens
 
@@ -113,14 +158,19 @@ class ModelTally:
         columns = (np.ones(len(ranks)), losses, ranks == 1, ranks <= 5, ranks, entropies, stated)
         terms = np.stack(columns, axis=1).astype(np.float64)  # [M, C]
         contribution = self.metric.contribution(row, scores)
-        self.texts.extend((losses.sum(), len(ranks), row.characters, *contribution))
+        right = int((ranks == 1).sum())
+        self.texts.extend((losses.sum(), len(ranks), row.characters, *contribution, right))
         self.by_kind.add(row.kinds, terms)
         self.by_part.add(row.parts, terms)
-        self.by_position.add(np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1, terms)
+        self.by_position.add(_position_groups(row), terms)
         self.calibration.add(_bins(stated * CALIBRATION_BINS, CALIBRATION_BINS), terms)
         self.occurrences.update(row.ids.tolist())
         for token_id, term in zip(row.true_ids.tolist(), terms, strict=True):
-            self.by_token[token_id] = self.by_token.get(token_id, 0) + term
+            if token_id not in self.by_token:
+                self.by_token[token_id] = np.zeros(COLUMNS)
+                self.by_token_and_block[token_id] = np.zeros((BLOCKS, 2))
+            self.by_token[token_id] += term
+            self.by_token_and_block[token_id][row.id % BLOCKS] += term[: NLL + 1]
         np.add.at(self.histogram, (row.kinds, _bins(losses / BIN_NATS, LOSS_BINS)), 1)
         if self.extra_sums is not None:
             self.extra_sums.add(row, scores)
@@ -146,8 +196,10 @@ class ModelTally:
         columns = np.array(self.texts).reshape(-1, TEXT_COLUMNS)[order].T.copy()
         return TextSums(order, quick, *columns)
 
-    def figures(self, texts: TextSums) -> ModelFigures:
-        """Of the `text_sums` of all texts."""
+    def figures(
+        self, texts: TextSums, groups: Partition = NO_SLICES, lengths: Partition = NO_SLICES
+    ) -> ModelFigures:
+        """Of the `text_sums` of all texts, and of slices of them."""
         metric, mean = self.metric.figure(texts), texts.mean_nll_nats
         perplexity = mean.map(exp)
         per_character = estimate_ratio(texts.nll_nats, texts.characters, texts.quick, least=0.0)
@@ -174,6 +226,8 @@ class ModelTally:
             nll_per_character_bits=per_character.value / math.log(2),
             per_character_interval=per_character.interval,
             median_nll_nats=histogram.quantile(0.5),
+            by_group=groups.groups(self.metric, texts),
+            by_length=lengths.groups(self.metric, texts),
             by_kind=self.by_kind.figures(),
             by_part=self.by_part.figures(),
             by_position=self.by_position.figures(),
@@ -200,12 +254,30 @@ class ModelTally:
         )
 
     def _by_frequency(self) -> tuple[GroupFigures, ...]:
-        """Groups of tokens by their occurrences, added at once: their texts are not counted."""
-        occurrences = [self.occurrences[token_id] for token_id in self.by_token]
-        tally = GroupTally(_range_names(FREQUENCY_EDGES))
-        groups = np.searchsorted(FREQUENCY_EDGES, occurrences, side="right") - 1
-        tally.add(groups, np.stack([*self.by_token.values()]))
+        """Groups of tokens by their occurrences; blocks count as texts, which are not told."""
+        tally, groups = GroupTally(_range_names(FREQUENCY_EDGES)), self.frequency_groups()
+        blocks = np.stack([*self.by_token_and_block.values()], axis=1)  # [BLOCKS, tokens, 2]
+        for block in blocks:
+            tally.add(groups, np.pad(block, ((0, 0), (0, COLUMNS - 2))))
+        tally.sums[:] = 0.0
+        np.add.at(tally.sums, groups, np.stack([*self.by_token.values()]))
         return tuple(replace(group, texts=None) for group in tally.figures())
+
+    def frequency_groups(self) -> np.ndarray:
+        """Int64, the index into `FREQUENCY_EDGES` of each token of `by_token`."""
+        occurrences = [self.occurrences[token_id] for token_id in self.by_token]
+        return np.searchsorted(FREQUENCY_EDGES, occurrences, side="right") - 1
+
+    def frequency_changes(self, reference: "ModelTally") -> tuple[GroupChange, ...]:
+        """Of this candidate, on the tokens that its reference was asked for as well."""
+        tally, groups = ChangeTally(_range_names(FREQUENCY_EDGES)), self.frequency_groups()
+        for block in range(BLOCKS):
+            rows = [
+                (*blocks[block], reference.by_token_and_block[token_id][block, NLL])
+                for token_id, blocks in self.by_token_and_block.items()
+            ]
+            tally.add(groups, np.array(rows))
+        return tuple(replace(change, texts=None) for change in tally.changes())
 
 
 class PairTally:
@@ -217,6 +289,8 @@ class PairTally:
         self.logit_sums = np.zeros(3)  # KL, reverse KL, mean |logit difference|
         self.largest = -math.inf  # |logit difference|
         self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)
+        self.by_kind, self.by_part = ChangeTally(KINDS), ChangeTally(PARTS)
+        self.by_position = ChangeTally(_range_names(POSITION_EDGES))
 
     def add(self, row: EvaluatedText, reference: TokenScores) -> None:
         candidate, difference = row.scores, row.difference
@@ -233,6 +307,11 @@ class PairTally:
         losses = loss_difference(candidate.nll_nats, reference.nll_nats)
         bins = np.floor(losses / BIN_NATS + DIFFERENCE_BINS / 2)
         np.add.at(self.histogram, _bins(bins, DIFFERENCE_BINS), 1)
+        columns = (np.ones(len(right)), candidate.nll_nats, reference.nll_nats)
+        terms = np.stack(columns, axis=1)  # [M, 3]
+        self.by_kind.add(row.kinds, terms)
+        self.by_part.add(row.parts, terms)
+        self.by_position.add(_position_groups(row), terms)
 
     def figures(self) -> dict[str, Any]:
         """The fields of `ModelComparison` that need both models at one token."""
@@ -244,6 +323,9 @@ class PairTally:
             "lost": self.lost,
             "won": self.won,
             "histogram": Histogram(edges, {"difference": self.histogram.copy()}),
+            "by_kind": self.by_kind.changes(),
+            "by_part": self.by_part.changes(),
+            "by_position": self.by_position.changes(),
         }
         if self.tokens_with_logits:
             means = (self.logit_sums / self.tokens_with_logits).tolist()
@@ -251,6 +333,18 @@ class PairTally:
             figures["mean_abs_logit_difference"] = means[2]
             figures["max_abs_logit_difference"] = self.largest
         return figures
+
+
+def _position_groups(row: EvaluatedText) -> np.ndarray:
+    """Int64 [M], index into `POSITION_EDGES`."""
+    return np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1
+
+
+def length_slices(lengths: np.ndarray) -> Partition:
+    """Slices of texts by their tokens, int64 [N]."""
+    bins = np.searchsorted(LENGTH_EDGES, lengths, side="right") - 1
+    names = _range_names(LENGTH_EDGES)
+    return Partition({names[index]: np.flatnonzero(bins == index) for index in np.unique(bins)})
 
 
 def _bins(positions: np.ndarray, count: int) -> np.ndarray:

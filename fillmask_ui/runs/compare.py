@@ -27,8 +27,9 @@ def compare_runs(
     """Figures of two runs (or their folders), the change from the reference to the candidate.
 
     The first model of each counts, on the texts in both. Runs with different tokenizers are
-    compared by character. `limits` are by default those of the candidate. A `DataError` if a folder
-    holds no run, or the runs measured different things or share no text.
+    compared by character. Groups, if it has any, and by default `limits` are those of the
+    candidate. A `DataError` if a folder holds no run, or the runs measured different things or
+    share no text.
     """
     first, second = _opened(reference), _opened(candidate)
     config, second_config = first.info.config, second.info.config
@@ -108,6 +109,7 @@ def _pair(
         return row if both_skipped else SkippedText(row.id, ONE_RUN_ONLY)
     metric = candidate.info.config.metric
     text, reference_text = replace(_alone(row), metric=metric), _alone(reference_row)
+    text = replace(text, group=row.group or reference_row.group)
     if np.array_equal(row.ids, reference_row.ids):
         same_cols = np.array_equal(row.cols, reference_row.cols)
         if not same_cols or not np.array_equal(row.shown_ids, reference_row.shown_ids):

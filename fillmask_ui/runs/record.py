@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
@@ -35,6 +36,8 @@ class Recorder(AbstractContextManager["Recorder"]):
     dropped_bytes: int = 0  # length of a half-written last line that was dropped
     # Of the rows that were found on disk: id to checksum of the text.
     stored: Mapping[int, int] = field(default_factory=dict)
+    # Of those that were measured: id to group, which changes no checksum.
+    stored_groups: Mapping[int, str] = field(default_factory=dict)
     _checksums: dict[int, int] = field(default_factory=dict)  # of texts under way
     # Held while something is written, so that `close` comes before or after it.
     _writing: threading.RLock = field(default_factory=threading.RLock)
@@ -142,6 +145,11 @@ class Recorder(AbstractContextManager["Recorder"]):
                     f"text {example.id} is not the one that run {self.name} measured: the texts "
                     "have changed since; start a new run"
                 )
+            elif self.stored_groups.get(example.id, example.group) != example.group:
+                raise DataError(
+                    f"text {example.id} was in the group {self.stored_groups[example.id]!r} when "
+                    f"run {self.name} measured it and is in {example.group!r} now: start a new run"
+                )
             else:
                 seen += 1
             yield example
@@ -216,7 +224,7 @@ def resume(store: RunStore, name: str) -> Recorder:
 
 def _open(run: Run) -> Recorder:
     """Count the stored rows and cut a half-written last line off."""
-    info, stored, whole = run.info, dict[int, int](), 0
+    info, stored, groups, whole = run.info, dict[int, int](), dict[int, str](), 0
     running = info.running()
     with ExitStack() as opened:
         lock = lock_file(run.folder / LOCK_FILE, f"run {info.name}", ELSEWHERE)
@@ -225,11 +233,13 @@ def _open(run: Run) -> Recorder:
             file = opened.enter_context(run.rows_path.open("ab"))
         for line in run.lines():
             stored[line.row.id] = line.checksum
+            if isinstance(line.row, EvaluatedText):
+                groups[line.row.id] = sys.intern(line.row.group)
             running.add(line.row)
             whole += len(line.content)
         if dropped := run.rows_path.stat().st_size - whole:
             file.truncate(whole)
-        return Recorder(run.folder, info, running, file, opened.pop_all(), dropped, stored)
+        return Recorder(run.folder, info, running, file, opened.pop_all(), dropped, stored, groups)
 
 
 def check_same(role: str, stored: Mapping[str, Any] | None, current: ModelSignature | None) -> None:

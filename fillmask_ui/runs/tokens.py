@@ -105,8 +105,9 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
 
 def _columns(run: Run) -> dict[str, type]:
     scores = {**_SCORES, **run.info.config.metric.token_columns}
-    baseline_scores = {f"baseline_{name}": kind for name, kind in scores.items()}
-    return {"text_id": int, **_TOKEN, **scores, **baseline_scores, **_DIFFERENCES}
+    reference_scores = {f"reference_{name}": kind for name, kind in scores.items()}
+    columns = {"text_id": int, "group": str, **_TOKEN}
+    return {**columns, **scores, **reference_scores, **_DIFFERENCES}
 
 
 def _records(run: Run) -> Iterator[dict[str, Any]]:
@@ -116,10 +117,11 @@ def _records(run: Run) -> Iterator[dict[str, Any]]:
         if isinstance(row, SkippedText):
             continue
         columns: dict[str, Sequence[Any]] = {"text_id": [row.id] * len(row.cols)}
+        columns["group"] = [row.group] * len(row.cols)
         for record, prefix, names in (
             (row, "", _TOKEN),
             (row.scores, "", scores),
-            (row.reference, "baseline_", scores),
+            (row.reference, "reference_", scores),
             (row.difference, "", _DIFFERENCES),
         ):
             for name in names if record is not None else ():

@@ -115,26 +115,15 @@ def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
         yield span
 
 
-def metric_groups(summary: Summary, names: Names = ()) -> Iterator[Table]:
-    """Figures of the groups that the metric alone makes, a table for each split that it has."""
-    extras = [model.extra for model in models_of(summary)]
-    for split, heading in getattr(extras[0], "splits", {}).items():
-        if groups := getattr(extras[0], split):
-            figures = figures_of(type(groups[0]))
-            yield groups_table(extras, split, names or roles_of(summary), heading, figures)
-
-
 def groups_table(
     records: Sequence[Any],
     split: str,
     names: Names = ROLES,
-    heading: str = "",
-    figures: Sequence[Figure] = GROUP_FIGURES,
 ) -> Table:
-    """A row per group of the tokens of each record; `heading` names the groups of the `split`."""
+    """A row per group of the tokens of each record."""
     by_name = [{(group.name,): group for group in getattr(record, split)} for record in records]
     keys = [(name,) for name in group_names(records, split)]
-    return records_table((heading or SPLITS[split],), keys, by_name, figures, names)
+    return records_table((SPLITS[split],), keys, by_name, GROUP_FIGURES, names)
 
 
 def records_table(
@@ -156,17 +145,17 @@ def records_table(
         row = list(key)
         for by_key in records:
             for figure in figures:
-                row += _cells(figure, by_key.get(key))
+                cells = figure_cells(figure, by_key.get(key))
+                row += cells if figure.interval else cells[:1]
         rows.append(row)
     return Table.of((*heading, *headings(labels, names[: len(records)])), rows)
 
 
-def _cells(figure: Figure, record: Any) -> list[Any]:
+def figure_cells(figure: Figure, record: Any) -> list[Any]:
+    """A figure and its interval; without a record there are 0 tokens, and nothing else."""
     if record is None:
-        cells = [0 if figure.key == "tokens" else None, None]
-    else:
-        cells = list(_values(figure, [record]))
-    return cells if figure.interval else cells[:1]
+        return [0 if figure.key == "tokens" else None, None]
+    return list(_values(figure, [record]))
 
 
 def group_names(models: Sequence[Any], split: str) -> list[str]:

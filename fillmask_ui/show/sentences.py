@@ -223,6 +223,20 @@ def sentence(message: str) -> str:
     return f"{message[:1].upper()}{message[1:]}".rstrip(".") + "."
 
 
+_FEW = "those with fewer than 5 texts come last and have no interval"
+
+
+def slices_note(summary: Summary) -> str:
+    """How to read the tables of slices."""
+    if summary.comparison is None:
+        return f"Slices that the model knows worst come first; {_FEW}."
+    return (
+        f"Slices that changed most come first; {_FEW}. Changes are candidate minus reference, "
+        "relative to the reference. Without any difference, about 1 interval in 20 excludes 0 by "
+        "chance."
+    )
+
+
 _HIDDEN = "hidden words and word parts"
 
 

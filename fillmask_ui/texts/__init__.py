@@ -7,6 +7,6 @@ while an order is drawn and 32 per text requested; a JSON array is held whole.
 """
 
 from fillmask_ui.texts.reading import Texts, open_texts
-from fillmask_ui.texts.source import TextChoice, TextSource
+from fillmask_ui.texts.source import GroupedTextChoice, TextChoice, TextSource
 
-__all__ = ["TextChoice", "TextSource", "Texts", "open_texts"]
+__all__ = ["GroupedTextChoice", "TextChoice", "TextSource", "Texts", "open_texts"]

@@ -112,7 +112,8 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource, notes: Notes) ->
     outer: Any = rows.features or next(iter(rows), {})
     names = [*outer, *outer.flatten()] if rows.features else nested_names(outer)
     chosen = choose_columns(dict.fromkeys(names), source, source.where)
-    whole = [name if name in outer else name.partition(".")[0] for name in chosen]
+    read = filter(None, chosen)
+    whole = [name if name in outer else name.partition(".")[0] for name in read]
     rows = rows.select_columns([*dict.fromkeys(whole)])
     if source.shuffle:
         if not source.streaming:
@@ -122,8 +123,13 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource, notes: Notes) ->
 
 
 def _examples(rows: Any, columns: Cells, source: TextSource, notes: Notes) -> Iterator[Example]:
+    group = columns[2] if len(columns) > 2 else None
+    # A class label is stored by its number.
+    labels = getattr((rows.features or {}).get(group), "names", None)
     with opening("texts", source.where):  # the network may fail midway
         for index, row in enumerate(rows):
             position = row.get(_POSITION, index)
+            if labels and row[group] is not None and row[group] >= 0:
+                row[group] = labels[row[group]]
             cells = cells_of(row, columns, f"{source.where}, row {position}", notes)
             yield Example(position, *cells)

@@ -31,8 +31,9 @@ _TAB_OR_LINE_END = re.compile("[\t\n]")
 
 # Examples in order, and the number of rows if known.
 OrderedRows: TypeAlias = "tuple[Iterator[Example], int | None]"
-# What a row holds: a text, or a pair and perhaps its group; fields of `Example` in their order.
-Cells: TypeAlias = "tuple[str, ...]"
+# What a row holds: fields of `Example` in their order, the text first; None for one that is not
+# there. Or the columns of these.
+Cells: TypeAlias = "tuple[Any, ...]"
 
 
 @dataclass
@@ -167,15 +168,15 @@ def _table_values(source: TextSource, data: ByteSource, notes: Notes) -> Iterato
                 f"its first line, {header[0][:60]!r}, was read as the name of its only column; if "
                 "it is a text, give --format txt; if it has several names, --delimiter",
             )
-        positions = [header.index(name) for name in chosen]
+        positions = [None if name is None else header.index(name) for name in chosen]
         for record in filter(None, reader):
             if len(record) != len(header):
                 raise csv.Error(
                     f"{len(record)} values where the header has {len(header)}; put values that "
                     "hold separators or line breaks between quotes, or give --delimiter"
                 )
-            cells = tuple(record[position] for position in positions)
-            if broken := [text for text in cells[:2] if _TAB_OR_LINE_END.search(text)]:
+            cells = tuple(None if at is None else record[at] for at in positions)
+            if broken := [text for text in cells[:2] if text and _TAB_OR_LINE_END.search(text)]:
                 notes.add(
                     "line ends",
                     f"{data.name}, line {reader.line_num}",
@@ -226,7 +227,8 @@ def read_parquet(source: TextSource, notes: Notes) -> Iterator[Cells]:
         schema = file.schema_arrow
         names = dict.fromkeys([*schema.names, *schema.empty_table().flatten().column_names])
         columns = choose_columns(names, source, path)
-        batches = file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[*columns], use_threads=False)
+        read = [*filter(None, columns)]
+        batches = file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=read, use_threads=False)
         for batch in batches:
             for record in batch.to_pylist():
                 yield cells_of(record, columns, path, notes)
@@ -243,22 +245,24 @@ def optional_library(name: str) -> Any:
 
 
 def choose_columns(columns: Collection[str], source: TextSource, location: str) -> Cells:
-    """The column of the texts, or those of both sentences of a pair and, if any, of its group."""
+    """The column of the texts, or those of both sentences of a pair, and that of the group."""
     if source.pairs is not None:
-        return pair_columns(columns, source.pairs, location)
-    return (choose_column(columns, source.column, location),)
+        return pair_columns(columns, (*source.pairs, source.group_column), location)
+    column = choose_column(columns, source.column, location)
+    if source.group_column is None:
+        return (column,)
+    group = choose_column(columns, source.group_column, location, "--group-column NAME")
+    return column, None, group
 
 
 def cells_of(record: Any, columns: Cells, location: str, notes: Notes) -> Cells:
     """The texts of some columns of a record, null as empty; the third, a group, may be a number.
 
+    A group may be missing.
+
     Tokens are joined by blanks, which is noted.
     """
-    try:
-        values = [cell_of(record, name) for name in columns]
-    except KeyError:  # the name of a column may differ in case from that of the first record
-        names = nested_names(record)
-        values = [cell_of(record, choose_column(names, name, location)) for name in columns]
+    values = [_cell(record, name, location, index) for index, name in enumerate(columns)]
     for index, (name, value) in enumerate(zip(columns[:2], values, strict=False)):
         if isinstance(value, list) and all(isinstance(token, str) for token in value):
             notes.add(
@@ -273,7 +277,23 @@ def cells_of(record: Any, columns: Cells, location: str, notes: Notes) -> Cells:
                 f"{location}: column {name!r} holds {type(value).__name__} instead of text; name "
                 f"another column ({remedy})"
             )
-    return tuple("" if value is None else str(value) for value in values)
+    if isinstance(group := [*values, None, None][2], list | dict):
+        raise DataError(
+            f"{location}: column {columns[2]!r} holds {type(group).__name__} instead of a value to "
+            "group by; name another column (--group-column)"
+        )
+    cells = zip(columns, values, strict=True)
+    return tuple(name and ("" if value is None else str(value)) for name, value in cells)
+
+
+def _cell(record: Any, column: str | None, location: str, index: int) -> Any:
+    try:
+        return None if column is None else cell_of(record, column)
+    except KeyError:  # the name of a column may differ in case from that of the first record
+        names = nested_names(record)
+        if index == 2 and str(column).casefold() not in map(str.casefold, names):
+            return None
+        return cell_of(record, choose_column(names, column, location))
 
 
 def ordered(source: TextSource, texts: Callable[[], Iterator[Cells]]) -> OrderedRows:

@@ -48,9 +48,10 @@ class TextSource:
     # `csv` where quotation marks enclose fields of a table, `none` where they are text; None to
     # find it
     quoting: str | None = option(None, "Of tables.", choices=QUOTINGS)
-    # Where a row is a pair, as the metric says, columns of the better and worse sentence and of the
-    # group, each None for that of a known layout; None where it is a text.
-    pairs: tuple[str | None, str | None, str | None] | None = None
+    # Where a row is a pair, as the metric says, columns of the better and worse sentence, each None
+    # for that of a known layout; None where it is a text.
+    pairs: tuple[str | None, str | None] | None = None
+    group_column: str | None = None  # of a value that groups the texts; None for no groups
 
     def __post_init__(self) -> None:
         if self.pairs is not None and self.column is not None:
@@ -71,8 +72,9 @@ class TextSource:
             raise OptionError(f"only plain text is read by paragraph; leave it out for {layout}")
         if self.kind == STDIN and layout == "parquet":
             raise OptionError("parquet cannot be read from standard input; give it as a file")
-        if self.column is not None and layout == "txt":
-            raise OptionError(f"plain text has no column {self.column!r} (--format csv, ...)")
+        for name in (self.column, self.group_column):
+            if name is not None and layout == "txt":
+                raise OptionError(f"plain text has no column {name!r} (--format csv, ...)")
         if self.field is not None and layout not in ("jsonl", None):
             raise OptionError(f"--field names a key of a JSON file; leave it out for {layout}")
         if (self.delimiter or self.quoting) and layout not in ("csv", "tsv", None):
@@ -122,6 +124,7 @@ class TextSource:
             parts |= {name: getattr(self, name) for name in _FETCHED}
         parts["column"] = self.column
         parts["pairs"] = self.pairs and ",".join(name or "known" for name in self.pairs)
+        parts["group"] = self.group_column
         parts["by"] = self.by if self.by != LINE else None
         parts["encoding"] = self.encoding if self.encoding.lower() != "utf-8" else None
         parts["format"] = self.format
@@ -227,3 +230,15 @@ class TextChoice:
             names = ", ".join(f"--{name}" for name in fetched).replace("config", "dataset-name")
             raise OptionError(f"{reference} is no data set of the hub; leave out {names}")
         return TextSource(kind, where, **fields)
+
+
+@dataclass(frozen=True)
+class GroupedTextChoice(TextChoice):
+    """A `TextChoice` that also says how its texts are grouped."""
+
+    group_column: str | None = option(
+        None,
+        "Also give the figures for each value of this column.",
+        metavar="NAME",
+        panel="Texts",
+    )

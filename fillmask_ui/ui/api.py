@@ -177,8 +177,8 @@ def evaluate(
                     running.add(row)
         values = running.summary().to_dict()
         for name in SPLITS:
-            del values[name]
-            values.get("baseline", {}).pop(name, None)
+            for figures in (values, values.get("reference", {}), values.get("comparison", {})):
+                figures.pop(name, None)
         return values | {"signature": info.signature}
 
     question = (info.signature, *map(id, loaded), *(example.text for example in examples))

@@ -50,7 +50,7 @@ def test_figures_are_those_of_sums_by_hand():
     assert values["interval_95"] == values["pair_accuracy_interval_95"]
     assert values["mean_margin_nats"] == pytest.approx(margins.mean())
     of_a = [group == "a" for *_, group in GIVEN]
-    assert values["by_group"]["a"]["pair_accuracy"] == right[of_a].mean()
+    assert values["by_group"]["a"]["value"] == right[of_a].mean()
     won, lost = int((right & ~baseline_right).sum()), int((baseline_right & ~right).sum())
     assert won + lost > 3
     pair = values["comparison"]
@@ -148,13 +148,17 @@ def test_a_stopped_run_resumes_and_two_runs_compare(tmp_path):
     ],
 )
 def test_columns_of_known_layouts_need_no_names(tmp_path, names, columns, group):
+    columns = {**columns}
+    group_column = columns.pop("group_column", None)
     config = EvaluationConfig("pairs", **columns)
-    plan = Plan(config=config, source=write(tmp_path / "p.csv", names))
+    source = replace(write(tmp_path / "p.csv", names), group_column=group_column)
+    plan = Plan(config=config, source=source)
     expected = GIVEN if group else [(*pair[:2], "") for pair in GIVEN]
     read = [(example.text, example.worse, example.group) for example in open_texts(plan.source)]
     assert read == expected
     frame = [dict(zip(names, pair, strict=True)) for pair in GIVEN]
-    rows = measured(evaluate(MODEL, frame, config))
+    rows = measured(evaluate(MODEL, frame, config, group_column=group_column))
+    assert [rows[place].group for place in range(40)] == [group for *_, group in expected]
     assert [rows[place].worse.text for place in range(40)] == [worse for _, worse, _ in GIVEN]
 
 

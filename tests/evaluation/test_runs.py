@@ -90,7 +90,7 @@ def test_exports_hold_every_token_and_text(store, tmp_path):
     assert len(records) == len(table) == summary.model.tokens
     for ours, expected in zip(records, table, strict=True):
         assert list(ours) == list(expected)
-        for name in ("nll_nats", "baseline_nll_nats"):
+        for name in ("nll_nats", "reference_nll_nats"):
             assert float(ours[name]) == expected[name]
         assert (ours["token"], ours["kind"]) == (expected["token"], expected["kind"])
     mean = np.mean([entry["nll_nats"] for entry in table])

@@ -211,7 +211,7 @@ def test_near_chance_is_said():
     summary = summarize(evaluate(seeing, TEXTS, all_shown), vocabulary_size=len(TOKENS))
     assert not any("near chance" in alarm for alarm in summary.alarms)
     summary = summarize(evaluate(flat, TEXTS, candidate=TableModel(1)), vocabulary_size=len(TOKENS))
-    assert any("the baseline is near chance" in alarm for alarm in summary.alarms)
+    assert any("the reference is near chance" in alarm for alarm in summary.alarms)
 
 
 def test_chance_is_the_better_of_the_uniform_and_the_unigram_model():

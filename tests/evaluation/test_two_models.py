@@ -113,7 +113,7 @@ def test_an_unused_token_more_changes_no_verdict_on_pseudo_perplexity():
     assert two.comparison.interval.low == pytest.approx(by_tokens.comparison.interval.low)
     assert two.comparison.verdict == by_tokens.comparison.verdict
     assert by_tokens.compared_metric == "pseudo perplexity"
-    assert two.compared_metric == "pseudo perplexity over the baseline's tokens"
+    assert two.compared_metric == "pseudo perplexity over the reference's tokens"
 
 
 BITS, PSEUDO = EvaluationConfig("bits-per-byte"), EvaluationConfig("pseudo-perplexity")

@@ -127,8 +127,8 @@ class Metric(ABC):
         return False
 
     @property
-    def columns(self) -> tuple[str | None, str | None, str | None] | None:
-        """Which columns of the data hold both sentences and the group, for one that reads pairs."""
+    def columns(self) -> tuple[str | None, str | None] | None:
+        """Which columns of the data hold the better and worse sentence, for one of pairs."""
         return None
 
     @property

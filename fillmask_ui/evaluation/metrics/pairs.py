@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +61,6 @@ class Pairs(EachToken):
 
     better_column: str | None = option(None, "Column of the better sentence.", metavar="NAME")
     worse_column: str | None = option(None, "Column of the worse sentence.", metavar="NAME")
-    group_column: str | None = option(None, "Column of the group.", metavar="NAME")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,8 +72,8 @@ class Pairs(EachToken):
             )
 
     @property
-    def columns(self) -> tuple[str | None, str | None, str | None]:
-        return self.better_column, self.worse_column, self.group_column
+    def columns(self) -> tuple[str | None, str | None]:
+        return self.better_column, self.worse_column
 
     def contribution(self, row: EvaluatedText, scores: TokenScores) -> Contribution:
         """1 for a pair that is right."""
@@ -112,26 +111,9 @@ class PairExample:
         return float(loss_difference(self.margin_nats, self.reference_margin_nats))
 
 
-@dataclass(frozen=True)
-class PairGroup:
-    """The pairs of one group."""
-
-    name: str
-    pairs: int = figure("pairs")
-    pair_accuracy: float = figure("right", "", "pair_accuracy_interval", share=True)
-    pair_accuracy_interval: Interval | None = None
-
-    @classmethod
-    def of(cls, name: str, right: np.ndarray) -> PairGroup:
-        count, pairs = int(right.sum()), len(right)
-        return cls(name or "(none)", pairs, count / pairs, share_interval(count, pairs))
-
-
 @dataclass(frozen=True, kw_only=True)
 class PairFigures:
     """What one model makes of the pairs; token averages beside it are of the better sentences."""
-
-    splits: ClassVar[dict[str, str]] = {"by_group": "group"}
 
     pairs: int = figure("pairs")
     pair_accuracy: float = figure("share of pairs right", "", "pair_accuracy_interval", share=True)
@@ -139,7 +121,6 @@ class PairFigures:
     mean_margin_nats: float = figure("mean margin", NATS, "mean_margin_interval")
     pair_accuracy_interval: Interval
     mean_margin_interval: Interval | None
-    by_group: tuple[PairGroup, ...]  # by name; empty without a column of groups
     # Pairs to look at: those whose margin changed most, or the largest margins the wrong way.
     examples: tuple[PairExample, ...]
 
@@ -185,13 +166,11 @@ class PairSums(ExtraSums):
 
     def __init__(self) -> None:
         self.margins = array("d")  # per pair, in nats
-        self.groups: list[str] = []
         self.largest = Largest(MOST_EXAMPLES)
 
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
         margin = margin_nats(row, scores)
         self.margins.append(margin)
-        self.groups.append(row.group)
         if scores is not row.scores or row.worse is None:
             return
         reference = None
@@ -206,9 +185,7 @@ class PairSums(ExtraSums):
     def figures(self, order: np.ndarray, quick: bool) -> PairFigures:
         margins = np.array(self.margins)[order]
         right = margins > 0
-        groups = np.array(self.groups)[order]
         pairs, count = len(order), int(right.sum())
-        names = sorted(set(groups.tolist())) if any(self.groups) else []
         mean = estimate_ratio(margins, np.ones(pairs), quick)
         return PairFigures(
             pairs=pairs,
@@ -217,7 +194,6 @@ class PairSums(ExtraSums):
             ties=int((margins == 0).sum()),
             mean_margin_nats=mean.value,
             mean_margin_interval=mean.interval,
-            by_group=tuple(PairGroup.of(name, right[groups == name]) for name in names),
             examples=self.largest.items(),
         )
 

@@ -29,7 +29,7 @@ class Pushed:
 
     name: str  # of the run
     settings: dict[str, str]  # the signature, whole and in parts, and what else is no number
-    figures: dict[str, float]  # of `Summary.to_dict`, `baseline/perplexity` for a nested one
+    figures: dict[str, float]  # of `Summary.to_dict`, `reference/perplexity` for a nested one
     columns: list[str]
     rows: list[list[Any]]  # one per measured text, a cell a column
 
@@ -129,7 +129,7 @@ def contents(run: Run) -> Pushed:
         settings["verdict"] = values["verdict"]
     columns = list(_COLUMNS)
     if info.baseline:
-        columns.append("baseline_mean_nll_nats")
+        columns.append("reference_mean_nll_nats")
     rows = [_cells(row) for row in run.rows() if isinstance(row, EvaluatedText)]
     return Pushed(info.name, settings, dict(_numbers(values)), columns, rows)
 

@@ -31,7 +31,7 @@ from fillmask_ui.runs import (
 from fillmask_ui.runs.info import DONE, FAILED
 from fillmask_ui.runs.perform import Load
 from fillmask_ui.schema import from_values
-from fillmask_ui.texts import TextChoice
+from fillmask_ui.texts import GroupedTextChoice, TextChoice
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -94,7 +94,7 @@ def sweep_of(values: Mapping[str, Any], name: str) -> Sweep:
     limits = _configured(Limits, {key: values[key] for key in values if key not in keys}, keys)
     file = from_values(_SweepFile, values)
     models = _labelled("models", file.models, "model", ModelChoice)
-    data = _labelled("data", file.data, "dataset", TextChoice)
+    data = _labelled("data", file.data, "dataset", GroupedTextChoice)
     metrics = _labelled("metrics", file.metrics, "metric", EvaluationConfig)
     if file.baseline is not None and file.baseline not in models:
         raise OptionError(f"{unknown('baseline', file.baseline, models)}: name one of the models")

@@ -12,11 +12,11 @@ from hashlib import sha256
 
 from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.files import printable
-from fillmask_ui.show.charts import loss_charts
+from fillmask_ui.show.charts import loss_charts, slice_charts
 from fillmask_ui.show.charts.chart import Chart, ChartSubject
 from fillmask_ui.show.figures import Names, roles_of
 
-__all__ = ["CHANGES", "CHARTS", "MAIN_CHARTS", "Chart", "chart_library", "charts"]
+__all__ = ["CHANGES", "CHARTS", "SLICE_CHARTS", "Chart", "chart_library", "charts", "main_chart"]
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,15 @@ CHARTS = {
         "computed once all texts are measured. Both treat whole texts as the unit.",
         live=True,
     ),
-    "right-by-group": ChartKind(
-        loss_charts.right_by_group,
-        "Share of pairs right, by group",
-        "The line on a point is Wilson's 95% interval; the dashed line is chance.",
+    "figure-by-group": ChartKind(
+        slice_charts.figure_by_group,
+        "Figure by group",
+        "The line on a point is its 95% interval; none for fewer than 5 texts.",
+    ),
+    "change-by-group": ChartKind(
+        slice_charts.change_by_group,
+        "Change by slice of the texts",
+        "Lines are 95% intervals, paired by text. About 1 in 20 lies off zero by chance alone.",
     ),
     "loss-histogram": ChartKind(
         loss_charts.loss_histogram,
@@ -95,9 +100,16 @@ CHARTS = {
     ),
 }
 
-# The first one present stands with the story, and the changes beside it; the others are folded.
-MAIN_CHARTS = ("right-by-group", "loss-histogram")
+# Stands with the story, with the changes beside it; the others are folded.
+MAIN_CHART = "loss-histogram"
 CHANGES = "differences"
+SLICE_CHARTS = ("change-by-group", "figure-by-group")
+
+
+def main_chart(summary: Summary) -> str:
+    """The name of the chart that says most; of pairs the losses say little."""
+    by_group = summary.metric.higher_is_better and summary.model.by_group
+    return "figure-by-group" if by_group else MAIN_CHART
 
 
 def chart_library(*, from_cdn: bool = False) -> str:

@@ -280,43 +280,6 @@ def loss_by_group(subject: ChartSubject, split: str) -> Chart:
     return Chart(figure, figures.groups_table(subject.models, split, subject.names))
 
 
-def right_by_group(subject: ChartSubject) -> Chart | None:
-    """Share of the pairs of each group that came out right, with its interval; None without."""
-    tables = [*figures.metric_groups(subject.summary, subject.names)]
-    if not tables:
-        return None
-    extras = [model.extra for model in subject.models]
-    names = [group.name for group in extras[0].by_group]
-    figure = subject.figure(
-        "Share of pairs right by group: "
-        + ", ".join(f"{group.name} {group.pair_accuracy:.0%}" for group in extras[-1].by_group),
-        "share of pairs right",
-        height=120 + 44 * len(names),
-        xaxis={"range": [0, 1.03], "tickformat": ",.0%"},
-        yaxis={
-            "tickvals": [*range(len(names))],
-            "ticktext": [chart.label(name, 28) for name in reversed(names)],
-            "range": [-0.5, len(names) - 0.5],
-        },
-    )
-    figure.add_vline(x=0.5, line={"color": chart.MUTED, "width": 1, "dash": "dash"})
-    for index, (pairs, style) in enumerate(zip(extras, subject.styles, strict=True)):
-        shares = [group.pair_accuracy for group in pairs.by_group]
-        spans = [group.pair_accuracy_interval for group in pairs.by_group]
-        shift = 0.12 - 0.24 * index if subject.two else 0.0  # not one on another
-        figure.add_scatter(
-            x=shares,
-            y=[len(names) - 1 - at + shift for at in range(len(names))],
-            error_x=chart.whiskers(shares, spans, style.colour),
-            mode="markers",
-            marker={"color": style.colour, "size": 9},
-            name=style.name,
-            customdata=[[group.name, group.pairs] for group in pairs.by_group],
-            hovertemplate="%{customdata[0]}: %{x:.1%} of %{customdata[1]:,} pairs<extra></extra>",
-        )
-    return Chart(figure, tables[0])
-
-
 def calibration(subject: ChartSubject) -> Chart:
     """The stated probability of the best guess against how often it is right."""
     axis = {"range": [-0.02, 1.04], "tickformat": ",.0%"}

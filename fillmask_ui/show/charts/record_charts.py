@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.records import ROLES
-from fillmask_ui.show.charts import MAIN_CHARTS, charts
+from fillmask_ui.show.charts import charts, main_chart
 from fillmask_ui.show.charts.chart import CANDIDATE, REFERENCE, label, new_figure
 
 if TYPE_CHECKING:
@@ -65,6 +65,6 @@ def bars_figure(rows: Sequence[Mapping[str, Any]], drawn: Bars) -> go.Figure:
 def summary_figure(summary: Summary) -> go.Figure:
     """The chart that stands with the story of an evaluation."""
     figures = {chart.name: chart.figure for chart in charts(summary)}
-    figure = next(figures[name] for name in MAIN_CHARTS if name in figures)
+    figure = figures[main_chart(summary)]
     figure.layout.updatemenus = ()  # whose buttons are light on any ground
     return figure.update_layout(font_color=_INK)

@@ -18,7 +18,7 @@ from fillmask_ui.options import Option, all_options, configured, options_of
 from fillmask_ui.runs import Plan, RunInfo
 from fillmask_ui.runs.engines import LOCAL, EngineChoice, installed_engines
 from fillmask_ui.show.render import render
-from fillmask_ui.texts import TextChoice, TextSource
+from fillmask_ui.texts import GroupedTextChoice, TextChoice, TextSource
 from fillmask_ui.texts.reading import files_of
 from fillmask_ui.texts.source import CSV_QUOTES, NO_QUOTES
 from fillmask_ui.ui import components
@@ -93,7 +93,15 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
             controls["fewest_texts"] = option_control(
                 Limits, "fewest_texts", info="for a verdict", min_width=90
             )
-        controls["shuffle"] = gr.Checkbox(value=True, label="Draw the texts at random")
+        with gr.Row():
+            controls["group_column"] = option_control(
+                GroupedTextChoice,
+                "group_column",
+                info="Figures for each of its values. Of the embedded texts: kind",
+                placeholder="none",
+                elem_id="evaluate-group",
+            )
+            controls["shuffle"] = gr.Checkbox(value=True, label="Draw the texts at random")
         with gr.Row():
             metric_controls = _metric_controls()
         controls |= metric_controls
@@ -337,18 +345,19 @@ def _shares(values: Values) -> dict[str, float | None]:
 _OF_UPLOADS = ("delimiter", "quoting", "field")
 # The options of texts that a place asks for; any of a data set makes a folder one.
 _ASKED = {
-    DATASET: ("column", "dataset_name", "split", "revision", "streaming"),
-    UPLOAD: ("column", *_OF_UPLOADS),
+    EMBEDDED: ("group_column",),
+    DATASET: ("group_column", "column", "dataset_name", "split", "revision", "streaming"),
+    UPLOAD: ("group_column", "column", *_OF_UPLOADS),
 }
 
 
 def _source(values: Values, samples: int | None, root: Path, *, public: bool) -> TextSource:
-    options = options_of(TextChoice)
+    options = options_of(GroupedTextChoice)
     typed = _chosen([options[name] for name in _ASKED.get(values["where"], ())], values)
     if typed.get("split") == "test":  # the box's initial value
         typed["split"] = None
     typed |= {"samples": samples, "shuffle": bool(values["shuffle"]), "seed": int(values["seed"])}
-    source = TextChoice(_dataset(values, root, public=public), **typed).source()
+    source = GroupedTextChoice(_dataset(values, root, public=public), **typed).source()
     if source.kind == "dataset" or files_of(source)[0].layout != "txt":
         return source
     return replace(source, by=values["by"])
@@ -425,6 +434,7 @@ def controls_of_run(
         "fewest_texts": plan.limits.fewest_texts,
         "samples": source.samples or 0,
         "shuffle": source.shuffle,
+        "group_column": source.group_column or "",
         "model": plan.model.reference,
         "baseline": plan.baseline.reference if plan.baseline else "",
     }

@@ -24,11 +24,17 @@ from fillmask_ui.show.figures import (
     ROLES,
     comparison_table,
     figures_table,
-    metric_groups,
     models_of,
 )
 from fillmask_ui.show.render import render
-from fillmask_ui.show.sentences import engines_text, model_label, sentence, story_text
+from fillmask_ui.show.sentences import (
+    engines_text,
+    model_label,
+    sentence,
+    slices_note,
+    story_text,
+)
+from fillmask_ui.show.slice_tables import slice_tables
 from fillmask_ui.show.words import ListedTokens, candidate_names, named
 from fillmask_ui.ui.components import link_to, notice_html
 from fillmask_ui.ui.job import Waiting
@@ -171,10 +177,20 @@ def all_figures_html(summary: Summary, info: RunInfo) -> str:
         "evaluate/all_figures.html",
         story=story_text(summary, "") if summary.comparison else "",
         masked=masked_figures(summary),
-        tables=[figures_table(summary), comparison_table(summary), *metric_groups(summary)],
+        tables=[figures_table(summary), comparison_table(summary)],
         unchanged=UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else "",
         info=info,
         measured_by=engines_text(info.engines),
+    )
+
+
+def slices_html(summary: Summary, info: RunInfo) -> str:
+    """Groups of the texts and of the tokens in tables."""
+    return render(
+        "evaluate/slices.html",
+        tables=[*slice_tables(summary, info.texts.get("group_column") or "")],
+        notes=[sentence(note) for note in summary.group_notes],
+        about=slices_note(summary),
     )
 
 

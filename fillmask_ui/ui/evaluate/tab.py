@@ -10,7 +10,7 @@ from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.options import options_of
 from fillmask_ui.runs.engines import EngineChoice
 from fillmask_ui.runs.tokens import measured_tokens
-from fillmask_ui.show.charts import CHARTS
+from fillmask_ui.show.charts import CHARTS, SLICE_CHARTS
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import QUIET, Parts, link, link_to, notice_html, noticing, on_link
@@ -256,9 +256,14 @@ def _build_folds() -> Parts:
             button("any loss", "Any loss", "any-loss")
         parts["token side"] = components.html_block(elem_id="token-side")
         parts["tokens"] = components.clickable_table(elem_id="worst-tokens")
+    with _fold("Slices", "evaluate-slices") as parts["slice box"]:
+        with gr.Row(elem_classes="fm-charts"):
+            for name in SLICE_CHARTS:
+                parts |= components.chart_place(name, f"box-{name}", table=False, min_width=280)
+        parts["slices"] = components.html_block(elem_id="slice-tables")
     parts["more box"] = more = _fold("More charts", "evaluate-more")
-    with more, gr.Row(elem_id="evaluate-charts"):
-        for name in CHARTS:
+    with more, gr.Row(elem_id="evaluate-charts", elem_classes="fm-charts"):
+        for name in (name for name in CHARTS if name not in SLICE_CHARTS):
             parts |= components.chart_place(name, f"box-{name}", min_width=280)
     with _fold("All figures", "evaluate-all-figures") as parts["every box"]:
         parts["every"] = components.html_block(elem_id="evaluate-every")

@@ -16,7 +16,15 @@ from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation.rows import TokenExample
 from fillmask_ui.runs import Run
 from fillmask_ui.runs.tokens import TokenPlace
-from fillmask_ui.show.charts import CHANGES, CHARTS, MAIN_CHARTS, Chart, charts
+from fillmask_ui.show.charts import (
+    CHANGES,
+    CHARTS,
+    MAIN_CHART,
+    SLICE_CHARTS,
+    Chart,
+    charts,
+    main_chart,
+)
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import Parts, chart_in, link_to, notice_html, noticing
 from fillmask_ui.ui.evaluate.evaluation_jobs import PageJobs, Result, Selection
@@ -114,11 +122,14 @@ def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Parts:
         selection,
         figures=results.figures_html(summary, result.info, so_far=so_far, link=link),
         every=results.all_figures_html(summary, result.info),
+        slices=results.slices_html(summary, result.info),
+        main=main_chart(summary),
         drawn=charts(summary, history=result.history),
         tokens=tokens,
         filters=_filters(token_filter.order, pair=pair, kinds=len(summary.model.by_kind) > 1),
     )
     every = f"All {summary.model.tokens:,} tokens"
+    page["slice box"] = gr.update(visible=True, open=bool(summary.model.by_group))
     return page | {"token box": gr.update(visible=True, label=every)}
 
 
@@ -127,25 +138,30 @@ def _result(
     *,
     figures: str,
     drawn: Sequence[Chart],
+    main: str = MAIN_CHART,
     every: str = "",
+    slices: str = "",
     tokens: Parts | None = None,
     filters: Parts | None = None,
 ) -> Parts:
     """All that stands below the form; a blank piece is hidden."""
     tokens = tokens or {"tokens": "", "worst": "", "found": ()}
     by_name = {chart.name: chart for chart in drawn}
-    main = next((name for name in MAIN_CHARTS if name in by_name), None)
     first = {"main": main, "changes": CHANGES}
     values = Parts()
     for box_name, name in first.items():
-        values |= chart_in(box_name, by_name.get(name or ""))
+        values |= chart_in(box_name, by_name.get(name))
     for name in CHARTS:
-        values |= chart_in(name, by_name.get(name) if name not in first.values() else None)
+        beside = ("head",) if name in SLICE_CHARTS else ("head", "table")  # the slices are listed
+        chart = by_name.get(name) if name not in first.values() else None
+        values |= chart_in(name, chart, beside)
     return {
         **values,
         **tokens,
         **(filters or _filters()),
-        "more box": gr.update(visible=bool(by_name.keys() - first.values())),
+        "more box": gr.update(visible=bool(by_name.keys() - {*first.values(), *SLICE_CHARTS})),
+        "slices": slices,
+        "slice box": gr.update(visible=bool(slices)),
         "token box": gr.update(visible=bool(tokens["tokens"])),
         "figures": figures,
         "every": every,

@@ -88,7 +88,7 @@ def test_a_tracker_holds_figures_intervals_signature_and_rows(tracker, recorded,
     # mlflow keeps ten decimals of a table.
     assert rows[0]["mean_nll_nats"] == pytest.approx(row.scores.nll_nats.mean(), abs=1e-9)
     second = row.reference.nll_nats.mean()
-    assert rows[0]["baseline_mean_nll_nats"] == pytest.approx(second, abs=1e-9)
+    assert rows[0]["reference_mean_nll_nats"] == pytest.approx(second, abs=1e-9)
 
 
 def test_wandb_keeps_a_run_offline(recorded, tmp_path):

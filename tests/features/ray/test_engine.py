@@ -46,11 +46,17 @@ def folder_of(path, layout):
     return str(path)
 
 
-@pytest.mark.parametrize("kind", ["order", "samples", "readings", "odd", "folder"])
+@pytest.mark.parametrize("kind", ["order", "samples", "readings", "odd", "folder", "groups"])
 def test_the_rows_of_one_process(engine, store, tiny_models, lines, tmp_path, kind):
     """Orders, metrics, kinds of texts, a lone surrogate."""
     odd = tmp_path / "odd.jsonl"
     odd.write_text('{"text": "a broken \\ud800 cat"}\n' + '{"text": "the river was cold"}\n' * 20)
+    table = tmp_path / "grouped.csv"
+    cells = (
+        f"{text},{'ab'[place % 2]}"
+        for place, text in enumerate(lines.read_text().split("\n")[:150])
+    )
+    table.write_text("\n".join(["text,topic", *cells]))
     file = TextSource("file", str(lines))
     folder = folder_of(tmp_path / "parquet", "parquet")
     metric, source = {
@@ -59,11 +65,13 @@ def test_the_rows_of_one_process(engine, store, tiny_models, lines, tmp_path, ki
         "readings": ("pseudo-perplexity", replace(file, samples=70)),
         "odd": ("cross-entropy", TextSource("file", str(odd))),
         "folder": ("cross-entropy", TextSource("folder", folder, shuffle=False)),
+        "groups": ("cross-entropy", TextSource("file", str(table), group_column="topic")),
     }[kind]
     plan = Plan(tiny(tiny_models, "bert"), None, EvaluationConfig(metric), source)
     steps = list(perform(plan, store, load_choice, engine))
     run = store.open(steps[-1].info.name)
     assert_same(run, measured(plan, store))
+    assert {*run.info.result["by_group"]} == ({"a", "b"} if kind == "groups" else set())
     assert steps[0].through == 0
     assert steps[-1].through == len(rows_of(run))
     assert steps[-1].workers >= 1

@@ -123,7 +123,7 @@ def test_two_models_fill_the_same_gaps_each_in_its_own_way():
     for index, row in both.items():
         assert row.cols.tolist() == first[index].cols.tolist() == second[index].cols.tolist()
         alone = second[index].to_dict()
-        assert row.to_dict()["baseline"] == {name: alone[name] for name in vars(row.scores)}
+        assert row.to_dict()["reference"] == {name: alone[name] for name in vars(row.scores)}
         assert row.scores.written_ids.tolist() == first[index].scores.written_ids.tolist()
         assert row.difference is None
         differ += row.scores.written_ids.tolist() != row.reference.written_ids.tolist()

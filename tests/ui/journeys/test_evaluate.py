@@ -17,6 +17,7 @@ from table_model import TableModel
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.runs import RunStore
+from fillmask_ui.show.slice_tables import slice_tables
 from fillmask_ui.texts import TextSource, open_texts
 
 PSEUDO = EvaluationConfig("pseudo-perplexity")
@@ -58,9 +59,10 @@ def test_an_engineer_measures_the_embedded_texts(visit, served):
     bench = Evaluate(page := visit({"tab": "evaluate"}, height=800))
     bench.form().model("Candidate", "embedded · float16").model("Reference", "")
     page.get_by_label("Number of texts").fill("40")
+    page.get_by_label("Group column").fill("kind")
     bench.measure()
     config = EvaluationConfig()
-    with open_texts(TextSource(samples=40)) as texts:
+    with open_texts(TextSource(samples=40, group_column="kind")) as texts:
         rows = list(evaluate(served.store.get("embedded"), texts, config))
     expected = summarize(rows, config=config)
     assert bench.value.inner_text() == f"{expected.model.mean_nll_nats:.4f} nats"
@@ -70,10 +72,16 @@ def test_an_engineer_measures_the_embedded_texts(visit, served):
     worst = expected.worst[0]
     expect(bench.worst).to_have_count(6)
     expect(bench.worst.first).to_contain_text(f"{worst.nll_nats:.2f}")
-    # One chart stands with the story; the others are drawn when they are unfolded.
-    expect(bench.charts).to_have_count(1)
+    # One chart stands with the story, and that of the groups with their tables, the worst first.
+    expect(bench.charts).to_have_count(2)
+    expect(page.locator("#plot-figure-by-group .js-plotly-plot")).to_be_visible()
+    for table in slice_tables(expected, "kind"):
+        shown = page.get_by_role("table", name=table.title).locator("tbody tr")
+        expect(shown).to_have_count(len(table.rows))
+        expect(shown.first.locator("td")).to_have_text(table.texts()[0])
+    # The others are drawn when they are unfolded.
     bench.unfold("More charts")
-    expect(bench.charts).to_have_count(8)
+    expect(bench.charts).to_have_count(9)
     expect(page.locator(".fm-chart-table:visible")).to_have_count(8)
     for chart in bench.charts.all():
         expect(chart.locator(".main-svg").first).to_be_visible()
@@ -135,9 +143,12 @@ def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
     left, right = chart.bounding_box(), changes.bounding_box()
     assert left["x"] + left["width"] <= right["x"]
     assert abs(left["y"] - right["y"]) < 60
-    for name in ("More charts", "All figures", "All [0-9,]+ tokens"):
+    for name in ("More charts", "All figures", "All [0-9,]+ tokens", "Slices"):
         bench.unfold(name)
     expect(page.locator("#plot-scatter .js-plotly-plot")).to_be_visible()
+    # Without groups, the changes by length of the text.
+    expect(page.locator("#plot-change-by-group .js-plotly-plot")).to_be_visible()
+    expect(page.locator("#plot-figure-by-group")).to_be_hidden()
     expect(bench.caption).to_contain_text("largest difference")
     bench.tokens.first.locator("td.fm-number").first.click()
     expect(bench.side.locator("table")).to_have_count(2)
