@@ -186,9 +186,8 @@ def find_device(name: str, options: Sequence[str] = ()) -> Device:
         row.brought_by for row in rows if short not in _KINDS or sys.platform in row.systems
     ]
     remedy = f"to have one, install {' or '.join(packages)}"
-    raise OptionError(
-        f"onnxruntime {ort.__version__} has no {missing}; {'; '.join([*lacking, here, remedy])}"
-    )
+    reasons = "; ".join([*lacking, here, remedy])
+    raise OptionError(f"there is no {missing} for onnxruntime {ort.__version__}; {reasons}")
 
 
 def devices_here() -> list[str]:

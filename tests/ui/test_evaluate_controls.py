@@ -108,6 +108,16 @@ def test_a_public_page_says_its_limits(tmp_path, choices, message):
         plan_of(form(**allowed | choices), tmp_path, public=True)
 
 
+def test_both_models_run_on_the_device_and_a_public_page_offers_none(tmp_path):
+    values = form(device=" npu ", provider_options="a=1\n\nb=2", baseline="noisy", samples=10)
+    plan = plan_of(values, tmp_path)
+    for choice in (plan.model, plan.baseline):
+        assert (choice.device, choice.provider_options) == ("npu", ("a=1", "b=2"))
+    public = plan_of(values | {"max_tokens": PUBLIC_TOKENS}, tmp_path, public=True)
+    assert public.model.device is public.baseline.device is None
+    assert public.model.provider_options == public.baseline.provider_options == ()
+
+
 def info_of(plan):
     """run.json of a plan, its config for a model that takes 64 tokens."""
     info = prepare_info(plan.config, TableModel(1), limits=plan.limits)
@@ -134,6 +144,7 @@ def set_by(plan, root, **options):
         {"metric": "suffix", "suffix_tokens": 3, "pass_below": 7, "risk_below": 11.5},
         {"where": "dataset", "dataset": "org/name", "split": "train[:9]", "column": "body"},
         {"where": "dataset", "dataset": "o/n", "dataset_name": "small", "streaming": True},
+        {"device": "qnn", "provider_options": "a=1\n b=2 \n", "baseline": "noisy"},
     ],
 )
 def test_what_a_run_was_made_with_asks_for_it_again(tmp_path, choices):

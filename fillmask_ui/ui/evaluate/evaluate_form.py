@@ -24,6 +24,13 @@ from fillmask_ui.texts.source import CSV_QUOTES, NO_QUOTES
 from fillmask_ui.ui import components
 from fillmask_ui.ui.components import QUIET, notice_html
 from fillmask_ui.ui.evaluate import uploads
+from fillmask_ui.ui.evaluate.option_controls import (
+    Controls,
+    device_controls,
+    device_options,
+    engine_controls,
+    option_control,
+)
 from fillmask_ui.ui.session import Session
 
 EMBEDDED, UPLOAD, PASTE, DATASET = "embedded", "upload", "paste", "dataset"
@@ -44,7 +51,6 @@ QUICK: dict[str, Any] = {
     "baseline": "embedded",
     "samples": 100,
 }
-Controls = dict[str, Any]  # components by the names of the fields
 Values = Mapping[str, Any]
 
 
@@ -105,8 +111,9 @@ def build(session: Session, run: gr.Button | None = None) -> Controls:
         with gr.Row():
             metric_controls = _metric_controls()
         controls |= metric_controls
+        controls |= device_controls(visible=not session.public)
         if installed_engines() and not session.public:
-            controls |= _engine_controls()
+            controls |= engine_controls()
     controls["metric"].change(
         lambda metric: [
             notice_html("hint", METRICS[metric].note),
@@ -176,33 +183,6 @@ def _build_texts(controls: Controls, public: bool) -> None:
     )
 
 
-def _engine_controls() -> Controls:
-    """Where to measure; the options of Ray are hidden until it is chosen."""
-    controls: Controls = {
-        "engine": gr.Radio(
-            [("This process", LOCAL), *((name.title(), name) for name in installed_engines())],
-            value=LOCAL,
-            label="Engine",
-            info="Ray runs several processes, on one machine or many. The numbers are the same.",
-            elem_id="evaluate-engine",
-        )
-    }
-    control = functools.partial(option_control, EngineChoice)
-    with gr.Column(visible=False) as of_ray:
-        controls["address"] = control(
-            "address", info="Of a cluster. Blank: this machine", placeholder="127.0.0.1:6379"
-        )
-        with gr.Row():
-            controls["workers"] = control("workers", info="0 for all cores", min_width=120)
-            controls["threads_per_worker"] = control(
-                "threads_per_worker", info="0 for one", min_width=120
-            )
-    controls["engine"].change(
-        lambda engine: gr.update(visible=engine != LOCAL), controls["engine"], of_ray, **QUIET
-    )
-    return controls
-
-
 def _build_models(controls: Controls, session: Session) -> None:
     """The reference, then the candidate; both of `QUICK` where the page opens with its model."""
     default = session.default_model
@@ -221,25 +201,6 @@ def _build_models(controls: Controls, session: Session) -> None:
         controls["model"] = components.model_picker(
             session, value=candidate, label="Candidate", elem_id="evaluate-model"
         )
-
-
-def option_control(owner: type, name: str, **overrides: Any) -> Any:
-    """The component of an option of a configuration, with some of its settings overridden.
-
-    It has no bounds, as `gr.Number` would refuse or round a value silently, and cannot be blank: 0
-    stands for a number not given.
-    """
-    (option,) = (option for option in all_options(owner) if option.name == name)
-    settings = {"value": option.default, "label": option.label, "info": option.help, **overrides}
-    is_number = option.kind in (int, float)
-    if is_number and option.default is None:
-        settings = {**settings, "value": 0, "info": f"{option.help} 0: not given.", **overrides}
-    if option.kind is bool:
-        # Beside others it would shrink to a line.
-        return gr.Checkbox(**{"min_width": 240, **settings})
-    if option.choices:
-        return gr.Radio(list(option.choices), **settings)
-    return gr.Number(**settings) if is_number else gr.Textbox(max_lines=1, **settings)
 
 
 def controls_of(metric: str) -> list[str]:
@@ -292,10 +253,15 @@ def plan_of(
     samples = _number("number of texts", values["samples"], whole=True) or None
     if public:
         check_bounds(samples, config, "this public page")
+    model = ModelChoice(
+        (values["model"] or "").strip() or default_model,
+        # A provider may load libraries, or write files, that its options name.
+        **({} if public else device_options(values)),
+    )
     baseline = (values["baseline"] or "").strip()
     return Plan(
-        ModelChoice((values["model"] or "").strip() or default_model),
-        ModelChoice(baseline) if baseline else None,
+        model,
+        model.second(baseline) if baseline else None,
         config,
         _source(values, samples, root, public=public),
         limits,
@@ -437,7 +403,10 @@ def controls_of_run(
         "group_column": source.group_column or "",
         "model": plan.model.reference,
         "baseline": plan.baseline.reference if plan.baseline else "",
+        "device": plan.model.device or "",
+        "provider_options": "\n".join(plan.model.provider_options),
     }
+    shown = {name: getattr(plan.model, name) for name in ("device", "provider_options")}
     shares = [values.pop(name, None) for name in SHARES]
     if None not in shares and not values["whole_word"]:
         values["shares"] = " ".join(map(str, shares))
@@ -445,7 +414,8 @@ def controls_of_run(
         # The number of threads changes no figure.
         options = replace(choice, threads=None).changed_options() if choice else {}
         for name, value in options.items():
-            missing.append(f"the {role} ran with {name.replace('_', '-')} {value}")
+            if shown.get(name) != value:
+                missing.append(f"the {role} ran with {name.replace('_', '-')} {value}")
     if source.shuffle and source.seed != config.seed:
         missing.append(f"its texts were drawn with the seed {source.seed}")
     try:
