@@ -7,13 +7,16 @@ Axes: T tokens of one text, M hidden positions.
 """
 
 import itertools
+import json
 import math
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.files import asset
 from fillmask_ui.options import check_options, option
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
@@ -23,6 +26,7 @@ KINDS = ("mask", "random", "unchanged")
 MASK, RANDOM, UNCHANGED = range(3)
 
 DEFAULT_SHARES = (0.8, 0.1, 0.1)
+UNIFORM, UNIGRAM = "uniform", "unigram"
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,12 @@ class MaskRecipe:
         "Choose whole words and show them as mask tokens.",
         label="Whole words",
     )
+    random_from: str = option(
+        UNIFORM,
+        "Random tokens: uniform, all of the vocabulary alike, as BERT; unigram, by their frequency "
+        "in the embedded texts.",
+        choices=(UNIFORM, UNIGRAM),
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -85,6 +95,11 @@ class MaskRecipe:
         if self.whole_word and self.mask_share != 1:
             raise OptionError(
                 f"whole words are always shown as mask tokens: leave the shares {listed} out"
+            )
+        if self.random_from == UNIGRAM and self.random_share == 0:
+            raise OptionError(
+                "no token is shown as a random one, so there is nothing to draw from the unigram "
+                "distribution: leave out --random-from or raise --random-share"
             )
 
 
@@ -192,9 +207,45 @@ def hide_random(
         scaled = min(1.0, recipe.random_share / (1 - recipe.mask_share))
         random = rng.binomial(1, scaled, size=size).astype(bool) & chosen & ~masked
         kinds[random] = RANDOM
-        input_ids[random] = rng.integers(0, vocabulary.size, size=int(random.sum()), dtype=np.int64)
+        input_ids[random] = random_ids(vocabulary, recipe.random_from, rng, int(random.sum()))
     cols = np.flatnonzero(chosen)
     return HiddenTokens(ids, input_ids, cols, kinds[cols], vocabulary.mask_id)
+
+
+def random_ids(
+    vocabulary: Vocabulary, random_from: str, rng: np.random.Generator, count: int
+) -> np.ndarray:
+    """Random tokens, int64 [count]: all alike, or by their frequency in the embedded texts.
+
+    The frequencies are not those of the measured texts: masks would then depend on other texts.
+
+    Source:
+        BERT draws uniformly (its `create_pretraining_data.py`); Jurafsky and Martin, Speech and
+        Language Processing (3rd ed. draft), chapter "Masked Language Models", by unigram
+        probability.
+    """
+    if random_from == UNIFORM:
+        return rng.integers(0, vocabulary.size, size=count, dtype=np.int64)
+    tokens = _embedded_tokens(vocabulary)
+    if not len(tokens):
+        raise OptionError(
+            "the tokenizer knows no word of the embedded texts, so there are no frequencies: leave "
+            "out --random-from"
+        )
+    return tokens[rng.integers(0, len(tokens), size=count)]
+
+
+_EMBEDDED_TOKENS: WeakKeyDictionary[Vocabulary, np.ndarray] = WeakKeyDictionary()
+
+
+def _embedded_tokens(vocabulary: Vocabulary) -> np.ndarray:
+    """All ordinary tokens of the embedded texts, int64 [N]; read once for each vocabulary."""
+    if vocabulary not in _EMBEDDED_TOKENS:
+        lines = (asset("texts") / "embedded.jsonl").read_text("utf-8").splitlines()
+        ids = [i for line in lines for i in vocabulary.encode(json.loads(line)["text"]).ids]
+        tokens = np.array(ids, dtype=np.int64)
+        _EMBEDDED_TOKENS[vocabulary] = tokens[hideable(tokens, vocabulary.special_ids)]
+    return _EMBEDDED_TOKENS[vocabulary]
 
 
 def hide_as_masks(

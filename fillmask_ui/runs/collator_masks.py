@@ -10,7 +10,7 @@ import numpy as np
 
 from fillmask_ui.errors import OptionError, how_to_install
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.masking import MASK, RANDOM, UNCHANGED, HiddenTokens, MaskRecipe
+from fillmask_ui.masking import MASK, RANDOM, UNCHANGED, UNIFORM, HiddenTokens, MaskRecipe
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
 
@@ -29,6 +29,11 @@ class CollatorMasks:
             raise OptionError(
                 "the published evaluator measures cross-entropy and chooses tokens, not whole "
                 "words: leave out --whole-word or use --mask-stream text"
+            )
+        if recipe.random_from != UNIFORM:
+            raise OptionError(
+                "the published evaluator draws random tokens uniformly: leave out --random-from or "
+                "use --mask-stream text"
             )
         try:
             import torch

@@ -1,6 +1,9 @@
 """masking against transformers' DataCollatorForLanguageModeling and against its own definitions."""
 
+import json
+import math
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,9 +13,12 @@ from table_model import TOKENS, TableVocabulary, sample_texts
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
-from fillmask_ui import masking
+from fillmask_ui import EvaluationConfig, masking
+from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.metrics import CrossEntropy, PseudoPerplexity, Suffix, Uniform
+from fillmask_ui.files import asset
 from fillmask_ui.records import Encoding, Span
+from fillmask_ui.runs.collator_masks import CollatorMasks
 
 VOCABULARY = TableVocabulary()
 NO_DRAWS = None  # in place of the generator where a metric may not ask it
@@ -110,6 +116,48 @@ def test_shares_of_many_texts_are_those_asked_for():
     # Five standard errors of a binomial share of 50,000 and of 7,500 draws.
     assert counts.sum() / 50_000 == pytest.approx(0.15, abs=0.008)
     np.testing.assert_allclose(counts / counts.sum(), [0.8, 0.1, 0.1], atol=0.023)
+
+
+def test_random_tokens_by_their_frequency_in_the_embedded_texts():
+    """Counted anew; the hidden positions are those of uniform draws."""
+    lines = (asset("texts") / "embedded.jsonl").read_text("utf-8").splitlines()
+    texts = [json.loads(line)["text"] for line in lines]
+    counts = Counter(i for text in texts for i in VOCABULARY.encode(text).ids)
+    ordinary = {i: n for i, n in counts.items() if i not in VOCABULARY.special_ids}
+    encoding, shares = encoded(range(5, 30)), (0.2, 0.8, 0.0)
+    uniform, unigram = (
+        [
+            hidden(encoding, masking.MaskRecipe(1.0, *shares, random_from=name), 0, i)
+            for i in range(2000)
+        ]
+        for name in ("uniform", "unigram")
+    )
+    drawn = Counter()
+    for left, right in zip(uniform, unigram, strict=True):
+        np.testing.assert_array_equal(left.cols, right.cols)
+        np.testing.assert_array_equal(left.kinds, right.kinds)
+        drawn.update(right.input_ids[right.kinds == masking.RANDOM].tolist())
+    assert not drawn.keys() & VOCABULARY.special_ids
+    for token_id, count in ordinary.items():
+        share = count / sum(ordinary.values())
+        error = math.sqrt(share * (1 - share) / drawn.total())
+        assert drawn[token_id] / drawn.total() == pytest.approx(share, abs=5 * error)
+    again = hidden(encoding, masking.MaskRecipe(1.0, *shares, random_from="unigram"), 0, 3)
+    np.testing.assert_array_equal(again.input_ids, unigram[3].input_ids)
+
+
+def test_how_random_tokens_are_drawn_is_signed_and_must_matter():
+    plain, unigram = (
+        EvaluationConfig(recipe=masking.MaskRecipe(random_from=name)).signature
+        for name in ("uniform", "unigram")
+    )
+    assert "random:unigram" in unigram and unigram.replace("random:unigram|", "") == plain
+    for options in ({"whole_word": True}, {"random_share": 0.0, "unchanged_share": 0.2}):
+        with pytest.raises(OptionError, match="nothing to draw"):
+            masking.MaskRecipe(random_from="unigram", **options)
+    recipe = masking.MaskRecipe(random_from="unigram")
+    with pytest.raises(OptionError, match="draws random tokens uniformly"):
+        CollatorMasks(VOCABULARY, EvaluationConfig(recipe=recipe, mask_stream="collator"))
 
 
 @given(st.integers(0, 10**9), st.lists(st.integers(5, 40), max_size=40))

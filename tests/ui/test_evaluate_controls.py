@@ -140,6 +140,7 @@ def set_by(plan, root, **options):
     [
         {"samples": 0, "shuffle": False, "seed": 7, "max_tokens": 32},
         {"probability": 0.3, "shares": "0.7 0.2 0.1", "mask_stream": "collator"},
+        {"random_from": "unigram"},
         {"metric": "pseudo-perplexity", "within_word": True, "baseline": "noisy", "model": "table"},
         {"metric": "suffix", "suffix_tokens": 3, "pass_below": 7, "risk_below": 11.5},
         {"where": "dataset", "dataset": "org/name", "split": "train[:9]", "column": "body"},

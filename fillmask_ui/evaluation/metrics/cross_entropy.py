@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from numpy.random import Generator
 
 from fillmask_ui.evaluation.metrics.metric import Metric
-from fillmask_ui.masking import HiddenTokens, MaskRecipe, hide_random
+from fillmask_ui.masking import UNIGRAM, HiddenTokens, MaskRecipe, hide_random
 from fillmask_ui.options import option
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
@@ -49,9 +49,11 @@ class CrossEntropy(Metric):
     @property
     def signature(self) -> tuple[str, ...]:
         recipe = self.recipe
+        unigram = ("random:unigram",) if recipe.random_from == UNIGRAM else ()
         return (
             f"p:{recipe.probability:g}",
             f"shares:{recipe.mask_share:g}/{recipe.random_share:g}/{recipe.unchanged_share:g}",
+            *unigram,
             "unit:" + ("word" if recipe.whole_word else "token"),
             f"stream:{self.mask_stream}",
         )

@@ -9,6 +9,7 @@ from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation.summary import GroupFigures, ModelFigures
 from fillmask_ui.features.course.lesson_figure import figure
 from fillmask_ui.features.course.masked_text import (
+    FIRST_TEXT,
     SeedMaskedText,
     each_kind,
     encoded,
@@ -17,7 +18,16 @@ from fillmask_ui.features.course.masked_text import (
     shares,
 )
 from fillmask_ui.filling import fill_at
-from fillmask_ui.masking import DEFAULT_SHARES, KINDS, UNCHANGED, MaskRecipe
+from fillmask_ui.masking import (
+    DEFAULT_SHARES,
+    KINDS,
+    UNCHANGED,
+    UNIFORM,
+    UNIGRAM,
+    MaskRecipe,
+    generator,
+    random_ids,
+)
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
 from fillmask_ui.show.words import named
@@ -29,6 +39,7 @@ TEXT = "The old woman drinks a cup of tea and her cat waits under the table."
 SEED = 4
 LUNCH = "Lunch was delicious."
 MANY_SEEDS = 1_000
+RANDOM_TOKENS = 12
 # A longer text has more tokens in each seed, so fewer seeds do.
 POOLED_SEEDS = 200
 _POOLED_TOKENS = 20_000  # that the model is made to read
@@ -82,6 +93,16 @@ def _show_shares(request: FigureInputs) -> Any:
     counted = {f"seed {seed}": seed_shares, f"{MANY_SEEDS:,} seeds": pooled_shares}
     without_chosen = {"free": seed_shares.tokens, "empty": pooled_shares.empty, "many": MANY_SEEDS}
     return {"recipe": recipe, "kinds": KINDS, "counted": counted, **without_chosen}
+
+
+@figure("random_tokens", "Random tokens, drawn in two ways", _SEEDED[1])
+def _show_random_tokens(request: FigureInputs) -> Any:
+    vocabulary, tokens = request.model.vocabulary, {}
+    for name in (UNIFORM, UNIGRAM):
+        rng = generator(request["seed"], FIRST_TEXT)
+        ids = random_ids(vocabulary, name, rng, RANDOM_TOKENS)
+        tokens[name] = [_name(vocabulary, token_id, 1) for token_id in ids.tolist()]
+    return {"tokens": tokens}
 
 
 @figure(

@@ -207,7 +207,7 @@ def controls_of(metric: str) -> list[str]:
     """Names of the fields for a metric's own options; a recipe's shares have one box.
 
     >>> controls_of("cross-entropy")
-    ['probability', 'shares', 'whole_word', 'mask_stream']
+    ['probability', 'shares', 'whole_word', 'random_from', 'mask_stream']
     """
     names = (option.name for option in all_options(METRICS[metric]))
     return list(dict.fromkeys("shares" if name in SHARES else name for name in names))
