@@ -99,7 +99,7 @@ def _row(parameter: Any) -> str:
         names[0] += f" {value}"
     flags = ", ".join(f"`{name}`" for name in names).replace("|", "\\|")
     default = "required" if parameter.required else parameter.default
-    default = {"None": "", "False": "", "True": "on"}.get(str(default), str(default))
+    default = {"None": "", "False": "", "True": "on", "()": ""}.get(str(default), str(default))
     cells = [flags, escape(parameter.help, quote=False), *([default] if default else [])]
     return f"| {' | '.join(cells)} |\n"
 

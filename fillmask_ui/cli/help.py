@@ -111,7 +111,7 @@ def _row(parameter: Any) -> tuple[str, str]:
         text += "  [required]"
     elif parameter.default is True and parameter.secondary_opts:
         text += "  [default: on]"
-    elif parameter.default not in (None, False, True, "") and not callable(parameter.default):
+    elif parameter.default not in (None, False, True, "", ()) and not callable(parameter.default):
         text += f"  [default: {parameter.default}]"
     return names, text
 

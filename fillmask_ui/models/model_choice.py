@@ -29,7 +29,7 @@ class ModelChoice:
     tokenizer: str | None = option(
         None,
         "Tokenizer for a single .onnx file, or for a folder without one: a folder or a hub id.",
-        flags=("--model-id", "--tokenizer"),
+        flags=("--tokenizer", "--model-id"),
         metavar="ID",
     )
     onnx_file: str | None = option(  # relative to the folder or to its `onnx/`

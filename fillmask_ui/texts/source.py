@@ -157,13 +157,13 @@ class TextChoice:
         panel="Texts",
     )
     split: str | None = option(
-        None, "Split or slice, as train or test[:10%]; by default test.", panel="Texts"
+        None, "Split, as train or test[:10%]; by default test.", panel="Texts"
     )
     revision: str | None = option(None, "Branch, tag or commit of a data set.")
     streaming: bool = option(False, "Read a data set over the network without storing it.")
     column: str | None = option(
         None,
-        "Column of the texts (a.b is b in a); text or the only one.",
+        "Column of the texts; text or the only one by default.",
         metavar="NAME",
         panel="Texts",
     )

@@ -20,7 +20,7 @@ from fillmask_ui.features.unmask.unmasking_options import UnmaskingConfig
 from fillmask_ui.files import write_text
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import Vocabulary
-from fillmask_ui.show.numbers import percent
+from fillmask_ui.show.numbers import percent, with_minus
 from fillmask_ui.show.table import Column, Table
 
 _ADVICE = ', as in: "[MASK] sat on the [MASK]."; --prefix "The cat" --new-tokens 5; or --length 8'
@@ -99,7 +99,8 @@ def print_unmasked(result: Unmasked, vocabulary: Vocabulary, *, steps: bool) -> 
         total = Column("log-probability (nats)", ".3f")
         print_table(Table.of(("step", "text", "written", total), rows))
     print_line(
-        f"{result.steps_taken} steps; log-probability {result.log_probability_nats:.3f} nats; "
+        f"{result.steps_taken} steps; log-probability "
+        f"{with_minus(format(result.log_probability_nats, '.3f'))} nats; "
         f"pseudo-perplexity {result.pseudo_perplexity:,.2f}"
     )
     print_line(f"{result.signature}\n", "dim")

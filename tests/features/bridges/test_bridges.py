@@ -1,12 +1,14 @@
 """The bridges to lm-evaluation-harness and Hugging Face evaluate, by their own libraries."""
 
 import json
+import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from recorded.program import ran
+from recorded.program import environment, ran
 
 from fillmask_ui import EvaluationConfig, evaluate, load_model, nll_nats, pseudo_log_likelihoods
 from fillmask_ui.errors import OptionError, TextError
@@ -43,6 +45,21 @@ found = lm_eval.simple_evaluate(
 scores = [[own[0][0] for own in one["resps"]] for one in found["samples"]["tiny"]]
 json.dump([metric, found["results"]["tiny"]["acc,none"], scores], open(folder + "/found", "w"))
 """
+
+
+def test_the_task_of_the_document_runs_without_a_network(tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "harness.md").read_text("utf-8")
+    blocks = dict(re.findall(r"```(yaml|json|sh)\n(.*?)```", page, re.DOTALL))  # the last of each
+    (tmp_path / "agreement.yaml").write_text(blocks["yaml"])
+    (tmp_path / "pairs.jsonl").write_text(blocks["json"])
+    (command,) = re.findall(r"^python (-m .* --include_path \.)$", page, re.MULTILINE)
+    done = ran(
+        *(sys.executable, *command.split()),
+        cwd=tmp_path,
+        **environment(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HOME=str(tmp_path)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\|agreement\|.*\|acc +\|↑ +\| +1\|", done.stdout), done.stdout
 
 
 @pytest.fixture(scope="module")
