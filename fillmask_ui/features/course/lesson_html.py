@@ -15,6 +15,7 @@ _SYMBOLS = {
     "mid": "|",
     "|": "‖",
     "sqrt": "√",
+    "alpha": "<i>α</i>",
     "mu": "<i>μ</i>",
     "sigma": "<i>σ</i>",
     "ln": "ln",

@@ -20,7 +20,7 @@ _BACKGROUND_TEXTS = 40
 _WIDTH, _HEIGHT, _MARGIN = 460, 300, 26
 
 
-def _background(request: FigureInputs) -> space.Background:
+def _background(request: FigureInputs, layer: str = "last") -> space.Background:
     def work(report: Report) -> space.Background:
         with open_texts(TextSource(samples=_BACKGROUND_TEXTS)) as texts:
             message = "Reading texts for comparison…"
@@ -28,9 +28,17 @@ def _background(request: FigureInputs) -> space.Background:
                 request.model,
                 (example.text for example in texts),
                 lambda part: report(Waiting(message, part)),
+                layer,
             )
 
-    return request.slowly(("token vectors",), work)
+    return request.slowly(("token vectors", layer), work)
+
+
+_LAYER = control("choice", "layer", "Layer of the vectors", space.LAYERS, "last")
+
+
+def _layer(request: FigureInputs) -> str:
+    return request["layer"] if request["layer"] in space.LAYERS else "last"
 
 
 _FRESH = space.TWO_SENSES[0].fresh[1]
@@ -70,10 +78,12 @@ def _word_inputs(request: FigureInputs) -> _WordInputs:
     return _WordInputs(word, space.read_sentences(request["sentences"]), fresh)
 
 
-@figure("word_cosines", "One word in several sentences", *_controls())
+@figure("word_cosines", "One word in several sentences", *_controls(_LAYER))
 def _show_cosines(request: FigureInputs) -> Any:
     inputs = _word_inputs(request)
-    vectors = space.word_vectors(request.model, inputs.sentences, inputs.word)
+    vectors = space.word_vectors(
+        request.model, inputs.sentences, inputs.word, layer=_layer(request)
+    )
     cosines = _cosines(vectors.vectors, vectors.senses)
     return {"vectors": vectors, "word": inputs.word, **cosines}, inputs.preset
 
@@ -160,13 +170,14 @@ def _axes(places: np.ndarray) -> tuple[Scale, Scale]:
 _NEW = control("text", "fresh", "A new sentence", _FRESH, carried=True)
 
 
-@figure("nearest_sense", "The nearest sense", *_controls(_NEW, fresh=True))
+@figure("nearest_sense", "The nearest sense", *_controls(_LAYER, _NEW, fresh=True))
 def _show_nearest(request: FigureInputs) -> Any:
-    tokens, inputs = _background(request), _word_inputs(request)
-    vectors = space.word_vectors(request.model, inputs.sentences, inputs.word, tokens)
+    layer, inputs = _layer(request), _word_inputs(request)
+    tokens = _background(request, layer)
+    vectors = space.word_vectors(request.model, inputs.sentences, inputs.word, tokens, layer)
     # Its own tokens are not of the background, so that nothing else changes while one types.
     use = space.find_word(request.model, space.SenseSentence(inputs.fresh, -1), inputs.word)
-    raw = space.word_vectors(request.model, [use.sentence], inputs.word, tokens).vectors
+    raw = space.word_vectors(request.model, [use.sentence], inputs.word, tokens, layer).vectors
     fresh = vectors.z_scored(raw)  # [1, H]
     nearest = space.nearest_senses(fresh[0], vectors.z_scored(vectors.vectors), vectors.senses)
     return _map(vectors, inputs.word, fresh) | {"ranking": nearest, "use": use}, inputs.preset

@@ -1,7 +1,7 @@
 """The vectors of one word in several sentences: how alike they are, and which sense is nearest.
 
-The vector of a word is the encoder's last hidden state at its tokens, their mean where there are
-several. Axes: S sentences, N tokens of the background, H hidden size.
+The vector of a word is the encoder's hidden state at its tokens, by default of the last layer, and
+their mean where there are several. Axes: S sentences, N tokens of the background, H hidden size.
 
 Source:
     Ethayarajh 2019, arXiv:1909.00512 (anisotropy: even vectors of unrelated words have a cosine
@@ -21,11 +21,17 @@ import yaml
 from fillmask_ui.batching import pad, plan_batches
 from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.filling.prompt import check_length
-from fillmask_ui.protocol import EncoderStates, MaskedLM
+from fillmask_ui.protocol import EncoderStates, LayerStates, MaskedLM
 from fillmask_ui.records import Encoding
 from fillmask_ui.text_words import text_words
 
 MOST_SENTENCES = 12
+LAYERS = {
+    "last": "last",
+    "four": "mean of the last four",
+    "middle": "middle",
+    "embeddings": "embeddings",
+}
 _BATCH_TOKENS = 512
 _GROUP = re.compile(r"(\d+)\s*:\s*(.*)")
 
@@ -166,7 +172,10 @@ def find_word(model: MaskedLM, sentence: SenseSentence, word: str) -> WordUse:
 
 
 def background(
-    model: MaskedLM, texts: Iterable[str], report: Callable[[float], None] = lambda _: None
+    model: MaskedLM,
+    texts: Iterable[str],
+    report: Callable[[float], None] = lambda _: None,
+    layer: str = "last",
 ) -> Background:
     """Vectors of all tokens of some texts, each cut to what the model reads.
 
@@ -176,7 +185,7 @@ def background(
     parts: list[np.ndarray] = []
     for batch in plan_batches([len(encoding) for encoding in encodings], max_tokens=_BATCH_TOKENS):
         report(sum(map(len, parts)) / sum(map(len, encodings)))
-        parts += token_states(model, [encodings[index] for index in batch])
+        parts += token_states(model, [encodings[index] for index in batch], layer=layer)
     return Background(np.concatenate(parts), len(encodings))
 
 
@@ -185,10 +194,11 @@ def word_vectors(
     sentences: Sequence[SenseSentence],
     word: str,
     background_vectors: Background | None = None,
+    layer: str = "last",
 ) -> WordVectors:
     """A word in each of some sentences, over a known background; errors as of `find_word`."""
     uses = tuple(find_word(model, sentence, word.strip()) for sentence in sentences)
-    states = token_states(model, [use.encoding for use in uses])
+    states = token_states(model, [use.encoding for use in uses], layer=layer)
     vectors = []
     for use, text_states in zip(uses, states, strict=True):
         state_rows = (
@@ -205,9 +215,9 @@ def word_vectors(
 
 
 def token_states(
-    model: MaskedLM, encodings: Sequence[Encoding], special: bool = False
+    model: MaskedLM, encodings: Sequence[Encoding], special: bool = False, layer: str = "last"
 ) -> list[np.ndarray]:
-    """Last hidden states of the tokens of each text, float32 [T', H].
+    """Hidden states of the tokens of each text in one of LAYERS, float32 [T', H].
 
     Special tokens have a row with `special` alone. A `ModelError` if the model gives no states.
     """
@@ -216,11 +226,27 @@ def token_states(
             f"{model.signature.name} gives logits alone, so there are no vectors of words to look "
             "at: choose the embedded model, or one that runs on PyTorch"
         )
-    batch = pad([np.array(encoding.ids) for encoding in encodings], model.vocabulary.pad_id)
     cols = [np.flatnonzero(~np.array(encoding.special) | special) for encoding in encodings]
+    if layer != "last":
+        pairs = zip(encodings, cols, strict=True)
+        return [_layer_states(model, encoding, layer)[places] for encoding, places in pairs]
+    batch = pad([np.array(encoding.ids) for encoding in encodings], model.vocabulary.pad_id)
     rows = np.repeat(np.arange(len(cols)), [len(encoding) for encoding in cols])
     states = model.states_at(batch.input_ids, batch.attention_mask, rows, np.concatenate(cols))
     return np.split(states, np.cumsum([len(encoding) for encoding in cols])[:-1])
+
+
+def _layer_states(model: MaskedLM, encoding: Encoding, layer: str) -> np.ndarray:
+    """Float32 [T, H], special tokens included."""
+    if not isinstance(model, LayerStates):
+        raise ModelError(f"{model.signature.name} shows its last layer alone: choose that")
+    embeddings, *layers = (
+        np.asarray(states, np.float32).reshape(len(encoding), -1)  # some begin with an axis of 1
+        for states in model.layer_states(np.array(encoding.ids))
+    )
+    if layer == "four":
+        return np.mean(layers[-4:], axis=0)
+    return embeddings if layer == "embeddings" else layers[(len(layers) - 1) // 2]
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -340,6 +340,9 @@ SOLUTIONS = {
     "masking 2": kind_of_a_token,
     "masking 3": lambda e, _: next(own.text for own in e.options if own.text[0] == "["),
     "ledger 3": flattered,
+    "ledger 4": lambda _, n: (
+        f"False: it is the mean over the {n[1]:g} tokens, which were chosen at random"
+    ),
     "cross-entropy 1": one_hot_and_prediction,
     "cross-entropy 2": empirical,
     "accuracy 1": better_of_two,

@@ -4,10 +4,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 from scipy.spatial import distance
+from tiny_models import reference_model
 
 from fillmask_ui.features.course.word_vectors import (
+    LAYERS,
     TWO_SENSES,
     Background,
     SenseSentence,
@@ -17,6 +20,7 @@ from fillmask_ui.features.course.word_vectors import (
     nearest_senses,
     plane,
     read_sentences,
+    token_states,
     word_vectors,
 )
 from fillmask_ui.models import load_model
@@ -114,3 +118,34 @@ def test_any_tokenizer_and_architecture(tiny_models, family):
     assert [use.encoding.text[use.start : use.end] for use in vectors.uses] == ["café"] * 2
     similarity = cosines(*[vectors.z_scored(vectors.vectors)] * 2)
     assert -1 <= similarity[0, 1] < 0.999
+
+
+@pytest.mark.parametrize("runtime", ["torch", "onnx"])
+def test_layers_are_the_hidden_states_of_transformers(runtime, loaded, tiny_models):
+    """The mean of the last four among them; the tiny model has fewer than four."""
+    model = loaded("bert", runtime)
+    encoding = model.vocabulary.encode("The café is cold.")
+    with torch.no_grad():
+        ids = torch.tensor([encoding.ids])
+        output = reference_model(tiny_models.folder("bert"))(ids, output_hidden_states=True)
+    embeddings, *layers = (state[0].numpy() for state in output.hidden_states)
+    expected = {
+        "last": layers[-1],
+        "four": np.mean(layers[-4:], axis=0),
+        "middle": layers[(len(layers) - 1) // 2],
+        "embeddings": embeddings,
+    }
+    assert expected.keys() == LAYERS.keys()
+    for layer, states in expected.items():
+        (found,) = token_states(model, [encoding], special=True, layer=layer)
+        np.testing.assert_allclose(found, states, atol=1e-4)
+
+
+def test_the_embeddings_hardly_know_the_sentence(shipped):
+    """What the chapter says of static vectors: context comes in above them."""
+    sentences = read_sentences(TWO_SENSES[0].lines)
+    means = {}
+    for layer in ("embeddings", "last"):
+        vectors = word_vectors(shipped, sentences, TWO_SENSES[0].word, layer=layer).vectors
+        means[layer] = cosines(vectors, vectors)[np.triu_indices(len(vectors), 1)].mean()
+    assert means["embeddings"] > means["last"] + 0.2
