@@ -320,6 +320,7 @@ class Example:
     text: str  # raw; of a minimal pair the better sentence
     worse: str | None = None  # the other sentence of a pair
     group: str = ""  # whose figures it counts for too: a domain, the phenomenon of a pair, ...
+    given: str = ""  # a text before it, of a pair before both, that is read and not scored
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -328,7 +329,7 @@ class Example:
     @property
     def content(self) -> str:
         """All that the numbers of a stored row rest on, for its checksum."""
-        return "\0".join(self.texts)
+        return "\0".join([*self.texts, self.given] if self.given else self.texts)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 from table_model import TableModel, log_softmax_at
 
 from fillmask_ui import EvaluationConfig, evaluate, filling, load_model, summarize, surprisal
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import OptionError, TextError
 
 MODEL = TableModel(seed=3)
 WORDS = MODEL.vocabulary
@@ -34,6 +34,18 @@ def test_each_word_against_cross_entropy_by_hand():
     np.testing.assert_allclose(parts, [expected[4], expected[5]], atol=1e-9)
     assert walking.nll_nats == pytest.approx(sum(parts))
     assert walking.rank is None
+
+
+def test_a_text_that_is_given_is_read_and_not_scored():
+    """Its words have the losses of the whole text by hand; those of minicons are compared apart."""
+    whole = surprisal(MODEL, f"a dog ran. {SENTENCE}")
+    behind = surprisal(MODEL, SENTENCE, given=" a dog ran. ")
+    assert behind.words == whole.words[4:] and behind.given == "a dog ran."
+    assert behind.encoding.text == behind.to_dict()["text"] == f"a dog ran. {SENTENCE}"
+    assert surprisal(MODEL, SENTENCE, given=" ") == surprisal(MODEL, SENTENCE)
+    for text, given in ((" ", "a dog"), (SENTENCE, "a [MASK]"), (SENTENCE, "a dog " * 500)):
+        with pytest.raises(TextError):
+            surprisal(MODEL, text, given=given)
 
 
 @pytest.mark.parametrize(

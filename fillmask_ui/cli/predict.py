@@ -151,6 +151,12 @@ def surprise(
     *,
     model: ModelChoice,
     file: str | None = options.TEXT_FILE,
+    given: str = options.option(
+        "", "Text before each, which the model reads and which is not scored.", metavar="TEXT"
+    ),
+    given_first: bool = options.option(
+        False, "Each text is two with a tab between: score the second, given the first."
+    ),
     baseline: str | None = options.BASELINE,
     bits: bool = options.IN_BITS,
     as_json: bool = options.JSON,
@@ -160,10 +166,27 @@ def surprise(
     from fillmask_ui.comparing.word_contrast import compare_sentence
     from fillmask_ui.filling import surprisal
 
+    if (given or given_first) and baseline is not None:
+        raise OptionError("--given and --given-first are of one model: leave out --baseline")
+    if given and given_first:
+        raise OptionError("--given and --given-first exclude each other: give one of them")
     sentences = sentences_of(texts, file, _UNMASKED_ADVICE)
     models = [load(choice) for choice in options.compared(model, baseline)]
-    look: Any = compare_sentence if models[1:] else surprisal
-    show: Any = printed.print_compared_losses if models[1:] else printed.print_surprisal
+    show: Any = printed.print_surprisal
+    look: Any = partial(surprisal, models[0], given=given)
+    if models[1:]:
+        show, look = printed.print_compared_losses, partial(cast("Any", compare_sentence), *models)
+    elif given_first:
+        look = partial(_given_first, models[0])
     show = partial(show, unit="bits" if bits else "nats")
-    results = attempts(partial(look, *models), sentences)
-    show_each(results, show, as_json=as_json, several=sentences.several)
+    show_each(attempts(look, sentences), show, as_json=as_json, several=sentences.several)
+
+
+def _given_first(model: MaskedLM, texts: str) -> Any:
+    """The surprisal of the second of two texts, given the first."""
+    from fillmask_ui.filling import surprisal
+
+    first, tab, second = texts.partition("\t")
+    if not tab or not first.strip():
+        raise TextError("no text is given: write it, a tab, and the text to score")
+    return surprisal(model, second, given=first)

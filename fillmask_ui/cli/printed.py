@@ -190,7 +190,9 @@ def print_surprisal(surprisal: SentenceSurprisal, unit: str) -> None:
         )
         for word in surprisal.words
     ]
-    print_line(surprisal.encoding.text, "bold")
+    if surprisal.given:
+        print_line(f"Given: {surprisal.given}")
+    print_line(surprisal.encoding.text[len(surprisal.given) :].strip(), "bold")
     print_table(Table.of(columns, rows))
     if summary := surprisal.summary:
         print_line(

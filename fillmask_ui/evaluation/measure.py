@@ -83,7 +83,8 @@ def evaluate(
         model: the only model, or the reference beside a `candidate`: from `load_model`, or a
             reference such as `embedded`, which is loaded once.
         examples: texts with ids that are unique and the same in every run; plain strings, or
-            pairs (better, worse) of them, perhaps with a group, are numbered from 0. A data set of
+            pairs (better, worse) of them, perhaps with a group and a text before both that is not
+            scored, are numbered from 0. A data set of
             `datasets`, a data frame, or mappings. Read a window at a time.
         config: what is measured; the cross-entropy by default.
         column: that of the texts in a data set; by default `text`, or the only one. Of pairs those
@@ -170,7 +171,7 @@ def _numbered(
         if isinstance(text, Example):
             example = text
         elif isinstance(text, list | tuple) and parts > 1:
-            example = Example(index, *text[:3])
+            example = Example(index, *text[:4])
         else:
             example = Example(index, text)  # type: ignore[arg-type]  # checked below
         if len(example.texts) != parts or not all(isinstance(part, str) for part in example.texts):
@@ -340,7 +341,9 @@ def prepare(
         return SkippedText(example.id, "empty or blank")
     max_tokens = cast("int", config.max_tokens)  # `check_models` has resolved it
     try:
-        encoding = _encode_beginning(vocabulary, example.text, max_tokens)
+        given = example.given.strip()
+        text = f"{given} {example.text}" if given else example.text
+        encoding = _encode_beginning(vocabulary, text, max_tokens)
     except TextError:
         return SkippedText(example.id, "cannot be tokenized")
     truncated = len(encoding) > max_tokens
@@ -353,6 +356,10 @@ def prepare(
         hidden = config.metric.hide(encoding, vocabulary, rng)
     else:
         hidden = masks.hide(encoding, example.id)
+    left_out = encoding.special.count(False) - int(can_hide.sum())
+    if given:
+        behind = np.array([span.end > len(given) for span in encoding.spans])
+        can_hide, hidden = can_hide & behind, _among(hidden, behind)
     if not can_hide.any():
         return SkippedText(example.id, "only special or unknown tokens")
     if not len(hidden.cols):
@@ -364,7 +371,7 @@ def prepare(
         text=encoding.text,
         characters=_spelled(encoding, can_hide) if whole else len(covered(encoding.text, spans)),
         truncated=truncated,
-        left_out=encoding.special.count(False) - int(can_hide.sum()),
+        left_out=left_out,
         can_hide=int(can_hide.sum()),
         ids=hidden.ids,
         cols=hidden.cols,
@@ -376,6 +383,17 @@ def prepare(
         group=example.group,
     )
     return Prepared(row, hidden, encoding)
+
+
+def _among(hidden: HiddenTokens, scored: np.ndarray) -> HiddenTokens:
+    """Those of the hidden tokens whose position is `scored`, bool [T]."""
+    kept, until = scored[hidden.cols], hidden.hidden_until
+    return replace(
+        hidden,
+        cols=hidden.cols[kept],
+        kinds=hidden.kinds[kept],
+        hidden_until=None if until is None else until[kept],
+    )
 
 
 def _encode_beginning(vocabulary: Vocabulary, text: str, max_tokens: int) -> Encoding:

@@ -7,6 +7,10 @@ hidden in turn. A word of n sub-tokens is hidden whole and scored from left to r
 Rivals: hiding one sub-token at a time with the rest of its word visible (arXiv:1910.14659) makes
 long words too easy; a causal model sees the left context only, so its surprisals do not compare.
 
+With a text `given` before it, the words of the text alone are scored, each hidden in turn behind
+all of the given text: the conditional score of minicons (`MaskedLMScorer.conditional_score` with
+the PLL metric `within_word_l2r`), its sign turned.
+
 Words with an unknown token are scored and flagged, and no sum counts them: what was hidden is not
 the word that a reader sees.
 
@@ -94,7 +98,8 @@ class SentenceSurprisal(Displayed):
 
     encoding: Encoding
     signature: ModelSignature
-    words: tuple[WordSurprisal, ...]  # from left to right
+    words: tuple[WordSurprisal, ...]  # from left to right, without those of `given`
+    given: str = ""  # the beginning of the text that was read and not scored
 
     def __repr__(self) -> str:
         summary = self.summary
@@ -117,6 +122,7 @@ class SentenceSurprisal(Displayed):
         names = ("tokens", "total_nll_nats", *means)
         return {
             "text": self.encoding.text,
+            **({"given": self.given} if self.given else {}),
             "model": self.signature.name,
             "signature": str(self.signature),
             "notes": list(self.notes),
@@ -125,21 +131,33 @@ class SentenceSurprisal(Displayed):
         }
 
 
-def surprisal(model: ModelLike, text: str, *, most_work: int | None = None) -> SentenceSurprisal:
+def surprisal(
+    model: ModelLike, text: str, *, given: str = "", most_work: int | None = None
+) -> SentenceSurprisal:
     """The surprisal of every word of a text; costs the square of its length.
 
-    Errors are those of `fill` and `surprisal_windows`, or a `TextError` for a text with a mask.
+    `given` is a text before it, which the model reads as well. Errors are those of `fill` and
+    `surprisal_windows`, or a `TextError` for a text with a mask.
 
     >>> from fillmask_ui import load_model
-    >>> sentence = surprisal(load_model("embedded"), "The cat sat on the moon.")
-    >>> sentence.summary.most.word.text
+    >>> model = load_model("embedded")
+    >>> surprisal(model, "The cat sat on the moon.").summary.most.word.text
     'moon'
+    >>> alone = surprisal(model, "It is wet.").summary.total_nll_nats
+    >>> rain = surprisal(model, "It is wet.", given="Rain fell on the street.")
+    >>> rain.summary.total_nll_nats < alone
+    True
     """
     model = as_model(model)
     encoding = encode_unmasked(model, text)
-    windows_of_words = surprisal_windows(model, text, most_work=most_work)
+    given, start = given.strip(), 0
+    if given:
+        text = f"{given} {text}"
+        encoding = encode_unmasked(model, text)
+        start = sum(word.start < len(given) for word in text_words(encoding))
+    windows_of_words = surprisal_windows(model, text, start=start, most_work=most_work)
     words = tuple(word for window in windows_of_words for word in window)
-    return SentenceSurprisal(encoding, model.signature, words)
+    return SentenceSurprisal(encoding, model.signature, words, given)
 
 
 def surprisal_windows(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fillmask_ui.errors import NetworkError, OptionError, first_line, opening, unknown
-from fillmask_ui.evaluation.given_texts import nested_names
+from fillmask_ui.evaluation.given_texts import nested_names, outer_name
 from fillmask_ui.models.loading_progress import quiet_logger
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import is_folder
@@ -113,7 +113,7 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource, notes: Notes) ->
     names = [*outer, *outer.flatten()] if rows.features else nested_names(outer)
     chosen = choose_columns(dict.fromkeys(names), source, source.where)
     read = filter(None, chosen)
-    whole = [name if name in outer else name.partition(".")[0] for name in read]
+    whole = [name if name in outer else outer_name(name) for name in read]
     rows = rows.select_columns([*dict.fromkeys(whole)])
     if source.shuffle:
         if not source.streaming:

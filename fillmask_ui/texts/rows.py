@@ -18,7 +18,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fillmask_ui.errors import DataError, how_to_install, opening, unknown
-from fillmask_ui.evaluation.given_texts import cell_of, choose_column, nested_names, pair_columns
+from fillmask_ui.evaluation.given_texts import (
+    cell_of,
+    choose_column,
+    nested_names,
+    outer_name,
+    pair_columns,
+)
 from fillmask_ui.filling.prompt import MAX_CHARACTERS
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource
@@ -29,6 +35,7 @@ _MAX_FIELD_CHARACTERS = 16_000_000
 _PARQUET_ROWS_AT_ONCE, _PARQUET_BUFFER_BYTES = 64, 1 << 20
 _TAB_OR_LINE_END = re.compile("[\t\n]")
 
+_GROUP = 2  # which of the cells of a row is its group
 # Examples in order, and the number of rows if known.
 OrderedRows: TypeAlias = "tuple[Iterator[Example], int | None]"
 # What a row holds: fields of `Example` in their order, the text first; None for one that is not
@@ -65,11 +72,11 @@ def read_rows(source: TextSource, data: ByteSource, notes: Notes) -> Iterator[Ce
 
 
 def _tabbed(lines: Iterator[str], name: str) -> Iterator[Cells]:
-    """Pairs in plain text, such as pasted ones: better sentence, tab, worse one, tab, group."""
+    """Pairs in plain text: better sentence, tab, worse one, perhaps tab, group, tab, given text."""
     for number, line in enumerate(lines, start=1):
         cells = tuple(line.split("\t"))
         if line.strip():
-            if len(cells) not in (2, 3):
+            if len(cells) not in (2, 3, 4):
                 raise DataError(
                     f"{name}, line {number}: it has no pair; write the better sentence, a tab and "
                     "the worse one (and perhaps a tab and the group), or give a csv, tsv, jsonl or "
@@ -175,7 +182,10 @@ def _table_values(source: TextSource, data: ByteSource, notes: Notes) -> Iterato
                     f"{len(record)} values where the header has {len(header)}; put values that "
                     "hold separators or line breaks between quotes, or give --delimiter"
                 )
-            cells = tuple(None if at is None else record[at] for at in positions)
+            cells = tuple(
+                (None if index < _GROUP else "") if at is None else record[at]
+                for index, at in enumerate(positions)
+            )
             if broken := [text for text in cells[:2] if text and _TAB_OR_LINE_END.search(text)]:
                 notes.add(
                     "line ends",
@@ -227,7 +237,9 @@ def read_parquet(source: TextSource, notes: Notes) -> Iterator[Cells]:
         schema = file.schema_arrow
         names = dict.fromkeys([*schema.names, *schema.empty_table().flatten().column_names])
         columns = choose_columns(names, source, path)
-        read = [*filter(None, columns)]
+        read = [
+            *dict.fromkeys(name if name in names else outer_name(name) for name in columns if name)
+        ]
         batches = file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=read, use_threads=False)
         for batch in batches:
             for record in batch.to_pylist():
@@ -247,7 +259,8 @@ def optional_library(name: str) -> Any:
 def choose_columns(columns: Collection[str], source: TextSource, location: str) -> Cells:
     """The column of the texts, or those of both sentences of a pair, and that of the group."""
     if source.pairs is not None:
-        return pair_columns(columns, (*source.pairs, source.group_column), location)
+        better, worse, given = source.pairs
+        return pair_columns(columns, (better, worse, source.group_column, given), location)
     column = choose_column(columns, source.column, location)
     if source.group_column is None:
         return (column,)
@@ -263,7 +276,9 @@ def cells_of(record: Any, columns: Cells, location: str, notes: Notes) -> Cells:
     Tokens are joined by blanks, which is noted.
     """
     values = [_cell(record, name, location, index) for index, name in enumerate(columns)]
-    for index, (name, value) in enumerate(zip(columns[:2], values, strict=False)):
+    for index, (name, value) in enumerate(zip(columns, values, strict=True)):
+        if index == _GROUP:
+            continue
         if isinstance(value, list) and all(isinstance(token, str) for token in value):
             notes.add(
                 "tokens", location, f"column {name!r} holds tokens; they are joined by blanks"
@@ -277,13 +292,16 @@ def cells_of(record: Any, columns: Cells, location: str, notes: Notes) -> Cells:
                 f"{location}: column {name!r} holds {type(value).__name__} instead of text; name "
                 f"another column ({remedy})"
             )
-    if isinstance(group := [*values, None, None][2], list | dict):
+    if isinstance(group := [*values, None, None][_GROUP], list | dict):
         raise DataError(
             f"{location}: column {columns[2]!r} holds {type(group).__name__} instead of a value to "
             "group by; name another column (--group-column)"
         )
-    cells = zip(columns, values, strict=True)
-    return tuple(name and ("" if value is None else str(value)) for name, value in cells)
+    # Without a second sentence a row is a text.
+    return tuple(
+        None if name is None and index < _GROUP else "" if value is None else str(value)
+        for index, (name, value) in enumerate(zip(columns, values, strict=True))
+    )
 
 
 def _cell(record: Any, column: str | None, location: str, index: int) -> Any:
@@ -291,7 +309,7 @@ def _cell(record: Any, column: str | None, location: str, index: int) -> Any:
         return None if column is None else cell_of(record, column)
     except KeyError:  # the name of a column may differ in case from that of the first record
         names = nested_names(record)
-        if index == 2 and str(column).casefold() not in map(str.casefold, names):
+        if index == _GROUP and str(column).casefold() not in map(str.casefold, names):
             return None
         return cell_of(record, choose_column(names, column, location))
 

@@ -48,9 +48,9 @@ class TextSource:
     # `csv` where quotation marks enclose fields of a table, `none` where they are text; None to
     # find it
     quoting: str | None = option(None, "Of tables.", choices=QUOTINGS)
-    # Where a row is a pair, as the metric says, columns of the better and worse sentence, each None
-    # for that of a known layout; None where it is a text.
-    pairs: tuple[str | None, str | None] | None = None
+    # Where a row is a pair, as the metric says, columns of the better and worse sentence and of a
+    # text before them, each None for that of a known layout; None where it is a text.
+    pairs: tuple[str | None, str | None, str | None] | None = None
     group_column: str | None = None  # of a value that groups the texts; None for no groups
 
     def __post_init__(self) -> None:
@@ -123,7 +123,8 @@ class TextSource:
         if self.kind == DATASET:
             parts |= {name: getattr(self, name) for name in _FETCHED}
         parts["column"] = self.column
-        parts["pairs"] = self.pairs and ",".join(name or "known" for name in self.pairs)
+        parts["pairs"] = self.pairs and ",".join(name or "known" for name in self.pairs[:2])
+        parts["given"] = self.pairs and self.pairs[2]
         parts["group"] = self.group_column
         parts["by"] = self.by if self.by != LINE else None
         parts["encoding"] = self.encoding if self.encoding.lower() != "utf-8" else None

@@ -6,10 +6,12 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from evaluated import assert_alike, measured
 from scipy import stats
-from table_model import WORDS, TableModel, letter_vocabulary, sample_texts
+from table_model import WORDS, TableModel, letter_vocabulary, log_softmax_at, sample_texts
 
 from fillmask_ui import EvaluationConfig, evaluate, summarize
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
@@ -183,3 +185,80 @@ def test_sixty_of_our_own_ten_of_each_phenomenon():
     assert [*Counter(example.group for example in examples).values()] == [10] * 6
     assert len({example.content for example in examples}) == 60
     assert len({example.text for example in examples}) == 60
+
+
+# Rows as their authors wrote them; on the hub a class label is a number, and lists lie by key.
+STEREOSET = {
+    "id": "bb7a",
+    "target": "Ethiopia",
+    "bias_type": "race",
+    "context": "the cat sat.",
+    "sentences": [
+        {"sentence": "a dog ran.", "gold_label": "anti-stereotype"},
+        {"sentence": "the stone was warm.", "gold_label": "unrelated"},
+        {"sentence": "a cat ran.", "gold_label": "stereotype"},
+    ],
+}
+ON_THE_HUB = STEREOSET | {
+    "sentences": {
+        "sentence": [entry["sentence"] for entry in STEREOSET["sentences"]],
+        "gold_label": [0, 2, 1],
+    }
+}
+TEMPLATE = STEREOSET | {"context": "a BLANK ran."}
+WINOBIAS = {"document_id": "1", "part_number": 0, "tokens": ["the", "cat", "sat", "."]}
+
+
+@pytest.mark.parametrize(
+    ("row", "given"), [(STEREOSET, "the cat sat."), (ON_THE_HUB, "the cat sat."), (TEMPLATE, "")]
+)
+def test_stereoset_is_read_as_it_comes(row, given, tmp_path):
+    """References: the layouts of data/dev.json of arXiv:2004.09456 and of McGill-NLP/stereoset."""
+    nested_file, flat = tmp_path / "dev.json", tmp_path / "rows.jsonl"
+    nested_file.write_text(json.dumps({"data": {"intersentence": [row, row]}}))
+    flat.write_text(json.dumps(row))
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    for source in (
+        TextSource("file", str(nested_file), field="data.intersentence", samples=1),
+        TextSource("file", str(flat)),
+        TextSource("file", str(tmp_path / "rows.parquet")),
+    ):
+        with open_texts(replace(source, pairs=PAIRS.metric.columns)) as texts:
+            (example,) = texts
+        assert example.texts == ("a cat ran.", "a dog ran.")
+        assert (example.group, example.given) == ("race", given)
+    (mapped,) = measured(evaluate(MODEL, [row], PAIRS)).values()
+    (listed,) = measured(
+        evaluate(MODEL, [("a cat ran.", "a dog ran.", "race", given)], PAIRS)
+    ).values()
+    assert json.dumps(mapped.to_dict()) == json.dumps(listed.to_dict())
+
+
+def test_winobias_is_read_as_it_comes(tmp_path):
+    (path := tmp_path / "rows.jsonl").write_text(json.dumps(WINOBIAS))
+    with open_texts(TextSource("file", str(path))) as texts:
+        assert [example.text for example in texts] == ["the cat sat ."]
+
+
+def test_a_text_given_before_both_is_read_and_not_scored(tmp_path):
+    """Reference: torch's log_softmax, each token hidden alone behind the given text."""
+    given, better, worse = "the dog saw it.", "a cat ran.", "the stone ran."
+    (path := tmp_path / "pairs.csv").write_text(f"b,w,c\n{better},{worse},{given}\n")
+    config = EvaluationConfig("pairs", better_column="b", worse_column="w", given_column="c")
+    plan = Plan(config=config, source=TextSource("file", str(path)))
+    assert str(plan.source).endswith("pairs:b,w|given:c|samples:all|shuffle:42")
+    with open_texts(plan.source) as texts:
+        (row,) = measured(evaluate(MODEL, texts, config)).values()
+    for sentence, scores in ((better, row.scores), (worse, row.worse.scores)):
+        ids = list(MODEL.vocabulary.encode(f"{given} {sentence}").ids)
+        start = len(MODEL.vocabulary.encode(given).ids) - 1
+        expected = []
+        for position in range(start, len(ids) - 1):
+            hidden = [*ids[:position], MODEL.vocabulary.mask_id, *ids[position + 1 :]]
+            expected.append(-log_softmax_at(MODEL, hidden, position)[ids[position]].item())
+        np.testing.assert_allclose(scores.nll_nats, expected, atol=1e-9)
+    assert row.text == f"{given} {better}" and row.tokens[0] == "a"
+    alone = measured(evaluate(MODEL, [(better, worse)], config))[0]
+    assert margin_nats(row, row.scores) != margin_nats(alone, alone.scores)
+    with pytest.raises(DataError, match=r"no column 'x'.*--given-column NAME"):
+        open_texts(replace(plan.source, pairs=("b", "w", "x")))

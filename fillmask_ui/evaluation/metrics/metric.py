@@ -127,8 +127,8 @@ class Metric(ABC):
         return False
 
     @property
-    def columns(self) -> tuple[str | None, str | None] | None:
-        """Which columns of the data hold the better and worse sentence, for one of pairs."""
+    def columns(self) -> tuple[str | None, str | None, str | None] | None:
+        """Which columns hold the better and worse sentence and a text before them, for pairs."""
         return None
 
     @property

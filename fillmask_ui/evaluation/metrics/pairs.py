@@ -6,6 +6,9 @@ figure is the share of the pairs that are right. A tie says that the model canno
 and counts as wrong, also where the tokenizer makes both sentences the same tokens. `within_word`
 also hides the later sub-tokens of the same word, which else give a long word away.
 
+A text may be given before both sentences: it is read with each, and its tokens are not scored
+(`conditional_score` of minicons, by the sum).
+
 Rivals: a mean over tokens prefers sentences of long words; losses of the differing words alone need
 sentences that are aligned. CrowS-Pairs' own score leaves out the words that differ.
 
@@ -61,6 +64,9 @@ class Pairs(EachToken):
 
     better_column: str | None = option(None, "Column of the better sentence.", metavar="NAME")
     worse_column: str | None = option(None, "Column of the worse sentence.", metavar="NAME")
+    given_column: str | None = option(
+        None, "Column of a text before both, which is read and not scored.", metavar="NAME"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,8 +78,8 @@ class Pairs(EachToken):
             )
 
     @property
-    def columns(self) -> tuple[str | None, str | None]:
-        return self.better_column, self.worse_column
+    def columns(self) -> tuple[str | None, str | None, str | None]:
+        return self.better_column, self.worse_column, self.given_column
 
     def contribution(self, row: EvaluatedText, scores: TokenScores) -> Contribution:
         """1 for a pair that is right."""
