@@ -27,7 +27,7 @@ def contenders(monkeypatch):
     return contenders
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("family", ["bert", pytest.param("roberta", marks=pytest.mark.slow)])
 def test_all_contenders_have_the_losses_of_torch(tiny_models, family, contenders):
     """Reference: torch's cross_entropy, one view of a text at a time; the softmax at one mask."""
     folder = str(tiny_models.folder(family))
