@@ -46,7 +46,17 @@ def folder_of(path, layout):
     return str(path)
 
 
-@pytest.mark.parametrize("kind", ["order", "samples", "readings", "odd", "folder", "groups"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "order",
+        pytest.param("samples", marks=pytest.mark.slow),
+        "readings",
+        "odd",
+        "folder",
+        "groups",
+    ],
+)
 def test_the_rows_of_one_process(engine, store, tiny_models, lines, tmp_path, kind):
     """Orders, metrics, kinds of texts, a lone surrogate."""
     odd = tmp_path / "odd.jsonl"
