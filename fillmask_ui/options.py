@@ -47,8 +47,8 @@ class OptionValueError(OptionError):
     """A value that an option does not take. The message names its field, `for_shell` its flag."""
 
     def __init__(self, declared: Option, reason: str) -> None:
-        super().__init__(f"{declared.name.replace('_', ' ')} {reason}")
-        self.for_shell = f"{declared.flags[0]} {reason}"
+        super().__init__(f"{declared.name.replace('_', ' ')} must {reason}")
+        self.for_shell = f"{declared.flags[0]} must {reason}"
 
 
 def option(default: Any, description: str, **details: Any) -> Any:
@@ -134,14 +134,15 @@ def check_options(configuration: Any) -> None:
         fits = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
         if isinstance(value, float) and not math.isfinite(value):
             fits = False
-        if expected and not fits:
-            raise OptionValueError(declared, f"must be {expected}; it was {repr(value)[:100]}")
-        if declared.choices and getattr(value, "name", value) not in declared.choices:
+        if fits and declared.choices and getattr(value, "name", value) not in declared.choices:
             raise OptionError(unknown(name.replace("_", " "), value, declared.choices))
-        if declared.least is not None and value < declared.least:
-            reason = f"must be at least {declared.least:g}; it was {value:g}"
-            raise OptionValueError(declared, reason)
         most = _MOST if declared.most is None and kind is Integral else declared.most
-        if most is not None and value > most:
-            reason = f"must be at most {most:g}; it was {float(value):g}"
-            raise OptionValueError(declared, reason)
+        if expected and not fits:
+            reason = f"be {expected}; it was {repr(value)[:100]}"
+        elif declared.least is not None and value < declared.least:
+            reason = f"be at least {declared.least:g}; it was {value:g}"
+        elif most is not None and value > most:
+            reason = f"be at most {most:g}; it was {float(value):g}"
+        else:
+            continue
+        raise OptionValueError(declared, reason)

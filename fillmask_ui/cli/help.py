@@ -27,13 +27,6 @@ _ELSEWHERE = {
     "--input": "--file",
     "--mlm-probability": "--mask-probability",
 }
-# Words of pydantic, with which typer refuses a number, in ours.
-_BOUNDS = {
-    "less than or equal to": "at most",
-    "greater than or equal to": "at least",
-    "a valid integer": "a whole number",
-    "a valid number": "a number",
-}
 _ROW: Any = {"subsequent_indent": 23 * " ", "break_on_hyphens": False}
 # typer exports neither click nor its own copy of it.
 UsageError: Any = typer.BadParameter.__base__
@@ -123,9 +116,7 @@ def usage_text(error: Any) -> str:
     unknown = getattr(error, "option_name", "").replace("_", "-")
     message = str(error.format_message()).strip().removesuffix(".")
     flag, of_pydantic, reason = message.partition(": Input should be ")
-    if of_pydantic:
-        for words, shorter in _BOUNDS.items():
-            reason = reason.replace(words, shorter)
+    if of_pydantic:  # by which typer checks numbers
         message = f"{flag.split(chr(39))[1]} must be {reason.partition(',')[0]}"
     similar: list[str] = []
     if message.startswith("No such command"):

@@ -49,17 +49,13 @@ def encode_masked(model: MaskedLM, text: str) -> Encoding:
             f"to be guessed, such as: The capital of France is {vocabulary.mask_token}."
         )
     encoding = encode_text(vocabulary, text)
-    _check_mask(encoding, vocabulary)
-    check_length(model, encoding)
-    return encoding
-
-
-def _check_mask(encoding: Encoding, vocabulary: Vocabulary) -> None:
     if vocabulary.mask_id not in encoding.ids:
         raise TextError(
             f"the text has no mask: put {vocabulary.mask_token} (or ___) where a word is to be "
             "guessed"
         )
+    check_length(model, encoding)
+    return encoding
 
 
 def encode_unmasked(model: MaskedLM, text: str) -> Encoding:
@@ -96,8 +92,7 @@ def mask_positions(encoding: Encoding, vocabulary: Vocabulary) -> tuple[int, ...
 
 
 def mask_position(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> int:
-    """Token index of a mask, counted from 0; an error if there is none, or none of this number."""
-    _check_mask(encoding, vocabulary)
+    """Token index of a mask, counted from 0, or an `OptionError`."""
     positions = mask_positions(encoding, vocabulary)
     if not 0 <= mask < len(positions):
         raise OptionError(

@@ -79,7 +79,7 @@ def surprise(session: Session, text: str, model: str = "", top_k: int = 1) -> Js
     """How surprising each word of a text is, hidden in turn and predicted from the others.
 
     Returns JSON: `words`, each with `nll_nats`, its surprisal in nats (0: certain; above 8: very
-    surprising), probability, rank and `wanted`, what the model expected there; of the text
+    surprising), probability, rank and `expected`, the words that the model expected; of the text
     `total_nll_nats`, means and `pseudo_perplexity` (lower: more natural to the model).
 
     Args:

@@ -71,10 +71,10 @@ def test_every_choice_is_named_in_its_help():
         ("serve", "no command 'serve'; without a command, it starts the page"),
         ("evil", "no command 'evil'; did you mean eval?"),
         ("runs lst", "no command 'lst'; did you mean list?"),
-        ("learn --port 99999", "--port must be at most 65535"),
-        ("learn --port x", "--port must be a whole number"),
+        ("learn --port 99999", "--port must be less than or equal to 65535"),
+        ("learn --port x", "--port must be a valid integer"),
         ("runs show", "missing argument 'RUN'"),
-        ("predict a --joint x", "--joint must be a whole number"),
+        ("predict a --joint x", "--joint must be a valid integer"),
     ],
 )
 def test_a_slip_is_told_in_one_line(fillmask, command, words):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.filling.prompt import mask_position
-from fillmask_ui.models.attention_weights import encode, weights_of
+from fillmask_ui.filling.prompt import encode_masked, mask_position
+from fillmask_ui.models.attention_weights import weights_of
 from fillmask_ui.protocol import ModelLike, as_model
 from fillmask_ui.records import Displayed, Encoding, ModelSignature, excerpt
 from fillmask_ui.text_words import text_words
@@ -142,7 +142,7 @@ class MaskAttention(Displayed):
 def mask_attention(model: ModelLike, text: str, mask: int = 0) -> MaskAttention:
     """All heads at a mask, counted from 0; errors as of `attention`, or an `OptionError`."""
     model = as_model(model)
-    encoding = encode(model, text)
+    encoding = encode_masked(model, text)
     position = mask_position(encoding, model.vocabulary, mask)
     weights = weights_of(model, encoding)  # [L, A, T, T]
     # Copies, as the whole is T times as large.

@@ -99,9 +99,8 @@ def quantize(
     """
     choice = replace(choice, reference=reference)
     make_variants.check_order(choice, output, scheme or (), force=force)
-    for name in scheme or ():
-        if name != "all":  # which makes what it can
-            needed_scheme(name)
+    for name in {*(scheme or ())} - {"all"}:  # which makes what it can
+        needed_scheme(name)
     source = None
     if calibration is not None:
         if not is_file(calibration):

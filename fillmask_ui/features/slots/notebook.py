@@ -1,6 +1,7 @@
 """A template with slots as notebooks show it: words by sentences, tinted."""
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from fillmask_ui.features.slots import heat_map
 from fillmask_ui.features.slots.slot_tables import long_table
@@ -15,18 +16,10 @@ def _rows(table: SlotTable) -> Iterator[Row]:
 
 
 def _html(table: SlotTable) -> Iterator[str]:
-    share = heat_map.log_scale([table], 0.0, 1.0)
-    yield still(
-        "slots/notebook.html",
-        most=max(table.words, key=lambda word: word.spread_nats),
-        sentences=table.sentences,
-        rows=heat_map.heat_rows(table, share, "nats"),
-    )
+    rows = heat_map.heat_rows(table, heat_map.log_scale([table], 0.0, 1.0), "nats")
+    most = max(table.words, key=attrgetter("spread_nats"))
+    yield still("slots/notebook.html", most=most, sentences=table.sentences, rows=rows)
 
 
-DISPLAY = Display(
-    _rows,
-    _html,
-    Bars(("word", "sentence"), ("probability",), "probability", ".3~p"),
-    lambda table: table.template,
-)
+_BARS = Bars(("word", "sentence"), ("probability",), "probability", ".3~p")
+DISPLAY = Display(_rows, _html, _BARS, attrgetter("template"))

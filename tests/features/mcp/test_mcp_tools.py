@@ -69,6 +69,12 @@ def test_the_tools_are_described_and_answer_as_the_commands_print(page):
     assert "embedded:int8" in [own["reference"] for own in called(url, "models")]
     expected = [step.to_dict() for step in unmask(TABLE, MASKED)]
     assert called(url, "unmask", text=MASKED)["steps"] == expected
+    questions = {"predict": MASKED, "surprise": PLAIN, "unmask": MASKED}
+    for tool in tools:
+        if tool.name in questions:  # keys that its description names are in its answer
+            answer = json.dumps(called(url, tool.name, text=questions[tool.name]))
+            for key in re.findall(r"`(\w+)`", tool.description):
+                assert key in tool.inputSchema["properties"] or f'"{key}"' in answer, key
     result = called(url, "compare", text=MASKED, baseline="noisy", top_k=2)
     if public:
         assert "'noisy' is not offered on this public page; offered: table, embedded" in result
