@@ -57,7 +57,7 @@ def write_variant(
         OptionError: for an unknown scheme.
         ModelError: if the tool fails, is not installed, or finds nothing to do.
     """
-    scheme = needed_scheme(name)
+    scheme = find_scheme(name, installed=True)
     start = split_ties(model, exclude)
     with quiet_tools(), writing(path):
         try:
@@ -76,21 +76,16 @@ def write_variant(
         )
 
 
-def needed_scheme(name: str) -> Scheme:
-    """`find_scheme`, or a `ModelError` if the package that it needs is missing."""
-    scheme = find_scheme(name)
-    if scheme.package and importlib.util.find_spec(scheme.package) is None:
-        raise ModelError(
-            f"{name} needs the package {scheme.package.replace('_', '-')}, which is not "
-            f"installed: {how_to_install('quantize')}"
-        )
-    return scheme
-
-
-def find_scheme(name: str) -> Scheme:
-    """A row of the table, or an OptionError."""
+def find_scheme(name: str, *, installed: bool = False) -> Scheme:
+    """A row of the table, or an OptionError; a ModelError if it is to be `installed` and is not."""
     if name not in SCHEMES:
         raise OptionError(unknown("scheme", name, [*SCHEMES, "all"]))
+    package = SCHEMES[name].package
+    if installed and package and importlib.util.find_spec(package) is None:
+        raise ModelError(
+            f"{name} needs the package {package.replace('_', '-')}, which is not installed: "
+            f"{how_to_install('quantize')}"
+        )
     return SCHEMES[name]
 
 

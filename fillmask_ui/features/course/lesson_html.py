@@ -6,7 +6,7 @@ from functools import cache
 from markdown_it import MarkdownIt
 
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
-_FORMULA = re.compile(r"\$([^$]+)\$")
+_FORMULA = re.compile(r"\$([^$]+)\$([.,;:?]?)")  # with its mark, which may not begin a line
 _SYMBOLS = {
     "sum": "∑",
     "infty": "∞",
@@ -32,7 +32,7 @@ def to_html(markdown: str) -> str:
     r"""Markdown that is trusted, as HTML.
 
     >>> to_html("A **bit** is $-\\log_2 p$.")
-    '<p>A <strong>bit</strong> is <span class="fm-formula">−log<sub>2</sub> <i>p</i></span>.</p>\n'
+    '<p>A <strong>bit</strong> is <span class="fm-formula">−log<sub>2</sub> <i>p</i>.</span></p>\n'
     """
     return str(_MARKDOWN.render(_FORMULA.sub(_formula_html, markdown)))
 
@@ -44,7 +44,8 @@ def _formula_html(formula: re.Match[str]) -> str:
     html = _ATOM.sub(_atom_html, latex)
     while _SCRIPT.search(html):  # from the innermost group outwards
         html = _SCRIPT.sub(_script_html, html)
-    return f'<span class="fm-formula">{html.replace("{", "").replace("}", "")}</span>'
+    html = html.replace("{", "").replace("}", "")
+    return f'<span class="fm-formula">{html}{formula[2]}</span>'
 
 
 def _atom_html(atom: re.Match[str]) -> str:

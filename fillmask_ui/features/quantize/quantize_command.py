@@ -16,7 +16,7 @@ from fillmask_ui.features.quantize.make_variants import MEASURED, Variant
 from fillmask_ui.features.quantize.measure_variants import MeasuredModel, VariantFigures, busy_text
 from fillmask_ui.features.quantize.timing import PairedTimes
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.onnx_tools.schemes import needed_scheme
+from fillmask_ui.onnx_tools.schemes import find_scheme
 from fillmask_ui.publishing.hub_folder import note_figures
 from fillmask_ui.publishing.hub_push import HubTarget
 from fillmask_ui.records import Example, Progress
@@ -100,7 +100,7 @@ def quantize(
     choice = replace(choice, reference=reference)
     make_variants.check_order(choice, output, scheme or (), force=force)
     for name in {*(scheme or ())} - {"all"}:  # which makes what it can
-        needed_scheme(name)
+        find_scheme(name, installed=True)
     source = None
     if calibration is not None:
         if not is_file(calibration):
