@@ -118,6 +118,12 @@ def test_the_errors_are_public():
     assert all(issubclass(getattr(fm, name), fm.FillmaskError) for name in names)
 
 
+def test_an_unknown_option_of_a_metric_is_answered_with_the_known_ones():
+    message = "no metric has the option 'suffix'; those of suffix: suffix_tokens"
+    with pytest.raises(TypeError, match=message):
+        fm.EvaluationConfig("suffix", suffix=3)
+
+
 def test_what_a_prompt_shows_is_one_line():
     model, config = fm.load_model(), fm.EvaluationConfig("uniform")
     rows = fm.Rows(fm.evaluate(MODEL, ["the cat sat on the mat ."] * 9, config))

@@ -86,10 +86,10 @@ def fill(
     beam_width: int = BEAM_WIDTH,
     most_work: int | None = None,
 ) -> Filling | list[Filling]:
-    """What the model puts at each mask of a text, from left to right.
+    """What the model predicts at each mask of a text, from left to right.
 
-    Of several texts a list in their order, none for none. Those of similar length share a batch:
-    each is what it is alone, within the rounding of the model's own sums.
+    For several texts it is a list in their order. Texts of similar length share a batch; each
+    result equals that of the text by itself, within the rounding of the model's own sums.
 
     Args:
         model: from `load_model`, or a reference such as `embedded`, which is loaded once.

@@ -176,6 +176,6 @@ def parse_reference(reference: str | Path | None) -> Reference:
     if match and not name.endswith(".onnx"):
         return Reference("hub", name, hub_id=match["id"], revision=match["revision"])
     raise ModelError(
-        f"no such model: {name[:200]!r} is no existing folder or .onnx file, and no hub id "
-        "(organisation/name, with an optional @revision)"
+        f"no such model: {name[:200]!r} is neither a folder nor an .onnx file here, and no hub "
+        "id (organisation/name, with an optional @revision)"
     )

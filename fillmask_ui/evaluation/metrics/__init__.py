@@ -42,7 +42,8 @@ def make_metric(name: str, options: dict[str, Any]) -> Metric:
             continue
         owners = [metric for metric in METRICS.values() if hasattr(metric(), option)]
         if not owners:
-            raise TypeError(f"no metric has the option {option!r}")
+            listed = ", ".join(sorted(names)) or "none"
+            raise TypeError(f"no metric has the option {option!r}; those of {name}: {listed}")
         if value != getattr(owners[0](), option):
             raise OptionError(_foreign_option(option, owners, METRICS[name]))
     return METRICS[name](**{option: options[option] for option in names & options.keys()})

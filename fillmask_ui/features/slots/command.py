@@ -34,7 +34,7 @@ def slots(
         None, "Compare these words, of one or several sub-tokens.", metavar='"A,B"'
     ),
     top_k: int = option(
-        12, "Else the words of the largest spread: how many.", "--top-k", "-k", min=1, max=MAX_TOP_K
+        12, "Number of words, unless --candidates is given.", "--top-k", "-k", min=1, max=MAX_TOP_K
     ),
     baseline: str | None = BASELINE,
     csv: Path | None = file_option(None, "Write a line per word and sentence to this file."),
