@@ -213,24 +213,20 @@ def check_sentence(check: Check) -> str:
 
 
 def setups(check: Check) -> Table:
-    """A row for each provider and level."""
+    """A row for each provider and level, with the figures that fit 80 columns."""
     columns = (
         "way",
-        Column("SQNR, dB", snr_text, right=True),
-        Column("cosine", ".6f"),
-        Column("largest difference", ".3g"),
+        Column("SQNR", snr_text, right=True),
         "flips",
         "share",
         "95% interval",
-        Column("mean NLL, nats", ".4f"),
+        Column("NLL", ".4f"),
         "verdict",
     )
     rows = (
         (
             row.label,
             row.sqnr_db,
-            row.cosine,
-            row.max_abs_logit_difference,
             row.flips,
             None if row.flip_share is None else Share(row.flip_share),
             " to ".join(map(percent, row.flip_share_interval_95 or ())),
@@ -239,7 +235,8 @@ def setups(check: Check) -> Table:
         )
         for row in check.rows
     )
-    return Table.of(columns, rows, f"{check.words:,} hidden words of {check.texts:,} texts")
+    title = f"{check.words:,} hidden words of {check.texts:,} texts; SQNR in dB, NLL in nats"
+    return Table.of(columns, rows, title)
 
 
 def check_remarks(check: Check) -> Iterator[str]:

@@ -11,10 +11,12 @@ from features.quantize.planted import part_at, plant
 from onnx import helper, numpy_helper
 from onnxruntime.quantization.qdq_loss_debug import compute_signal_to_quantization_noice_ratio
 from quantized_forms import whole
+from rich.console import Console
 from tiny_models import SENTENCES
 
 from fillmask_ui.evaluation import EvaluatedText, evaluate, summarize
-from fillmask_ui.features.quantize.file_check import LEVELS
+from fillmask_ui.features.quantize.diagnosis_tables import setups
+from fillmask_ui.features.quantize.file_check import LEVELS, Check, CheckedSetup
 from fillmask_ui.features.quantize.leave_one_out import LeaveOneOut
 from fillmask_ui.features.quantize.onnx_file import PLAIN, OnnxFile
 from fillmask_ui.features.site.scripts import HERE
@@ -278,3 +280,19 @@ def test_an_interruption_prints_what_is_known(fillmask, broken, monkeypatch):
     assert result.returncode == 130
     assert f"Stands out: {name}." in result.stdout
     assert "interrupted" in result.stderr
+
+
+def test_the_table_breaks_no_word_at_80_columns(capsys):
+    figures = {"sqnr_db": 24.1, "flips": 16, "flip_share": 0.0635, "mean_nll_nats": 2.8027}
+    interval = {"flip_share_interval_95": (0.034, 0.0958)}
+    levels = (*LEVELS, PLAIN)
+    rows = [
+        CheckedSetup("CPUExecutionProvider", level, "INCONCLUSIVE", **figures, **interval)
+        for level in levels
+    ]
+    check = Check("a.onnx", "embedded", 39, 252, "", (), tuple(rows))
+    Console(width=80, force_terminal=False).print(setups(check).to_rich())
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert (text.count("INCONCLUSIVE"), text.count("3.4% to 9.6%")) == (len(levels), len(levels))
+    assert text.count("extended") == 1 and "ONNX Runtime" in text
