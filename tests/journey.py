@@ -140,6 +140,7 @@ class Evaluate(Visitor):
         self.caption = page.locator("#worst-tokens caption")
         self.side = page.locator(".fm-sides:visible")
         self.runs = page.locator("#run-list tbody tr")
+        self.beside = page.locator("#plot-beside .js-plotly-plot")
         self.charts = page.locator(".fm-chart .js-plotly-plot:visible")
         self.main_chart = page.locator("#plot-main")
         self.run_button = page.get_by_role("button", name="Run", exact=True).locator("visible=true")
@@ -173,6 +174,10 @@ class Evaluate(Visitor):
         box = self.page.get_by_role("combobox", name=role).locator("visible=true")
         expect(box).to_have_value(re.compile(reference or "none"))
         return self
+
+    def show(self, row: Any) -> None:
+        """Show a run of the list."""
+        row.get_by_role("button", name="show run").click()
 
     def run(self) -> Evaluate:
         self.run_button.click()

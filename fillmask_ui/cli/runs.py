@@ -1,7 +1,7 @@
 """`fillmask-ui runs` and `report`: what was evaluated, and its figures."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,14 @@ import typer
 
 from fillmask_ui.cli.help import HelpCommand, HelpGroup
 from fillmask_ui.cli.options import ALL_FIGURES, JSON, argument, file_option, option, with_options
-from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, tell
+from fillmask_ui.cli.terminal import (
+    print_json,
+    print_line,
+    print_table,
+    say,
+    tell,
+    wide_console,
+)
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.extensions import features, load
@@ -20,17 +27,30 @@ from fillmask_ui.records import ROLES
 from fillmask_ui.runs import RunInfo, RunStore, compare_runs, tokens
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.runs.info import DONE
+from fillmask_ui.runs.listed import (
+    SORTS,
+    ListedRun,
+    RunBeside,
+    listed_run,
+    runs_beside,
+    sorted_runs,
+)
 from fillmask_ui.show.figures import (
+    INTERVAL,
     brief_table,
     comparison_table,
     figures_table,
 )
-from fillmask_ui.show.numbers import signed_percent
-from fillmask_ui.show.sentences import comparison_lines, engine_names, engines_text, slices_note
+from fillmask_ui.show.run_tables import LESS_IMPORTANT, OF_CHANGE, beside_table, runs_table
+from fillmask_ui.show.sentences import comparison_lines, engines_text, slices_note
 from fillmask_ui.show.slice_tables import group_table, slice_tables
-from fillmask_ui.show.table import Column, Table
 
 RUN_NAME = argument(..., "RUN", "A run: its name, the start of its name, or latest.")
+SORT = option(
+    "created",
+    f"Order of the runs, ascending: {', '.join(SORTS[:-1])} or {SORTS[-1]}.",
+    metavar="BY",
+)
 
 runs = typer.Typer(
     help="List, show, compare, delete, export or push stored runs.",
@@ -104,39 +124,25 @@ def _print_all_figures(summary: Summary, column: str) -> None:
 
 
 @_command("list")
-def list_runs(as_json: bool = JSON) -> None:
-    """List all runs, oldest first."""
-    entries = [*_entries()]
+def list_runs(sort: str = SORT, as_json: bool = JSON) -> None:
+    """List all runs, by default the oldest first."""
+    runs = sorted_runs(_listed_runs(), sort)
     if as_json:
-        for entry in entries:
-            print_json(entry)
-    elif not entries:
+        for run in runs:
+            print_json(run.to_dict())
+    elif not runs:
         say(f"No runs in {store().root}: make one with fillmask-ui eval.")
     else:
-        change = Column("change", signed_percent)
-        columns: list[str | Column] = [
-            "run",
-            "state",
-            "model",
-            "baseline",
-            "value",
-            change,
-            "verdict",
-            "texts",
-        ]
-        for entry in entries:
-            entry["texts"], entry["change"] = entry["rows"], entry.get("relative_change")
-            entry["engines"] = engine_names(entry.get("engines", ()))
-        if {entry["engines"] for entry in entries} - {"", "local"}:
-            columns.append("engines")
-        table = Table.of(columns, [])
-        rows = [[entry[heading] for heading in table.headings] for entry in entries]
-        print_table(Table.of(columns, rows))
+        table = runs_table(runs)
+        fitted = table.fitted(wide_console().width, LESS_IMPORTANT)
+        print_table(fitted)
+        if left_out := [name for name in table.headings if name not in fitted.headings]:
+            print_line(f"Not shown in this width: {', '.join(left_out)} (--json has all)", "dim")
 
 
-def _entries() -> Iterator[dict[str, Any]]:
+def _listed_runs() -> Iterator[ListedRun]:
     """All runs for the list; one that cannot be read is told, and hides no other."""
-    readers = dict.fromkeys(store().names(), _run_entry)
+    readers = dict.fromkeys(store().names(), lambda name: listed_run(store().open(name)))
     for feature_store in feature_stores():
         readers |= dict.fromkeys(feature_store.names(), feature_store.entry)
     for name in sorted(readers):
@@ -146,22 +152,14 @@ def _entries() -> Iterator[dict[str, Any]]:
             tell(visible(str(error) if name in str(error) else f"{name}: {error}"))
 
 
-def _run_entry(name: str) -> dict[str, Any]:
-    run = store().open(name)
-    info, result = run.info, run.info.result or {}
-    return {
-        "run": info.name,
-        "created": info.created,
-        "state": run.state,
-        "model": info.model["name"],
-        "baseline": info.baseline["name"] if info.baseline else None,
-        "metric": info.config.metric.name,
-        "value": result.get(info.config.metric.figure_key),
-        "relative_change": result.get("relative_change"),
-        "verdict": result.get("verdict"),
-        "rows": run.row_count,
-        "engines": info.engines,
-    }
+@_command()
+def rename(
+    run: str = RUN_NAME,
+    name: str = argument(..., "NAME", "Its new name, in any words; '' for none."),
+) -> None:
+    """Give a run a name, by which it is listed and found."""
+    info = store().rename(run, name)
+    say(f"run {info.name} is called {info.title}" if info.title else f"run {info.name} has no name")
 
 
 @_command()
@@ -181,20 +179,35 @@ def show(run: str = RUN_NAME, everything: bool = ALL_FIGURES, as_json: bool = JS
 
 @_command()
 def compare(
-    run: str = RUN_NAME,
-    baseline: str = argument(..., "BASELINE", "The run to compare with."),
+    reference: str = argument(..., "REFERENCE", "The run to compare with."),
+    candidates: list[str] = argument(..., "CANDIDATE...", "One run, or up to five."),
     everything: bool = ALL_FIGURES,
     as_json: bool = JSON,
 ) -> None:
-    """Compare two runs over the same texts and masks: paired change and verdict."""
-    candidate, reference = store().open(run), store().open(baseline)
-    summary = compare_runs(reference, candidate)
+    """Compare runs over the same texts and masks: paired changes and verdicts."""
+    opened, *others = (store().open(name) for name in (reference, *candidates))
+    if len(others) > 1:
+        _print_beside(runs_beside([opened, *others]), as_json=as_json)
+        return
+    (candidate,) = others
+    summary = compare_runs(opened, candidate)
     if as_json:
-        names = {"run": candidate.info.name, "baseline_run": reference.info.name}
+        names = {"reference_run": opened.info.name, "candidate_run": candidate.info.name}
         print_json(summary.to_dict() | names)
         return
-    say(f"reference {reference.info.name}, candidate {candidate.info.name}")
-    print_figures(summary, compared_info(reference, candidate), everything=everything)
+    say(f"reference {opened.info.name}, candidate {candidate.info.name}")
+    print_figures(summary, compared_info(opened, candidate), everything=everything)
+
+
+def _print_beside(runs: Sequence[RunBeside], *, as_json: bool) -> None:
+    """Several runs, a row each, against the first."""
+    if as_json:
+        metric = runs[0].summary.metric.name
+        print_json({"metric": metric, "runs": [run.to_dict() for run in runs]})
+        return
+    table = beside_table(runs)
+    print_table(table.fitted(wide_console().width, ("texts", INTERVAL, "model", OF_CHANGE)))
+    say("Changes are relative to the first run, the reference, and paired by text.")
 
 
 @_command()

@@ -49,6 +49,7 @@ class RunInfo:
     notes: tuple[str, ...] = ()  # on the texts (fewer than asked for, ...)
     result: Mapping[str, Any] | None = None  # `Summary.to_dict`, once it is done
     protocol: int = PROTOCOL  # by which it is measured
+    title: str = ""  # name that a user gave it; the run is found by it too
 
     def to_dict(self) -> dict[str, Any]:
         config, limits = self.config.to_dict(), asdict(self.limits)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from fillmask_ui.errors import DataError, opening, unknown
+from fillmask_ui.errors import DataError, OptionError, opening, unknown
 from fillmask_ui.evaluation import EvaluatedText, RunningSummary, Summary
 from fillmask_ui.files import writing
 from fillmask_ui.records import SkippedText
@@ -27,6 +27,7 @@ from fillmask_ui.runs.info import DONE, RUN_FILE, RUNNING, STOPPED, RunInfo, rea
 from fillmask_ui.runs.rows_file import StoredRow, read_row
 
 LOCK_FILE = "lock"
+MOST_TITLE_CHARACTERS = 60
 ELSEWHERE = "; name another folder with the environment variable FILLMASK_UI_RUNS"
 
 
@@ -188,13 +189,14 @@ class RunStore:
         return Run(self.folder(name))
 
     def folder(self, name: str) -> Path:
-        """The folder of a run by its name, the beginning of its name, or `latest`."""
+        """The folder of a run by its name, the beginning of it, its title, or `latest`."""
         names = self.names()
         if name == "latest" and names:
             return self.root / names[-1]
         if name in names:
             return self.root / name
         matches = [run for run in names if name and run.startswith(name)]
+        matches = matches or [run for run in names if name and self._title(run) == name]
         if len(matches) == 1:
             return self.root / matches[0]
         if matches:
@@ -208,6 +210,35 @@ class RunStore:
         """Names of all runs, oldest first."""
         folders = self.root.iterdir() if self.root.is_dir() else ()
         return sorted(folder.name for folder in folders if os.path.lexists(folder / self.file))
+
+    def rename(self, name: str, title: str) -> RunInfo:
+        """Give a run a title in place of any other; a blank one takes it away.
+
+        An `OptionError` for a title that is too long or another run's, a `DataError` while the run
+        is being written.
+        """
+        folder, title = self.folder(name), " ".join(title.split())
+        if len(title) > MOST_TITLE_CHARACTERS:
+            raise OptionError(
+                f"a name has at most {MOST_TITLE_CHARACTERS} characters; this one had {len(title)}"
+            )
+        for run in self.names():
+            if title and run != folder.name and title in (run, self._title(run)):
+                raise OptionError(f"run {run} is called {title!r}: give another name")
+        lock = lock_file(folder / LOCK_FILE, f"run {folder.name}", ELSEWHERE)
+        try:
+            info = replace(read_info(folder), title=title)
+            with writing(folder):
+                write_info(folder, info)
+        finally:
+            lock.release()
+        return info
+
+    def _title(self, name: str) -> str:
+        """Of a run; blank for one without, or that cannot be read."""
+        with suppress(DataError, OSError):
+            return read_info(self.root / name).title
+        return ""
 
     def delete(self, name: str) -> str:
         """Remove a run and give its full name back; a `DataError` while it is being written."""

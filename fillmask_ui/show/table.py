@@ -25,6 +25,14 @@ _STYLES = {
 }
 
 
+_NAME_CHARACTERS, _CUT_CHARACTERS = 32, 24
+
+
+def _cut(cell: Any, longest: int) -> Any:
+    too_long = isinstance(cell, str) and len(cell) > longest
+    return f"{cell[: longest - 1]}…" if too_long else cell
+
+
 @dataclass(frozen=True)
 class Column:
     """A heading and how the cells below it are written.
@@ -88,6 +96,39 @@ class Table:
         return replace(
             self, columns=(replace(self.columns[0], heading=first), *self.columns[1:]), title=title
         )
+
+    def without(self, heading: str) -> Table:
+        """The table without a column."""
+        kept = [index for index, name in enumerate(self.headings) if name != heading]
+        rows = tuple(tuple(row[index] for index in kept) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[index] for index in kept), rows=rows)
+
+    def fitted(self, width: int, droppable: Iterable[str]) -> Table:
+        """The table in so many characters of a terminal.
+
+        Words are cut at 24 characters, those of the first column at 32; then columns are left out
+        in the order of `droppable`.
+
+        >>> table = Table.of(["run", "note"], [["a", "x" * 30]])
+        >>> table.fitted(40, ["note"]).headings, table.fitted(20, ["note"]).headings
+        (('run', 'note'), ('run',))
+        """
+        if self._width <= width:
+            return self
+        cut = [_NAME_CHARACTERS, *[_CUT_CHARACTERS] * (len(self.columns) - 1)]
+        rows = (zip(row, cut, strict=True) for row in self.rows)
+        table = replace(self, rows=tuple(tuple(_cut(*pair) for pair in row) for row in rows))
+        for heading in droppable:
+            if table._width <= width:
+                break
+            table = table.without(heading)
+        return table
+
+    @property
+    def _width(self) -> int:
+        """Characters of the table in a terminal, borders included."""
+        cells = zip(self.headings, *self.texts(), strict=True)
+        return sum(max(map(len, column)) + 3 for column in cells) + 1
 
     def to_rich(self) -> RichTable:
         """For the terminal, without its title; long words are folded, not cut."""

@@ -5,9 +5,12 @@ import json
 import shutil
 
 import pytest
-from stored_runs import record_at
+from rich.console import Console
+from stored_runs import record, record_at
 from table_model import TableModel
 
+import fillmask_ui.cli.runs as runs_command
+from fillmask_ui.cli import terminal
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.runs import RunStore, prepare_info, start
 
@@ -48,6 +51,38 @@ def test_an_export_that_fails_leaves_what_was_there(fillmask, tmp_path, ending):
     assert "text: field required" in result.stderr
     assert target.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [target.name]
+
+
+def test_the_list_and_runs_beside_each_other_fit_in_80_columns(fillmask, tmp_path, monkeypatch):
+    store = RunStore(tmp_path / "runs")
+    names = [record(store, TableModel(1, noise=noise)).info.name for noise in (0.0, 0.1, 0.3)]
+    record(store, TableModel(1, noise=0.2), baseline=TableModel(1))
+    long_name = "the one whose activations were smoothed before"
+    result = fillmask("runs", "rename", names[2], long_name)
+    assert result.stdout == f"run {names[2]} is called {long_name}\n"
+    monkeypatch.setattr(terminal, "wide_console", lambda: Console(width=80))
+    monkeypatch.setattr(runs_command, "wide_console", lambda: Console(width=80))
+    listed = fillmask("runs", "list").stdout.splitlines()
+    table = [line for line in listed if line.startswith("│")]
+    # A line each: nothing is folded.
+    assert len(table) == len(store.names())
+    assert max(map(len, listed[:-1])) <= 80
+    assert f"│ {long_name[:31]}… │" in listed[-3] + listed[-4] + listed[-5]
+    assert listed[-1].startswith("Not shown in this width: ") and "texts" in listed[-1]
+    # What stands for a run names it.
+    for line in table:
+        stands = line.split("│")[1].strip()
+        if "…" not in stands:
+            assert fillmask("runs", "show", stands, "--json").returncode == 0
+    beside = fillmask("runs", "compare", names[0], names[1], long_name)
+    assert beside.returncode == 0
+    assert max(map(len, beside.stdout.splitlines())) <= 80
+    values = json.loads(fillmask("runs", "compare", *names, "--json").stdout)
+    assert [run["run"] for run in values["runs"]] == names
+    by_change = fillmask("runs", "list", "--json", "--sort", "change").stdout.splitlines()
+    assert json.loads(by_change[0])["relative_change"] is not None
+    wrong = fillmask("runs", "list", "--sort", "size")
+    assert (wrong.returncode, "unknown order 'size'" in wrong.stderr) == (2, True)
 
 
 _ATTEMPTS = """

@@ -77,7 +77,10 @@ def test_strangers_on_a_public_page(visit, tmp_path, monkeypatch):
         bench.unfold("Stored runs")
         expect(bench.runs).to_have_count(1)
         accessible(page)
-        link = {"tab": "evaluate", "run": bench.runs.get_attribute("data-key")}
+        link = {
+            "tab": "evaluate",
+            "run": bench.runs.get_attribute("data-key").removeprefix("show:"),
+        }
         # Another browser finds no run, by list or by link, and no model of this machine.
         other = Evaluate(visit(link, url=url))
         expect(other.notice.get_by_role("alert")).to_contain_text("Unknown run")

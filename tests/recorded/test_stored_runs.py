@@ -52,8 +52,8 @@ def test_the_list_and_two_runs_beside_each_other():
     alone, table = printed(*NOISY), printed(*TABLE)
     listed = parsed(call("runs", "list", "--json").stdout)
     check_json("runs-list", anywhere(listed, also=("created", "run")))
-    compared = printed("runs", "compare", alone["run"], table["run"], "--json")
-    assert compared["baseline_run"] == table["run"]
+    compared = printed("runs", "compare", table["run"], alone["run"], "--json")
+    assert (compared["reference_run"], compared["candidate_run"]) == (table["run"], alone["run"])
     names = ("verdict", "mean_nll_nats", "relative_change", "relative_change_interval_95")
     pair = [[values[name] for name in names] for values in (whole, compared)]
     assert differing(*pair) == []

@@ -57,9 +57,9 @@ def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digit
     last = finish(job)  # a model that hung to its end would make the job fail
     assert last.state == "stopped"
     (run,) = page_jobs.runs().values()
-    assert run.row_count < len(TEXTS)
+    assert run.rows < len(TEXTS)
     # The old job still hangs in its last batch: the new one waits for it.
-    job = page_jobs.resume(run.info.name)
+    job = page_jobs.resume(run.run)
     until(lambda: "before to stop" in job.status.message)
     go_on(gated)
     resumed = finish(job)
@@ -76,9 +76,9 @@ def test_on_a_public_page_a_job_that_nobody_watches_stops_by_itself(tmp_path, ga
     until(lambda: gated["table"].reached.is_set() or job.poll().ended)
     time.sleep(1.1)
     gated["table"].open.set()
-    (run,) = page_jobs.runs().values()
-    until(lambda: run.state == "stopped")
-    assert page_jobs.store.open(run.info.name).info.state == "stopped"
+    (name,) = page_jobs.runs()
+    until(lambda: page_jobs.store.open(name).state == "stopped")
+    assert page_jobs.store.open(name).info.state == "stopped"
 
 
 def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path, gated):

@@ -16,11 +16,13 @@ from fillmask_ui.evaluation import EvaluationConfig, summarize
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.masking import KINDS
 from fillmask_ui.runs import prepare_info
+from fillmask_ui.runs.listed import ListedRun
 from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show import charts as plots
 from fillmask_ui.show.charts import charts
 from fillmask_ui.show.charts.chart import CANDIDATE, LOSS, MUTED, REFERENCE
 from fillmask_ui.show.render import render
+from fillmask_ui.show.run_tables import interval
 from fillmask_ui.show.sentences import (
     change_text,
     headline_text,
@@ -60,6 +62,11 @@ def evil_token(model, row):
     return MeasuredToken(info, "model", row, row.scores, 0)
 
 
+def run_list_html(runs, unreadable):
+    values = {"chosen": "", "linked": True, "interval": interval, "most": 6}
+    return render("evaluate/runs.html", runs=runs, unreadable=unreadable, **values)
+
+
 def test_text_of_others_is_never_markup():
     model, rows = evil_rows()
     summary = summarize(rows)
@@ -68,6 +75,8 @@ def test_text_of_others_is_never_markup():
     matches = find_tokens(rows, TokenFilter(WORST))
     token = replace(matches.tokens[0], text=EVIL + "cat" + EVIL, start=len(EVIL), end=len(EVIL) + 3)
     session = session_of(evil=model)
+    listed = ListedRun(EVIL, EVIL, EVIL, "stopped", EVIL, EVIL, EVIL, EVIL, 3, verdict=EVIL)
+    grouped = summarize(replace(row, id=place, group=EVIL) for row in rows for place in range(6))
     sources = [
         result_view.figures_html(summary, info),
         result_view.all_figures_html(summary, info),
@@ -75,7 +84,8 @@ def test_text_of_others_is_never_markup():
         result_view.side_by_side_html(session, [evil_token(model, rows[0])]),
         result_view.ending_html(Waiting(EVIL, state="failed"), None),
         components.job_changes(Waiting(EVIL))["notice"],
-        render("evaluate/runs.html", runs=[], unreadable=[EVIL], chosen=""),
+        run_list_html([listed], {EVIL: EVIL}),
+        result_view.slices_html(grouped, replace(info, texts={"group_column": EVIL})),
     ]
     for chart in charts(summary):
         sources += [

@@ -23,7 +23,10 @@ def figure_by_group(subject: ChartSubject) -> Chart | None:
     told = ", ".join(f"{group.name} {group.value:.3g}" for group in groups)
     axis = {"range": [0, 1.03], "tickformat": ",.0%"} if metric.share else {}
     figure = subject.figure(
-        f"{metric.name.capitalize()} by group: {told}", metric.label, **_rows(names), xaxis=axis
+        f"{metric.name.capitalize()} by group: {told}",
+        metric.label,
+        **rows_layout(names),
+        xaxis=axis,
     )
     if metric.share:  # of pairs, where guessing gets half
         figure.add_vline(x=0.5, line={"color": chart.MUTED, "width": 1, "dash": "dash"})
@@ -61,7 +64,7 @@ def change_by_group(subject: ChartSubject) -> Chart | None:
         f"Change by {TEXT_SPLITS[split]}: {', '.join(told)}",
         f"change of the {subject.summary.metric_figure.name}",
         None if pair.by_group else TEXT_SPLITS[split],
-        **_rows([change.name for change in changes]),
+        **rows_layout([change.name for change in changes]),
         xaxis={"tickformat": "+.2%"},
     )
     lower_is_worse = subject.summary.metric.higher_is_better
@@ -92,7 +95,7 @@ def _printed(change: GroupChange) -> float:
     return 0.0 if is_zero(change.relative_change, 4) else change.relative_change
 
 
-def _rows(names: Sequence[str]) -> dict[str, Any]:
+def rows_layout(names: Sequence[str]) -> dict[str, Any]:
     """The layout of a row per name, the first at the top."""
     return {
         "height": 120 + _ROW_PIXELS * len(names),

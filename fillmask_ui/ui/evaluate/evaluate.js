@@ -40,10 +40,37 @@
       if (toggle === "fm-changing") page.reveal(tab);
     }
     // The form that was opened to be changed folds once more is asked of it.
-    if (event.target.closest?.("#evaluate-run, #run-list, #run-show")) {
+    if (event.target.closest?.("#evaluate-run, #run-list")) {
       tab?.classList.remove("fm-changing");
     }
   });
+
+  // Runs to compare, in the order in which they were chosen: the first is the reference.
+  let compared = [];
+  document.addEventListener("change", ({ target }) => {
+    if (!target.matches?.("[data-compare]")) return;
+    const here = new Set([...document.querySelectorAll("[data-compare]:checked")].map((box) => box.dataset.compare));
+    compared = [...new Set([...compared, target.dataset.compare])].filter((run) => here.has(run));
+    const button = document.getElementById("runs-compare");
+    button.dataset.key = `compare:${compared.join(",")}`;
+    button.disabled = compared.length < 2 || compared.length > Number(button.dataset.most);
+    const box = compared.length && document.querySelector(`[data-compare="${CSS.escape(compared[0])}"]`);
+    const name = box ? box.ariaLabel.replace("Compare ", "") : "";
+    document.getElementById("runs-chosen").textContent = name && `${compared.length} chosen; the reference is ${name}`;
+  });
+
+  // What was asked for in the list comes into view: a result above it, or the chart of some runs.
+  let asked = "";
+  document.addEventListener("click", ({ target }) => {
+    const key = target.closest?.("#run-list [data-key]")?.dataset.key;
+    if (key) asked = key;
+  });
+  page.reveal_result = () => {
+    const [action, runs] = asked.split(":");
+    const many = action === "compare" && runs.split(",").length > 2;
+    if (many) page.reveal(document.getElementById("box-beside"));
+    else if (action === "show" || action === "compare") page.reveal(document.querySelector("#evaluate .fm-result"));
+  };
 
   page.copy_link = async () => {
     const link = document.querySelector("#evaluate-figures [data-link]")?.dataset.link;

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +27,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs.compare import compared_info, paired
 from fillmask_ui.runs.engines import LOCAL, EngineChoice, open_engine
 from fillmask_ui.runs.info import model_choice
+from fillmask_ui.runs.listed import ListedRun, RunBeside, listed_run, runs_beside
 from fillmask_ui.runs.perform import Load, Pace
 from fillmask_ui.show.numbers import duration
 from fillmask_ui.show.report import write_report
@@ -52,7 +53,7 @@ class Selection:
     """The run on the page."""
 
     run: str = ""  # its name; blank for none
-    other: str = ""  # name of the run to compare with; blank for none
+    reference: str = ""  # name of the run to compare with; blank for none
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,19 +206,22 @@ class PageJobs(Page):
         self._downloads[purpose] = Path(tempfile.mkdtemp(dir=self.jobs.scratch))
         return self._downloads[purpose]
 
-    def runs(self) -> dict[str, evaluations.Run | DataError]:
+    def runs(self) -> dict[str, ListedRun | DataError]:
         """Stored runs by name, newest first; those that cannot be read have the reason."""
-        store, runs = self.store, dict[str, evaluations.Run | DataError]()
+        store, runs = self.store, dict[str, ListedRun | DataError]()
         for name in reversed(store.names()[-LISTED_RUNS:]):
             try:
-                runs[name] = run = store.open(name)
-                _ = run.row_count  # the list shows it
+                runs[name] = listed_run(store.open(name))
             except DataError as error:  # noqa: PERF203 - once a run
                 runs[name] = error
         return runs
 
+    def runs_beside(self, names: Sequence[str]) -> tuple[RunBeside, ...]:
+        """Runs over the same texts, the reference first."""
+        return runs_beside([self.store.open(name) for name in names])
+
     def opened(self, selection: Selection) -> list[evaluations.Run]:
-        names = [selection.run, selection.other] if selection.other else [selection.run]
+        names = filter(None, (selection.run, selection.reference))
         return [self.store.open(name) for name in names]
 
     def result(self, selection: Selection) -> Result:

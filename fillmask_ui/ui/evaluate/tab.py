@@ -1,5 +1,6 @@
 """The Evaluate tab: its components and how they are wired."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -20,8 +21,8 @@ from fillmask_ui.ui.evaluate.result_view import CAPTIONS, SAW, WORST, side_by_si
 from fillmask_ui.ui.job import Job, Waiting
 from fillmask_ui.ui.session import Session
 
-_CONFIRM = "(name) => name && confirm('Delete the run ' + name + '?') ? name : null"
-_REVEAL = "() => window.fillmask.reveal(document.querySelector('#evaluate .fm-result'))"
+# Where a result was asked for, not where a run was renamed or deleted.
+_REVEAL = "() => window.fillmask.reveal_result()"
 _ARRIVED = "() => document.documentElement.classList.remove('fm-returning')"
 _COPY = "() => window.fillmask.copy_link()"
 _SAVE = "() => { setTimeout(() => document.querySelector('#run-file')?.click(), 50); }"
@@ -66,8 +67,8 @@ def _wire_jobs(
         page_jobs.begin(values | choices)
         return view.set_controls(choices)
 
-    def resume(page_jobs: PageJobs, name: str | None, **values: Any) -> None:
-        page_jobs.resume(name or "", values)
+    def resume(page_jobs: PageJobs, name: str, **values: Any) -> None:
+        page_jobs.resume(name.partition(":")[2], values)
 
     # A run keeps its choices; the form chooses only the engine.
     engine = {name: inputs[name] for name in options_of(EngineChoice) if name in inputs}
@@ -78,11 +79,11 @@ def _wire_jobs(
             (parts["run"].click, run, inputs),
             (alone.click, run_alone, inputs),
             (beside.click, run_quick, inputs),
-            (parts["resume"].click, resume, {"name": parts["picked"], **engine}),
+            (parts["resumed"].change, resume, {"name": parts["resumed"], **engine}),
         ],
         view.status_changes,
         arrived=view.run_list,
-        listed=["runs", "picked", "other"],
+        listed=["runs"],
     )
     arrival.then(None, js=_ARRIVED)
 
@@ -151,20 +152,18 @@ def chosen_range(event: gr.EventData) -> tuple[float | None, float | None]:
 
 
 def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
-    def show_row(event: gr.EventData, request: gr.Request) -> Any:
-        return answering(show_picked)(request, str(event.key))
-
-    def show_picked(page_jobs: PageJobs, run: str | None, reference: str | None = None) -> Parts:
-        return view.stored(page_jobs, Selection(run or "", reference or ""))
+    def act(event: gr.EventData, request: gr.Request, selection: Selection) -> Any:
+        key, title = str(event.key), str(event.value or "")
+        if key.startswith("resume:"):
+            # The same run may be resumed again, which would be no change.
+            return {parts["resumed"]: f"{time.time_ns()}{key.removeprefix('resume')}"}
+        return answering(view.run_action)(request, selection, key, title)
 
     def take(link: Mapping[str, str]) -> list[Any]:
         models = [link.get(f"evaluate_{name}") for name in ("model", "baseline")]
         if models[0] and not models[1]:
             models[1] = ""  # this one alone
         return [linked_runs(link), *(gr.skip() if name is None else name for name in models)]
-
-    def delete(page_jobs: PageJobs, name: str | None) -> Parts:
-        return view.deleted(page_jobs, name) if name else {}
 
     def follow(page_jobs: PageJobs, selection: Selection) -> Parts:
         # An opening page names no run, which Gradio calls a change.
@@ -177,16 +176,10 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
 
         return write
 
-    every, picked = [*parts.values()], parts["picked"]
+    every = [*parts.values()]
     file = gr.DownloadButton("File", visible="hidden", elem_id="run-file")
     answering = partial(components.answering, all_jobs, parts | {"file": file})
-    for result_shown in (
-        parts["show"].click(answering(show_picked), picked, every, **QUIET),
-        parts["runs"].row(show_row, None, every, **QUIET),
-        parts["compare"].click(answering(show_picked), [picked, parts["other"]], every, **QUIET),
-    ):
-        result_shown.then(None, js=_REVEAL)
-    parts["delete"].click(answering(delete), picked, every, js=_CONFIRM, **QUIET)
+    parts["runs"].row(act, parts["selection"], every, **QUIET).then(None, js=_REVEAL)
     for name in FILE_BUTTONS:
         outputs = [file, parts["notice"]]
         written = parts[name].click(answering(file_of(name)), parts["selection"], outputs, **QUIET)
@@ -201,7 +194,7 @@ def _wire_runs(all_jobs: EvaluationJobs, inputs: Parts, parts: Parts) -> None:
 
 def linked_runs(link: Mapping[str, str]) -> Selection:
     """The runs named in an address."""
-    return Selection(link.get("run", ""), link.get("other", ""))
+    return Selection(link.get("run", ""), link.get("reference", ""))
 
 
 # Downloads of the shown run: name of the button -> its label.
@@ -212,6 +205,7 @@ def _build_result() -> Parts:
     """Create the message, what was measured, a chart and the tokens that prove it."""
     reveal = components.static("reveal.js")
     parts: Parts = {"found": gr.State(()), "selection": gr.State(Selection())}
+    parts["resumed"] = gr.State("")  # the time, a colon and the run to go on with
     with gr.Column(elem_classes="fm-result"):
         with gr.Row(elem_id="evaluate-now"):
             parts["notice"] = components.html_block(
@@ -235,9 +229,8 @@ def _build_folds() -> Parts:
     """Create what folds, all tokens, charts, figures and runs, and the buttons of files."""
     parts: Parts = {}
 
-    def button(name: str, label: str = "", elem_id: str = "", variant: Any = "secondary") -> None:
-        label, elem_id = label or name.capitalize(), elem_id or f"run-{name}"
-        parts[name] = gr.Button(label, size="sm", elem_id=elem_id, variant=variant)
+    def button(name: str, label: str, elem_id: str = "") -> None:
+        parts[name] = gr.Button(label, size="sm", elem_id=elem_id or f"run-{name}")
 
     with _fold("Tokens", "evaluate-tokens") as parts["token box"]:
         with gr.Row(elem_classes="fm-filters"):
@@ -269,13 +262,7 @@ def _build_folds() -> Parts:
         parts["every"] = components.html_block(elem_id="evaluate-every")
     with _fold("Stored runs", "runs", visible=True):
         parts["runs"] = components.clickable_table(elem_id="run-list")
-        with gr.Row(elem_classes="fm-filters"):
-            for name, label in (("picked", "Run"), ("other", "Compare with")):
-                parts[name] = gr.Dropdown([], label=label, min_width=220, elem_id=f"run-{name}")
-        with gr.Row(elem_classes="fm-buttons"):
-            for name in ("show", "compare", "resume"):
-                button(name)
-            button("delete", variant="stop")
+        parts |= components.chart_place("beside", "box-beside")
     with gr.Row(visible=False, elem_id="run-files", elem_classes="fm-buttons") as parts["files"]:
         for name, label in FILE_BUTTONS.items():
             button(name, label)

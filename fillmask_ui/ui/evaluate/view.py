@@ -14,7 +14,7 @@ import gradio as gr
 import fillmask_ui.ui.evaluate.result_view as results
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation.rows import TokenExample
-from fillmask_ui.runs import Run
+from fillmask_ui.runs.listed import MOST_RUNS, ListedRun
 from fillmask_ui.runs.tokens import TokenPlace
 from fillmask_ui.show.charts import (
     CHANGES,
@@ -25,7 +25,9 @@ from fillmask_ui.show.charts import (
     charts,
     main_chart,
 )
+from fillmask_ui.show.charts.run_charts import runs_chart
 from fillmask_ui.show.render import render
+from fillmask_ui.show.run_tables import interval
 from fillmask_ui.ui.components import Parts, chart_in, link_to, notice_html, noticing
 from fillmask_ui.ui.evaluate.evaluation_jobs import PageJobs, Result, Selection
 from fillmask_ui.ui.job import Waiting
@@ -89,7 +91,7 @@ def stored(page_jobs: PageJobs, selection: Selection) -> Parts:
     run = page_jobs.store.open(selection.run)
     notes = [_OF_STATE.get(run.state, "").format(error=run.info.error)]
     page = _page(page_jobs, result, selection) | run_list(page_jobs, selection.run)
-    if not selection.other:
+    if not selection.reference:
         values, note = page_jobs.controls(run.info)
         page |= set_controls(values)
         notes.append(note)
@@ -116,7 +118,7 @@ def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Parts:
         tokens["worst"] = pairs
     link = ""  # the runs of a public page are private
     if not page_jobs.session.public:
-        compared_run = {"other": selection.other} if selection.other else {}
+        compared_run = {"reference": selection.reference} if selection.reference else {}
         link = link_to("evaluate", run=selection.run, **compared_run)
     page = _result(
         selection,
@@ -222,29 +224,47 @@ def _references(page_jobs: PageJobs, selection: Selection) -> list[str]:
 
 def place_of(selection: Selection, token: TokenExample) -> TokenPlace:
     """The place of a token of the table."""
-    return TokenPlace(selection.run, token.id, token.position, selection.other)
+    return TokenPlace(selection.run, token.id, token.position, selection.reference)
 
 
-@noticing(lambda notice: {"runs": notice, **_menus([])})
+@noticing(lambda notice: {"runs": notice})
 def run_list(page_jobs: PageJobs, chosen: str = "") -> Parts:
-    """The stored runs as a table, with the shown one marked, and in the menus."""
+    """The stored runs as a table, with the shown one marked."""
     runs = page_jobs.runs()
-    # The menus offer unreadable runs too, so that they can be deleted.
+    # Unreadable runs are named too, so that they can be deleted.
     html = render(
         "evaluate/runs.html",
-        runs=[run for run in runs.values() if isinstance(run, Run)],
-        unreadable=[run for run in runs.values() if not isinstance(run, Run)],
+        runs=[run for run in runs.values() if isinstance(run, ListedRun)],
+        unreadable={name: run for name, run in runs.items() if not isinstance(run, ListedRun)},
         chosen=chosen,
+        linked=not page_jobs.session.public,
+        interval=interval,
+        most=MOST_RUNS,
     )
-    return {"runs": html, **_menus([*runs], chosen if chosen in runs else None)}
+    return {"runs": html}
 
 
-def _menus(names: list[str], chosen: str | None = None) -> Parts:
-    return {"picked": gr.update(choices=names, value=chosen), "other": gr.update(choices=names)}
+def run_action(page_jobs: PageJobs, selection: Selection, key: str, title: str = "") -> Parts:
+    """The page after a click in the list: `show`, `rename`, `delete` or `compare`, a colon, a run.
+
+    To compare there are several, the reference first, with commas between them.
+    """
+    action, _, name = key.partition(":")
+    if action == "rename":
+        info = page_jobs.store.rename(name, title)
+        words = f"The run is called {info.title} now." if info.title else "It has no name now."
+        return {"notice": notice_html("hint", words)} | run_list(page_jobs, selection.run)
+    if action == "delete":
+        gone = page_jobs.delete(name)
+        notice = notice_html("hint", f"Run {gone} was deleted.")
+        return {"notice": notice} | run_list(page_jobs, selection.run)
+    if action == "compare":
+        return _compared(page_jobs, name.split(","))
+    return stored(page_jobs, Selection(name))
 
 
-def deleted(page_jobs: PageJobs, name: str) -> Parts:
-    """The page after a run was deleted."""
-    gone = page_jobs.delete(name)
-    notice = notice_html("hint", f"Run {gone} was deleted.")
-    return {"notice": notice} | run_list(page_jobs)
+def _compared(page_jobs: PageJobs, names: Sequence[str]) -> Parts:
+    """Runs on one chart; of two the comparison as well."""
+    runs = page_jobs.runs_beside(names)
+    page = stored(page_jobs, Selection(names[1], names[0])) if len(names) == 2 else Parts()
+    return page | chart_in("beside", runs_chart(runs))

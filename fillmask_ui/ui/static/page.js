@@ -88,7 +88,9 @@
 
   const plan = window.gradio_config?.components ?? [];
   const tabs = plan.find(({ type }) => type === "tabs");
-  const named = new URL(window.location.href).searchParams.get("tab");
+  // A run alone is an address too; with an example of it, Explore shows that.
+  const address = new URL(window.location.href).searchParams;
+  const named = address.get("tab") ?? (address.has("run") && !address.has("example") ? "evaluate" : null);
   const is_tab = (name) => plan.some(({ type, props }) => type === "tabitem" && props.id === name);
   let wanted_tab = is_tab(named) ? named : (tabs?.props.selected ?? "explore");
   let built = false; // whether Gradio's page is there

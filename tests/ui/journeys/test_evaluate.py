@@ -214,7 +214,7 @@ def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
     bench = Evaluate(page := context.new_page())
     page.goto(f"{served.url}?tab=evaluate")
     bench.ready().unfold("Stored runs")
-    bench.runs.first.get_by_role("button").click()
+    bench.show(bench.runs.first)
     bench.finished()
     bench.form()
     expect(page.get_by_role("radio", name="End of the text")).to_be_checked()
@@ -249,8 +249,28 @@ def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
     page.goto(page.evaluate("navigator.clipboard.readText()"))
     bench.ready().finished().unfold("Stored runs")
     assert bench.value.inner_text() == value
+    # A run has a name and an address of its own.
+    page.evaluate("window.prompt = () => 'The last of them'")
+    bench.runs.first.get_by_role("button", name="Rename").click()
+    expect(bench.runs.first).to_contain_text("The last of them")
+    page.goto(bench.runs.first.get_by_role("link", name="Link").evaluate("link => link.href"))
+    assert [*bench.address()] == ["run"]
+    bench.ready().finished().unfold("Stored runs")
+    assert bench.value.inner_text() == value
+    # Runs over the same texts stand on one chart, the first chosen as the reference.
+    same = bench.runs.filter(has_text="suffix")
+    for number in (1, 0):
+        same.nth(number).get_by_role("checkbox").check()
+    expect(page.locator("#runs-chosen")).to_contain_text("2 chosen; the reference is 20")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(bench.beside).to_be_visible()
+    expect(page.locator(".fm-conclusion")).to_contain_text("The difference is exactly 0")
+    rows = page.locator("#box-beside .fm-chart-table tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.last).to_contain_text("The last of them")
+    accessible(page)
     page.evaluate("window.confirm = () => true")
-    bench.press("Delete")
+    bench.runs.first.get_by_role("button", name="Delete").click()
     expect(bench.notice).to_contain_text("was deleted")
     expect(bench.runs).to_have_count(count)
     accessible(page)
@@ -312,12 +332,12 @@ def test_a_run_is_reloaded_left_alone_cancelled_and_resumed(visit, served, hang,
     for name in ("More charts", "All figures", "All [0-9,]+ tokens", "Stored runs"):
         bench.unfold(name)
     cells = bench.runs.first.locator("td")
-    expect(cells.nth(4)).to_have_text(str(texts))
-    expect(cells.last).to_have_text("stopped")
+    expect(cells.nth(6)).to_have_text(str(texts))
+    expect(cells.nth(10)).to_have_text("stopped")
     bench.fits(390)
     accessible(page)
     go_on(served)
-    bench.runs.first.get_by_role("button").click()
+    bench.show(bench.runs.first)
     expect(bench.notice).to_contain_text("was stopped")
     expect(bench.figures).to_contain_text(f"hidden tokens of {texts} text")
     bench.press("Resume")
@@ -468,7 +488,7 @@ def run_of(served, name, baseline=None):
 def test_the_models_of_a_result_keep_their_roles_in_explore(visit, served, compared):
     """The candidate is `noisy`; the numbers of Explore are those of the table of Evaluate."""
     if compared:
-        runs = {"run": run_of(served, "noisy"), "other": run_of(served, "table")}
+        runs = {"run": run_of(served, "noisy"), "reference": run_of(served, "table")}
     else:
         runs = {"run": run_of(served, "noisy", "table")}
     bench = Evaluate(page := visit({"tab": "evaluate", **runs}))
