@@ -8,13 +8,17 @@ from fillmask_ui.show.table import Column, Table
 
 
 def wide_table(table: SlotTable, unit: str) -> Table:
-    """A row per sentence with the probability of each word, and the spread in the last row."""
+    """Probabilities and spreads of words by sentences; the longer of the two lists is the rows."""
+    loss = loss_form(unit, 2)
+    if len(table.words) > len(table.sentences):
+        names = [Column(sentence.name, percent, is_name=True) for sentence in table.sentences]
+        words = [(word.word, *word.probability, loss(word.spread_nats)) for word in table.words]
+        return Table.of(["word", *names, Column(f"spread ({unit})", right=True)], words)
     columns: list[str | Column] = ["sentence"]
     columns += (Column(word.word, percent, is_name=True) for word in table.words)
     rows: list[tuple[object, ...]] = []
     for index, sentence in enumerate(table.sentences):
         rows.append((sentence.text, *(word.probability[index] for word in table.words)))
-    loss = loss_form(unit, 2)
     rows.append((f"spread ({unit})", *(loss(word.spread_nats) for word in table.words)))
     return Table.of(columns, rows)
 

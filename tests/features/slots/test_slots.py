@@ -12,6 +12,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.features.slots import heat_map
 from fillmask_ui.features.slots.feature import FEATURE
 from fillmask_ui.features.slots.slot_examples import slot_examples
+from fillmask_ui.features.slots.slot_tables import wide_table
 from fillmask_ui.features.slots.slot_template import MAX_SENTENCES, sentences_of
 from fillmask_ui.features.slots.word_spread import LEAST_PROBABILITY, slots
 from fillmask_ui.filling import fill, score_candidates
@@ -32,6 +33,19 @@ def test_two_slots_meet_each_other():
     assert [sentence.text for sentence in with_mask] == ["a [MASK] sat.", "sat a [MASK]."]
     with_nothing = sentences_of("a{| not} [MASK]", "[MASK]")
     assert [sentence.name for sentence in with_nothing] == ["(nothing)", "not"]
+
+
+def test_the_longer_list_is_the_rows_of_the_printed_table():
+    """So that twelve words, the default, fit 80 columns."""
+    model, template = TableModel(seed=3), "{the|a} cat [MASK] ."
+    table = slots(model, template)
+    printed = wide_table(table, "nats")
+    assert printed.headings == ("word", "the", "a", "spread (nats)")
+    assert [row[0] for row in printed.rows] == [word.word for word in table.words]
+    first = table.words[0]
+    assert printed.rows[0][1:] == (*first.probability, f"{first.spread_nats:.2f}")
+    few = wide_table(slots(model, template, ["sat", "ran"]), "nats")
+    assert few.headings == ("sentence", "sat", "ran") and few.rows[-1][0] == "spread (nats)"
 
 
 def test_a_notebook_shows_words_by_sentences():
