@@ -13,6 +13,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from fillmask_ui.errors import ModelError, opening
+from fillmask_ui.models.model_facts import GraphFacts, GraphValue
 from fillmask_ui.models.onnx_files import GraphSource, find_graph_files
 from fillmask_ui.models.runtime_model import TOLERANCE
 from fillmask_ui.models.weights import read_header
@@ -156,6 +157,54 @@ def reads_types_as_words(source: GraphSource, inputs: Mapping[str, tuple[str, An
         if node.op_type == "Gather" and (role := roles.get(node.input[1])) in tables:
             tables[role].add(node.input[0])
     return not tables["input_ids"].isdisjoint(tables["token_type_ids"])
+
+
+def graph_facts(source: GraphSource) -> GraphFacts:
+    """What a graph takes, gives and consists of, its branches, loops and functions included."""
+    model = parsed(source)
+    nodes = [*_nodes(model.graph.node)]
+    for function in model.functions:
+        nodes += _nodes(function.node)
+    packed = {}  # constants that hold several numbers in a byte -> how many
+    for node in nodes:
+        if node.op_type in _BLOCK_OPS:
+            weights = node.input[1] if node.op_type == "MatMulNBits" else node.input[0]
+            packed[weights] = 8 // int(attributes_of(node).get("bits", 4))
+    stored = quantized = 0
+    for tensor in _tensors(model):
+        numbers = math.prod(tensor.dims) * packed.get(tensor.name, 1)
+        if tensor.data_type in _FLOATS and numbers > 1:
+            stored += numbers
+        elif tensor.data_type in (*_BYTES, *_HALF_BYTES) and numbers > 1:
+            stored, quantized = stored + numbers, quantized + numbers
+    counts = Counter(f"{node.domain}.{node.op_type}".lstrip(".") for node in nodes)
+    return GraphFacts(
+        inputs=tuple(map(_graph_value, model.graph.input)),
+        outputs=tuple(map(_graph_value, model.graph.output)),
+        opsets={entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
+        operators=dict(counts.most_common()),
+        stored_numbers=stored,
+        quantized_numbers=quantized,
+    )
+
+
+def _nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Operators, those of branches and loops too."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _nodes(inner.node)
+
+
+def _graph_value(value: onnx.ValueInfoProto) -> GraphValue:
+    tensor = value.type.tensor_type
+    name = TensorProto.DataType.Name(tensor.elem_type).lower()
+    sizes = tuple(
+        size.dim_value if size.HasField("dim_value") else size.dim_param or None
+        for size in tensor.shape.dim
+    )
+    return GraphValue(value.name, {"float": "float32"}.get(name, name), sizes)
 
 
 def external_locations(path: Path) -> set[str]:

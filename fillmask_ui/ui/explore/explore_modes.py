@@ -76,6 +76,7 @@ MODES = (
 )
 # Name in the browser -> function, whatever the mode.
 _SERVED = {
+    "about": "fillmask_ui.ui.explore.model_view:about",
     "answer": "fillmask_ui.ui.explore.explore_answer:answer",
     "replay": "fillmask_ui.ui.explore.replay_view:answer",
     "download": "fillmask_ui.ui.explore.downloads:download",
