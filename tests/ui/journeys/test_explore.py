@@ -60,6 +60,10 @@ def test_a_visitor_hides_a_word_switches_the_model_and_takes_steps_back(visit, s
     page.get_by_role("option", name=re.compile("embedded:int8")).click()
     expect(explore.details).to_contain_text(str(served.store.get("embedded:int8").signature))
     assert explore.numbers() == numbers(served, masked, "embedded:int8")
+    page.get_by_text("Model card and graph").click()
+    expect(page.locator("#about-model")).to_contain_text("MatMulInteger")
+    page.get_by_text("Model card", exact=True).click()
+    expect(page.locator(".fm-card-text")).to_contain_text("The embedded model of fillmask-ui")
 
     # A bar and a row write their word; each step can be taken back.
     word = explore.rows.nth(2).get_by_role("button").inner_text()
