@@ -1,41 +1,15 @@
 """What the files of a model say about it: its card, and its graph as Netron would show it."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.models.model_files import ModelFiles, is_inside
+from fillmask_ui.models.onnx_files import GraphFacts
 
 _CARD = "README.md"
 _CARD_BYTES = 200_000  # read of a card; longer ones are cut
-
-
-@dataclass(frozen=True)
-class GraphValue:
-    """An input or output of a graph."""
-
-    name: str
-    type: str  # of its numbers, such as `int64`
-    shape: tuple[int | str | None, ...]  # sizes, names of sizes, or None for any
-
-
-@dataclass(frozen=True)
-class GraphFacts:
-    """An ONNX graph without its numbers."""
-
-    inputs: tuple[GraphValue, ...]
-    outputs: tuple[GraphValue, ...]
-    opsets: Mapping[str, int]  # domain, `ai.onnx` for the standard's -> version
-    operators: Mapping[str, int]  # name, behind its domain if it has one -> count; most first
-    stored_numbers: int  # weights, scales and other constants of more than one number
-    quantized_numbers: int  # of these, stored in 8 bits or fewer
-
-    @property
-    def quantized_share(self) -> float:
-        """In [0, 1], of the stored numbers."""
-        return self.quantized_numbers / self.stored_numbers if self.stored_numbers else 0.0
 
 
 @dataclass(frozen=True)

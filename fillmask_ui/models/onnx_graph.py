@@ -13,8 +13,12 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from fillmask_ui.errors import ModelError, opening
-from fillmask_ui.models.model_facts import GraphFacts, GraphValue
-from fillmask_ui.models.onnx_files import GraphSource, find_graph_files
+from fillmask_ui.models.onnx_files import (
+    GraphFacts,
+    GraphSource,
+    GraphValue,
+    find_graph_files,
+)
 from fillmask_ui.models.runtime_model import TOLERANCE
 from fillmask_ui.models.weights import read_header
 from fillmask_ui.onnx_tools.asked_positions import gather_asked, last_state

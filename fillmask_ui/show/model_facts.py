@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from markdown_it import MarkdownIt
 
-from fillmask_ui.models.model_facts import GraphValue, ModelFacts
+from fillmask_ui.models.model_facts import ModelFacts
+from fillmask_ui.models.onnx_files import GraphValue
 from fillmask_ui.show.numbers import percent
 from fillmask_ui.show.table import Table
 
