@@ -41,7 +41,7 @@ def test_the_commands_stand_in_panels_a_line_each(fillmask):
         assert f"\n{panel}:\n" in text
     lines = [line.split()[0] for line in text.split("Options:")[0].splitlines() if line[:2] == "  "]
     assert {name for name in commands() if " " not in name} <= set(lines)
-    assert "  compare  Compare two runs" in fillmask("runs", "--help").stdout
+    assert "  compare  Compare runs over" in fillmask("runs", "--help").stdout
 
 
 def test_the_options_of_a_training_stand_in_panels(fillmask):
@@ -134,5 +134,5 @@ def test_an_evaluation_begins_with_its_conclusion(fillmask):
     everything = fillmask("runs", "show", "latest", "--all").stdout
     assert "calibration error" in everything and "metric:cross-entropy" in everything
     listed = fillmask("runs", "list").stdout
-    for heading in ("Baseline", "Change", "Texts"):
+    for heading in ("Reference", "Change", "Source"):
         assert heading in listed
