@@ -57,7 +57,7 @@ def of_scikit_learn(states, labels, head):
 
 @pytest.fixture(scope="module")
 def sentiment(shipped):
-    return text_states(shipped, TEXTS.sentiment).first, labels_of(TEXTS.sentiment)
+    return text_states(shipped, TEXTS.sentiment), labels_of(TEXTS.sentiment)
 
 
 def labels_of(examples):
@@ -65,7 +65,7 @@ def labels_of(examples):
 
 
 def test_a_fit_is_that_of_scikit_learn(shipped, sentiment):
-    pairs = text_states(shipped, TEXTS.pairs).mean, labels_of(TEXTS.pairs)
+    pairs = text_states(shipped, TEXTS.pairs, mean=True), labels_of(TEXTS.pairs)
     learn = word_tokens(shipped, TEXTS.learn)
     tags = [TAGS.index(own.sentence.tags[word]) for own in learn for word in own.word_numbers]
     words = np.concatenate([own.states for own in learn]), np.array(tags)
@@ -178,9 +178,9 @@ def test_special_tokens_have_a_vector_of_their_own(shipped):
     ids = np.array([shipped.vocabulary.encode(example.text).ids])
     rows, cols = np.zeros(ids.shape[1], np.int64), np.arange(ids.shape[1])
     states = shipped.states_at(ids, np.ones_like(ids), rows, cols)
-    both = text_states(shipped, [example])
-    np.testing.assert_allclose(both.first[0], states[0], atol=1e-5)
-    np.testing.assert_allclose(both.mean[0], states[1:-1].mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(text_states(shipped, [example])[0], states[0], atol=1e-5)
+    mean = text_states(shipped, [example], mean=True)[0]
+    np.testing.assert_allclose(mean, states[1:-1].mean(axis=0), atol=1e-5)
 
 
 # ---- Figures
@@ -216,7 +216,7 @@ def test_the_measured_skill_is_told_as_it_is(show, shipped):
         int(count)
         for count in re.findall(r"<strong>(\d+)</strong> <small>right", pieces["confusion"])
     ]
-    states = text_states(shipped, TEXTS.pairs).first
+    states = text_states(shipped, TEXTS.pairs)
     groups = np.arange(len(TEXTS.pairs)) // 3
     predicted = held_out_classes(states, labels_of(TEXTS.pairs), groups, 3)
     assert sum(counts) == (predicted == labels_of(TEXTS.pairs)).sum()

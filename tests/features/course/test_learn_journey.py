@@ -240,7 +240,7 @@ def test_a_student_trains_heads(visit, width):
     sentiment.get_by_role("slider", name="Gradient steps").fill("0")
     expect(sentiment.locator(".fm-row-value")).to_have_text(["50.0%", "50.0%"])
     sentiment.get_by_text("Your own training sentences").click()
-    typed = sentiment.get_by_label("Sentences", exact=False).last
+    typed = sentiment.get_by_role("textbox", name="Sentences")
     typed.fill("It was fine.")
     expect(sentiment.get_by_role("alert")).to_contain_text("has no label")
     typed.fill("+ It was fine.")
@@ -281,6 +281,12 @@ def test_a_student_trains_heads(visit, width):
     expect(scores.locator("tbody tr").first).to_contain_text("Anna PER")
     learn.fits(width)
     accessible(page, within="#learn")
+    with page.expect_download() as download:
+        learn.press("Save as a page")
+    saved = download.value.path().read_text()
+    assert download.value.suggested_filename == "lesson-heads.html"
+    assert "Freeze or fine-tune?" in saved and "We saw Anna in Rome." in saved
+    assert "<select" not in saved and "<input" not in saved
 
 
 def test_a_class_does_the_exercises(visit):

@@ -20,14 +20,6 @@ from fillmask_ui.text_words import characters
 
 
 @dataclass(frozen=True, eq=False)
-class TextStates:
-    """Two vectors of each text, float32 [N, H]."""
-
-    first: np.ndarray  # of its first token, [CLS] or what the model has instead
-    mean: np.ndarray  # mean over its tokens, special ones left out
-
-
-@dataclass(frozen=True, eq=False)
 class WordTokens:
     """A sentence, its tokens without special ones, and the word of each."""
 
@@ -50,19 +42,20 @@ class PredictedTags:
     word_tags: tuple[str, ...]  # each is that of the word's first token
 
 
-def text_states(model: MaskedLM, texts: Sequence[LabeledText]) -> TextStates:
-    """Both vectors of sentences, or of pairs; a `TextError` for one without or of many tokens."""
+def text_states(model: MaskedLM, texts: Sequence[LabeledText], mean: bool = False) -> np.ndarray:
+    """A vector of each sentence or pair, float32 [N, H]: that of its first token, such as [CLS].
+
+    With `mean` it is the mean over its tokens, special ones left out. A `TextError` for a text
+    without tokens, or with too many.
+    """
     encodings = [
         sentence_pair(model, text.text, text.second).encoding
         if text.second
         else _encoded(model, text.text)
         for text in texts
     ]
-    first, mean = [], []
-    for encoding, states in zip(encodings, token_states(model, encodings, True), strict=True):
-        first.append(states[0])
-        mean.append(states[~np.array(encoding.special)].mean(axis=0))
-    return TextStates(np.array(first), np.array(mean))
+    states = token_states(model, encodings, special=not mean)
+    return np.array([rows.mean(axis=0) if mean else rows[0] for rows in states])
 
 
 def word_tokens(model: MaskedLM, sentences: Sequence[TaggedSentence]) -> tuple[WordTokens, ...]:

@@ -8,24 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fillmask_ui.features.course.heads import frozen_states
-from fillmask_ui.features.course.heads.entity_spans import (
-    SpanScores,
-    entity_spans,
-    repaired,
-    score_spans,
-)
-from fillmask_ui.features.course.heads.labeled_texts import (
-    RELATIONS,
-    SENTIMENTS,
-    TAGS,
-    LabeledText,
-    check_classes,
-    check_sentence,
-    labeled_texts,
-    read_added,
-    read_tagged,
-)
+from fillmask_ui.features.course.heads import entity_spans, frozen_states, labeled_texts
+from fillmask_ui.features.course.heads.labeled_texts import LabeledText, check_sentence
 from fillmask_ui.features.course.heads.linear_head import (
     STEPS,
     LinearHead,
@@ -37,13 +21,14 @@ from fillmask_ui.intervals import share_interval
 from fillmask_ui.ui.figure import FigureInputs, around, control
 from fillmask_ui.ui.job import Report
 
-FEWEST, MOST = 4, len(labeled_texts().learn)  # training sentences of the curve of F1
+_TEXTS = labeled_texts.labeled_texts()
+FEWEST, MOST = 4, len(_TEXTS.learn)  # training sentences of the curve of F1
 _SELECT = re.compile(r"tag_(\d{1,2})_(\d{1,2})")  # a sentence and a word, from 0
 _row, _columns = partial(around, "box", "fm-controls"), partial(around, "box", "fm-columns fm-even")
-_READS = control(
-    "choice", "reads", "The head reads", {"first": "[CLS]", "mean": "mean of the tokens"}, "first"
-)
-_LEARN_FROM = {"all": f"our {len(labeled_texts().sentiment)} sentences and yours", "yours": "yours"}
+_stack = partial(around, "box", "fm-stack")
+_VECTORS = {"first": "[CLS]", "mean": "mean of the tokens"}
+_READS = control("choice", "reads", "The head reads", _VECTORS, "first")
+_LEARN_FROM = {"all": f"our {len(_TEXTS.sentiment)} sentences and yours", "yours": "yours"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,19 +40,18 @@ class _ClassFit:
 def _states(
     request: FigureInputs, texts: Sequence[LabeledText], _report: Report | None = None
 ) -> np.ndarray:
-    """The vectors that the control `reads` names, float32 [N, H]."""
-    states = frozen_states.text_states(request.model, texts)
-    return states.mean if request["reads"] == "mean" else states.first
+    return frozen_states.text_states(request.model, texts, mean=request["reads"] == "mean")
 
 
 def _fit_classes(
     request: FigureInputs,
     example_sets: Sequence[tuple[LabeledText, ...]],
-    groups: Sequence[int],
     classes: int,
+    *,
+    together: int = 1,
     steps: int = STEPS,
 ) -> _ClassFit:
-    """A head for sets of examples, each read once; a group is held out together."""
+    """A head for sets of examples, each read once; so many neighbours are held out together."""
     reads, sets = request["reads"], [examples for examples in example_sets if examples]
     states = [
         request.slowly(("states", examples, reads), partial(_states, request, examples))
@@ -75,11 +59,12 @@ def _fit_classes(
     ]
 
     def fit(_: Report) -> _ClassFit:
-        vectors = np.concatenate(states)
+        vectors, predicted = np.concatenate(states), None
         labels = np.array([example.label for examples in sets for example in examples])
-        head, predicted = fit_head(vectors, labels, classes, steps), None
         if steps == STEPS:
-            predicted = held_out_classes(vectors, labels, np.array(groups), classes)
+            groups = np.arange(len(labels)) // together
+            predicted = held_out_classes(vectors, labels, groups, classes)
+        head = fit_head(vectors, labels, classes, steps)
         if predicted is None:
             return _ClassFit(head, None)
         table = np.zeros((classes, classes), np.int64)
@@ -122,23 +107,15 @@ def _skill(fit: _ClassFit) -> dict[str, Any]:
     ),
 )
 def _show_sentiment(request: FigureInputs) -> Any:
-    ours = labeled_texts().sentiment if request["examples"] != "yours" else ()
-    added, steps = read_added(request["added"]), request["steps"]
-    check_classes((*ours, *added))
-    new = LabeledText(check_sentence(request["sentence"]), 0)
-    counts, groups = [0, 0], []  # so that a fifth has sentences of each class
-    for example in (*ours, *added):
-        groups.append(counts[example.label])
-        counts[example.label] += 1
-    final = _fit_classes(request, (ours, added), groups, len(SENTIMENTS))
-    chosen = _fit_classes(request, (ours, added), groups, len(SENTIMENTS), steps)
-    return {
-        "classes": _classes(request, chosen.head, SENTIMENTS, new),
-        "losses": final.head.losses,
-        "steps": steps,
-        "learned": len(groups),
-        **_skill(final),
-    }
+    ours = _TEXTS.sentiment if request["examples"] != "yours" else ()
+    added, steps = labeled_texts.read_added(request["added"]), request["steps"]
+    labeled_texts.check_classes((*ours, *added))
+    new, names = LabeledText(check_sentence(request["sentence"]), 0), labeled_texts.SENTIMENTS
+    final = _fit_classes(request, (ours, added), len(names))
+    chosen = _fit_classes(request, (ours, added), len(names), steps=steps)
+    classes = _classes(request, chosen.head, names, new)
+    learned = {"losses": final.head.losses, "steps": steps, "learned": len(ours) + len(added)}
+    return {"classes": classes, **learned, **_skill(final)}
 
 
 @figure(
@@ -151,29 +128,29 @@ def _show_sentiment(request: FigureInputs) -> Any:
     ),
 )
 def _show_entailment(request: FigureInputs) -> Any:
-    pairs, names = labeled_texts().pairs, ("first", "second")
-    first, second = (check_sentence(request[name]) for name in names)
-    groups = [number // len(RELATIONS) for number in range(len(pairs))]  # by first sentence
-    fit = _fit_classes(request, (pairs,), groups, len(RELATIONS))
-    classes = _classes(request, fit.head, RELATIONS, LabeledText(first, 0, second))
+    first, second = (check_sentence(request[name]) for name in ("first", "second"))
+    names = labeled_texts.RELATIONS
+    # Pairs with the same first sentence are neighbours.
+    fit = _fit_classes(request, (_TEXTS.pairs,), len(names), together=len(names))
+    classes = _classes(request, fit.head, names, LabeledText(first, 0, second))
     return {"classes": classes, "loss": fit.head.losses[-1], **_skill(fit)}
 
 
 # ---- Tags
 
-_Edits = Mapping[tuple[int, int], str]  # a training sentence and a word, from 0 -> another tag
+_Edits = Mapping[int, Mapping[int, str]]  # a training sentence -> a word -> another tag
 
 
 @dataclass(frozen=True, eq=False)
 class _TagFit:
     head: LinearHead
-    scores: SpanScores
+    scores: entity_spans.SpanScores
     predicted: tuple[tuple[str, ...], ...]  # tags of the words of each test sentence
 
 
 def _tagged(request: FigureInputs) -> tuple[frozen_states.WordTokens, ...]:
     """The MOST sentences to learn from, then those to test on."""
-    sentences = labeled_texts().learn + labeled_texts().test
+    sentences = _TEXTS.learn + _TEXTS.test
     return request.slowly(
         ("word states",), lambda _: frozen_states.word_tokens(request.model, sentences)
     )
@@ -183,22 +160,22 @@ def _edits(request: FigureInputs) -> _Edits:
     """Tags that the reader changed: the control `edits` holds older ones, selects the latest."""
     if request.pressed("restore"):
         return {}
-    typed = {}
-    for entry in request["edits"].split():
-        name, _, tag = entry.partition("=")
-        typed[f"tag_{name}"] = tag
-    edits = {}
-    for name, tag in (typed | dict(request.values)).items():
+    entries = (entry.partition("=") for entry in request["edits"].split())
+    typed = {f"tag_{name}": tag for name, _, tag in entries} | dict(request.values)
+    edits: dict[int, dict[int, str]] = {}
+    for name, tag in typed.items():
         match = _SELECT.fullmatch(name)
         sentence, word = map(int, match.groups()) if match else (MOST, 0)
-        tags = labeled_texts().learn[sentence].tags if sentence < MOST else ()
-        if tag in TAGS and word < len(tags) and tags[word] != tag:
-            edits[sentence, word] = tag
+        tags = _TEXTS.learn[sentence].tags if sentence < MOST else ()
+        if tag in labeled_texts.TAGS and word < len(tags) and tags[word] != tag:
+            edits.setdefault(sentence, {})[word] = tag
     return edits
 
 
-def _changes(edits: _Edits, number: int) -> dict[int, str]:
-    return {word: tag for (sentence, word), tag in edits.items() if sentence == number}
+def _written(edits: _Edits) -> str:
+    return " ".join(
+        f"{sentence}_{word}={tag}" for sentence in edits for word, tag in edits[sentence].items()
+    )
 
 
 def _fit_tags(
@@ -210,11 +187,11 @@ def _fit_tags(
     """A head for the first sentences with changed tags, and what it does in the test."""
     learned = []
     for number, tokens in enumerate(tagged[:count]):
-        sentence = tokens.sentence.with_tags(_changes(edits, number))
-        learned.append(replace(tokens, sentence=replace(sentence, tags=repaired(sentence.tags))))
+        tags = entity_spans.repaired(tokens.sentence.with_tags(edits.get(number, {})).tags)
+        learned.append(replace(tokens, sentence=replace(tokens.sentence, tags=tags)))
     head, test = frozen_states.fit_tags(learned), tagged[MOST:]
     predicted = tuple(frozen_states.predict_tags(head, tokens).word_tags for tokens in test)
-    scores = score_spans([tokens.sentence.tags for tokens in test], predicted)
+    scores = entity_spans.score_spans([tokens.sentence.tags for tokens in test], predicted)
     return _TagFit(head, scores, predicted)
 
 
@@ -222,18 +199,14 @@ def _fit_tags(
     "entity_tags",
     "A tag for every word",
     _columns(
-        around(
-            "box",
-            "fm-stack",
+        _stack(
             _row(
                 control("slider", "number", "Training sentence", 1, MOST, 1, 1),
                 control("button", "restore", "Restore all tags"),
             ),
             control("piece", "words"),
         ),
-        around(
-            "box",
-            "fm-stack",
+        _stack(
             control("text", "sentence", "A new sentence", "Mr. Smith flew from Vienna to Lisbon."),
             control("piece", "prediction"),
             control("piece", "effect"),
@@ -242,32 +215,30 @@ def _fit_tags(
     ),
 )
 def _show_tags(request: FigureInputs) -> Any:
-    edits, tagged, number = _edits(request), _tagged(request), request["number"] - 1
-    new = read_tagged(check_sentence(request["sentence"]))
+    edits, number = _edits(request), request["number"] - 1
+    new = labeled_texts.read_tagged(check_sentence(request["sentence"]))
+    tagged = _tagged(request)
     ours, yours = (
-        request.slowly(
-            ("tag head", *sorted(changes.items())), partial(_fit_tags, tagged, changes, MOST)
-        )
+        request.slowly(("tag head", _written(changes)), partial(_fit_tags, tagged, changes, MOST))
         for changes in ({}, edits)
     )
     (tokens,) = frozen_states.word_tokens(request.model, [new])
     predicted = frozen_states.predict_tags(yours.head, tokens)
-    tags = tagged[number].sentence.with_tags(_changes(edits, number)).tags
+    tags = tagged[number].sentence.with_tags(edits.get(number, {})).tags
     values = {
         "number": number,
         "chosen": tagged[number],
         "tags": tags,
-        "allowed": repaired(tags),
-        "all_tags": TAGS,
-        "edits": len(edits),
+        "allowed": entity_spans.repaired(tags),
+        "all_tags": labeled_texts.TAGS,
+        "edits": sum(map(len, edits.values())),
         "ours": ours,
         "yours": yours,
         "tokens": tokens,
         "predicted": predicted,
-        "spans": entity_spans(predicted.word_tags),
+        "spans": entity_spans.entity_spans(predicted.word_tags),
     }
-    written = (f"{sentence}_{word}={tag}" for (sentence, word), tag in edits.items())
-    return values, {"edits": " ".join(written)}
+    return values, {"edits": _written(edits)}
 
 
 @figure(
@@ -287,10 +258,10 @@ def _show_scores(request: FigureInputs) -> Any:
 
     fits = request.counted(("heads by sentences",), "heads", measure)
     count = min(counts, key=lambda number: abs(number - request["count"]))
-    sentences = [tokens.sentence for tokens in tagged[MOST:]]
+    find = entity_spans.entity_spans
     spans = [
-        (sentence.spelled, entity_spans(sentence.tags), entity_spans(tags))
-        for sentence, tags in zip(sentences, fits[count].predicted, strict=True)
+        (sentence.spelled, find(sentence.tags), find(tags))
+        for sentence, tags in zip(_TEXTS.test, fits[count].predicted, strict=True)
     ]
     scores = {number: fit.scores for number, fit in fits.items()}
     return {"scores": scores, "count": count, "spans": spans}
