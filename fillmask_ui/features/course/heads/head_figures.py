@@ -93,17 +93,18 @@ def _skill(fit: _ClassFit) -> dict[str, Any]:
 @figure(
     "sentiment",
     "A class for a sentence",
-    _row(_READS, control("choice", "examples", "Learn from", _LEARN_FROM, "all")),
     _row(
+        _READS,
+        control("choice", "examples", "Learn from", _LEARN_FROM, "all"),
         control("slider", "steps", "Gradient steps", 0, STEPS, 5, STEPS),
-        control("text", "sentence", "A new sentence", "The music was wonderful."),
     ),
     _row(
+        control("text", "sentence", "A new sentence", "The music was wonderful."),
         around(
             "fold",
             "Your own training sentences",
             control("text", "added", "Sentences", "", 4, "one per line, beginning with + or −"),
-        )
+        ),
     ),
 )
 def _show_sentiment(request: FigureInputs) -> Any:
@@ -211,7 +212,8 @@ def _fit_tags(
             control("piece", "prediction"),
             control("piece", "effect"),
         ),
-        control("hidden", "edits"),
+        # Not hidden: a link keeps what fields hold.
+        around("fold", "Changed tags", control("text", "edits", "As text", hint="for the link")),
     ),
 )
 def _show_tags(request: FigureInputs) -> Any:
