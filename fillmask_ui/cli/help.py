@@ -26,6 +26,8 @@ _ELSEWHERE = {
     "--targets": "--candidate",
     "--input": "--file",
     "--mlm-probability": "--mask-probability",
+    "--reference": "--baseline",
+    "--candidate": "--model",
 }
 _ROW: Any = {"subsequent_indent": 23 * " ", "break_on_hyphens": False}
 # typer exports neither click nor its own copy of it.

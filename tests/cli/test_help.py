@@ -67,6 +67,7 @@ def test_every_choice_is_named_in_its_help():
     [
         ("eval --limit 3", "no option --limit; did you mean --samples?"),
         ("eval --batch_size 3", "did you mean --batch-tokens?"),
+        ("eval --candidate x", "did you mean --model?"),
         ("predict --basline x", "did you mean --baseline?"),
         ("serve", "no command 'serve'; without a command, it starts the page"),
         ("evil", "no command 'evil'; did you mean eval?"),
