@@ -61,7 +61,7 @@ COMMANDS = {
         MEASURE,
     ),
     "runs": Command(
-        "List, show, compare, delete, export or push stored runs.",
+        "List, show, name, compare, delete, export or push stored runs.",
         "fillmask_ui.cli.runs:runs",
         MEASURE,
         prints=True,

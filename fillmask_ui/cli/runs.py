@@ -53,7 +53,7 @@ SORT = option(
 )
 
 runs = typer.Typer(
-    help="List, show, compare, delete, export or push stored runs.",
+    help="List, show, name, compare, delete, export or push stored runs.",
     cls=HelpGroup,
     rich_markup_mode=None,
 )
@@ -184,7 +184,7 @@ def compare(
     everything: bool = ALL_FIGURES,
     as_json: bool = JSON,
 ) -> None:
-    """Compare runs over the same texts and masks: paired changes and verdicts."""
+    """Compare two runs, or up to six, over the same texts: paired changes and verdicts."""
     opened, *others = (store().open(name) for name in (reference, *candidates))
     if len(others) > 1:
         _print_beside(runs_beside([opened, *others]), as_json=as_json)

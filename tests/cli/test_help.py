@@ -135,5 +135,5 @@ def test_an_evaluation_begins_with_its_conclusion(fillmask):
     everything = fillmask("runs", "show", "latest", "--all").stdout
     assert "calibration error" in everything and "metric:cross-entropy" in everything
     listed = fillmask("runs", "list").stdout
-    for heading in ("Reference", "Change", "Source"):
+    for heading in ("Source", "Reference", "Candidate", "Change", "95% interval", "Texts"):
         assert heading in listed
