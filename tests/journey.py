@@ -177,7 +177,7 @@ class Evaluate(Visitor):
 
     def show(self, row: Any) -> None:
         """Show a run of the list."""
-        row.get_by_role("button", name="show run").click()
+        row.locator("button.fm-pick").click()
 
     def run(self) -> Evaluate:
         self.run_button.click()
