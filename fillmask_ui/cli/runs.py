@@ -87,7 +87,10 @@ def feature_run(run: str) -> tuple[Any, str] | None:
 
 def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
     """The object that `--json` prints of a run."""
-    about_run = {"notes": list(info.notes), "signature": info.signature, "run": info.name}
+    sizes = {"size_bytes": info.model.get("size_bytes")}
+    if info.baseline:
+        sizes |= {"baseline_size_bytes": info.baseline.get("size_bytes"), "speedup": info.speedup}
+    about_run = {**sizes, "notes": list(info.notes), "signature": info.signature, "run": info.name}
     return summary.to_dict() | about_run
 
 

@@ -4,6 +4,8 @@ Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 """
 
 import itertools
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.batching import MOST_CALLS, Budget, logits_of_batch, pad, plan_batches
+from fillmask_ui.batching import MOST_CALLS, Budget, PaddedBatch, logits_of_batch, pad, plan_batches
 from fillmask_ui.evaluation.rows import LogitDifference, Prepared, TokenScores
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.scoring import Exponentials
@@ -66,6 +68,9 @@ class Scorer:
         # Of a batch of several texts: all calls at a time have room, however many there are, so
         # that batches are the same whatever the number of threads.
         self._fair = max(1, self._most // MOST_CALLS)
+        # In the calls of each model, all threads together; with several at a time more than passed.
+        self.call_seconds = [0.0 for _ in self.models]
+        self._timing = threading.Lock()
 
     def batches(self, views: Sequence[TextView], number: int) -> Iterator[Batch]:
         """The batches of window `number`, without those of texts that are all done."""
@@ -97,7 +102,8 @@ class Scorer:
             call = slice(start, start + self._most)
             with self._room_for(len(rows[call])):
                 logits = [
-                    logits_of_batch(model, padded, rows[call], cols[call]) for model in self.models
+                    self._timed_logits(index, padded, rows[call], cols[call])
+                    for index in range(len(self.models))
                 ]
                 chunks += _score_logits(logits, targets[call])
                 del logits  # before their room is given to another call
@@ -108,6 +114,16 @@ class Scorer:
         stops = itertools.accumulate(sizes)
         parts = [slice(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
         return [[_part_of(record, part) for record in scores] for part in parts]
+
+    def _timed_logits(
+        self, index: int, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray
+    ) -> np.ndarray:
+        """`logits_of_batch` of a model, whose time counts."""
+        began = time.perf_counter()
+        logits = logits_of_batch(self.models[index], batch, rows, cols)
+        with self._timing:
+            self.call_seconds[index] += time.perf_counter() - began
+        return logits
 
     def _room_for(self, positions: int) -> AbstractContextManager[None]:
         """The part of the budget that the logits at some positions take, at most all."""

@@ -56,6 +56,8 @@ class Heartbeat:
 
     texts: float  # through so far, with skipped and done ones, and the share of those under way
     tokens: int  # scored so far, also of rows that come later
+    # In the calls of the model, or of the reference and the candidate, so far; 0 if not timed.
+    call_seconds: tuple[float, ...] = ()
 
 
 class Masks(Protocol):
@@ -138,7 +140,22 @@ def evaluate(
                     del scored[view.text.row.id]
                     yield _evaluated(view.example, example_scores, config.metric)
             if heartbeat:
-                yield Heartbeat(step.texts, tokens)
+                yield Heartbeat(step.texts, tokens, _call_seconds(lanes, reference, measured))
+
+
+def _call_seconds(lanes: Sequence["_Lane"], *models: MaskedLM | None) -> tuple[float, ...]:
+    """In the calls of each model that is not None."""
+    scorers = {id(lane.scorer): lane.scorer for lane in lanes}.values()
+    return tuple(
+        sum(
+            seconds
+            for scorer in scorers
+            for scored, seconds in zip(scorer.models, scorer.call_seconds, strict=True)
+            if scored is model
+        )
+        for model in models
+        if model is not None
+    )
 
 
 def _evaluated(

@@ -67,7 +67,9 @@ def _opened(run: Run | Path | str) -> Run:
 def compared_info(reference: Run, candidate: Run) -> RunInfo:
     """The run of the candidate, with the model of the reference as its baseline."""
     name = f"{reference.info.name} and {candidate.info.name}"
-    return replace(candidate.info, baseline=reference.info.model, name=name, engines=())
+    return replace(
+        candidate.info, baseline=reference.info.model, name=name, engines=(), call_seconds=()
+    )
 
 
 def paired(reference: Run, candidate: Run) -> Iterator[EvaluatedText | SkippedText]:

@@ -22,6 +22,7 @@ from fillmask_ui.schema import from_json, from_trusted_values
 from fillmask_ui.texts import TextSource
 
 RUN_FILE = "run.json"
+_LEAST_SECONDS = 1.0  # of the calls of a model, for its speed
 RUNNING, DONE, STOPPED, FAILED = "running", "done", "stopped", "failed"
 
 
@@ -47,6 +48,8 @@ class RunInfo:
     state: str = RUNNING  # `running`, `done`, `stopped` or `failed`
     error: str | None = None  # why it failed, in words
     notes: tuple[str, ...] = ()  # on the texts (fewer than asked for, ...)
+    # In the calls of the model, or of baseline and model, if all texts were measured at once, here.
+    call_seconds: tuple[float, ...] = ()
     result: Mapping[str, Any] | None = None  # `Summary.to_dict`, once it is done
     protocol: int = PROTOCOL  # by which it is measured
     title: str = ""  # name that a user gave it; the run is found by it too
@@ -58,6 +61,17 @@ class RunInfo:
     def running(self) -> RunningSummary:
         size = self.model["vocabulary_size"]
         return RunningSummary(config=self.config, vocabulary_size=size, limits=self.limits)
+
+    @property
+    def speedup(self) -> float | None:
+        """Speed of the model by that of its baseline on the same batches, if it was measured.
+
+        None for calls of less than a second, whose times say little.
+        """
+        if len(self.call_seconds) < 2 or min(self.call_seconds) < _LEAST_SECONDS:
+            return None
+        baseline_seconds, seconds = self.call_seconds
+        return baseline_seconds / seconds
 
     @property
     def signature(self) -> str:

@@ -80,9 +80,11 @@ class Recorder(AbstractContextManager["Recorder"]):
             done=self.stored.keys(),
             heartbeat=True,
         )
+        call_seconds: tuple[float, ...] = ()
         with self.under_way({"name": "local"}), closing(rows):
             for row in rows:
                 if isinstance(row, Heartbeat):
+                    call_seconds = () if self.stored else row.call_seconds
                     # A short file that is read in its own order was read to its end by now.
                     self.know_available(report.available if report else None)
                 else:
@@ -91,6 +93,7 @@ class Recorder(AbstractContextManager["Recorder"]):
                     return
                 if heartbeat or not isinstance(row, Heartbeat):
                     yield row
+            self._set(call_seconds=call_seconds)
 
     @contextmanager
     def under_way(self, engine: Mapping[str, Any]) -> Iterator[None]:

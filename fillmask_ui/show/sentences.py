@@ -133,21 +133,16 @@ def _interval_bound(label: str, worse: Interval, limits: Limits) -> str:
     return f"{span} crosses the {' and '.join(crossed)} limit{'s' * (len(crossed) > 1)}"
 
 
-def measured_text(
-    summary: Summary, info: RunInfo | None = None, speedup: float | None = None
-) -> str:
-    """What the verdict was measured on: texts, tokens, sizes and, where it is known, the speed.
-
-    `info` names the sizes; `speedup` is the ratio of the candidate's speed to the reference's.
-    """
+def measured_text(summary: Summary, info: RunInfo | None = None) -> str:
+    """What the verdict was measured on: texts and tokens; of a run sizes and a measured speed."""
     parts = [_counted(summary.texts, summary.metric.measures)]
     parts.append(_counted(summary.model.tokens, "token"))
     sizes = [model.get("size_bytes") for model in (info.model, info.baseline or {})] if info else []
     if sizes and sizes[0]:
         size = f"{sizes[0] / 1e6:,.1f} MB"
         parts.append(f"{size} ({sizes[0] / sizes[1]:.2f}× the reference)" if sizes[1] else size)
-    if speedup is not None:
-        parts.append(f"{speedup:.2f}× the speed")
+    if info and info.speedup is not None:
+        parts.append(f"{info.speedup:.2f}× the speed")
     if info and info.baseline == info.model:
         parts.append("the reference is the candidate itself")
     return ", ".join(parts)

@@ -2,16 +2,17 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation import EvaluationConfig, batch_scoring
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.runs import Plan, perform
+from fillmask_ui.runs import Plan, RunStore, perform
 from fillmask_ui.runs.info import RunInfo
 from fillmask_ui.runs.perform import Pace, RunProgress
 from fillmask_ui.texts import TextSource
@@ -89,3 +90,29 @@ def test_what_is_done_by_the_time_it_took(monkeypatch, expected, begun, steps, s
         pace.add(RunProgress(None, None, expected, through=through, tokens=tokens))
     assert pace.tokens_per_second == (speed and pytest.approx(speed))
     assert pace.seconds_left == (left and pytest.approx(left))
+
+
+def test_the_speed_is_that_of_all_calls_on_the_same_batches(tmp_path, monkeypatch):
+    """By a clock that stands still but in calls: 2 s of the candidate, 8 s of its reference."""
+    clock = [0.0]
+    monkeypatch.setattr(batch_scoring.time, "perf_counter", lambda: clock[0])
+
+    class Timed(TableModel):
+        def logits_at(self, *inputs):
+            clock[0] += self.cost
+            return super().logits_at(*inputs)
+
+    models = {"slow": Timed(1), "fast": Timed(1, noise=0.1)}
+    models["slow"].cost, models["fast"].cost = 8.0, 2.0
+    (path := tmp_path / "texts.txt").write_text("the cat sat\n" * 40)
+    plan = Plan(ModelChoice("fast"), ModelChoice("slow"), source=TextSource("file", str(path)))
+    store = RunStore(tmp_path / "runs")
+    for model, speedup in (("fast", 4.0), ("slow", None)):
+        if model == "slow":
+            plan = Plan(ModelChoice("slow"), source=plan.source)
+        *_, last = perform(plan, store, lambda choice: models[choice.reference])
+        stored = store.open(last.info.name).info
+        assert stored.speedup == last.info.speedup == speedup
+        assert len(stored.call_seconds) == (2 if speedup else 1)
+    short = replace(stored, call_seconds=(4.0, 0.9))
+    assert short.speedup is None
