@@ -45,7 +45,7 @@ def test_every_function_is_asked():
     functions = {tuple(case["ask"][:2]) for case in cases}
     served = {(tab, function) for tab, functions in TABS.items() for function in functions}
     elsewhere = {("quantize", "figure"), ("explore", "replay"), ("explore", "both_replayed")}
-    elsewhere |= {("explore", "models"), ("learn", "chapter")}
+    elsewhere |= {("explore", "about"), ("explore", "models"), ("learn", "chapter")}
     # Modes of features have numbers of transformers in their own tests.
     elsewhere |= {
         ("explore", view) for feature in features() for mode in feature.modes for view in mode.views
