@@ -9,12 +9,15 @@ import onnx
 import onnxruntime as ort
 import pytest
 from onnx import ModelProto
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+from onnxruntime.quantization.matmul_bnb4_quantizer import MatMulBnb4Quantizer
 from tiny_models import TinyModels
 
 from fillmask_ui.models.onnx_graph import read_graph, self_contained
 from fillmask_ui.models.runtime_model import cpu_features
+from fillmask_ui.onnx_tools.constant_folding import copy_model
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
-from fillmask_ui.onnx_tools.float32_graph import make_whole
+from fillmask_ui.onnx_tools.float32_graph import make_whole, split_ties
 from fillmask_ui.onnx_tools.schemes import write_variant
 
 FORMS = ("dynamic-int8", "int8", "int8-tensor", "qdq", "int4", "fp16")
@@ -55,6 +58,32 @@ def run(model: ModelProto, inputs: dict[str, np.ndarray], *names: str) -> list[n
     return session.run(list(names) or None, inputs)
 
 
+def in_bnb4(model: ModelProto) -> ModelProto:
+    """A copy with its products in 4 bits, as bitsandbytes stores them."""
+    quantizer = MatMulBnb4Quantizer(copy_model(model), MatMulBnb4Quantizer.NF4, 32)
+    quantizer.process()
+    return quantizer.model.model
+
+
+def in_qoperators(model: ModelProto, path: Path) -> None:
+    """Write it with products of bytes that give bytes, calibrated on the tokens of `feeds`."""
+
+    class OneText(CalibrationDataReader):
+        def __init__(self) -> None:
+            self.left = [feeds(model)]
+
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            return self.left.pop() if self.left else None
+
+    quantize_static(
+        split_ties(model),
+        path,
+        OneText(),
+        quant_format=QuantFormat.QOperator,
+        op_types_to_quantize=["MatMul"],
+    )
+
+
 class Forms:
     """Makes and keeps the forms of one test session."""
 
@@ -72,6 +101,11 @@ class Forms:
         if name == "dynamic-int8":
             return dynamic_int8(self.baseline)
         path = self.folder / f"{name}.onnx"
+        if name == "bnb4":
+            return in_bnb4(self.baseline)
+        if name == "qoperator":
+            in_qoperators(self.baseline, path)
+            return onnx.load(path)
         with contextlib.redirect_stdout(io.StringIO()):
             write_variant(name, self.baseline, path, feeds=[feeds(self.baseline)])
         return onnx.load(path)

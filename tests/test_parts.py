@@ -113,7 +113,7 @@ def test_a_graph_whose_names_are_all_others_is_matched(forms, form):
 
 
 # How far numbers in so many bits are from those they stand for, relative to the largest.
-_TOLERANCE = {"int4": 0.08, "fp16": 5e-4}
+_TOLERANCE = {"int4": 0.08, "fp16": 5e-4, "int8": 0.02}  # smoothing gives some rows fewer steps
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -122,7 +122,7 @@ def last_state(model: ModelProto, logits: str) -> str | None:
     if projection is None:
         return None
     dense = _only_product(constants, projection.input[0])
-    return constants.unquantized((dense or projection).input[0])
+    return constants.unsmoothed(constants.unquantized((dense or projection).input[0]))
 
 
 def _only_product(constants: Constants, value: str) -> NodeProto | None:

@@ -19,6 +19,8 @@ FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *HALVES)
 _BITS: dict[int, int] = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 # Operators of quantized graphs whose first output stands for their first input.
 _PASS_ON = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Identity"}
+# End the names of vectors 1 / s, see `onnx_tools.smoothing`; the second is for looked-up rows.
+SMOOTHING, UNSMOOTHING = "_smoothing", "_unsmoothing"
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,22 @@ class Constants:
         while maker is not None and maker.op_type in _PASS_ON and maker.output[0] == value:
             value = maker.input[0]
             maker = self.makers.get(value)
+        return value
+
+    def smoothing(self, value: str) -> str:
+        """The stored vector [K] that smoothing multiplied a value's channels by; "" if none."""
+        maker = self.makers.get(value)
+        if maker is not None and maker.op_type == "LayerNormalization":
+            return self.smoothing(maker.input[1])
+        if maker is not None and maker.op_type == "Mul" and maker.input[1].endswith(SMOOTHING):
+            return str(maker.input[1])
+        return ""
+
+    def unsmoothed(self, value: str) -> str:
+        """What a Mul in front of a product smoothed; else the value itself."""
+        maker = self.makers.get(value)
+        if maker is not None and maker.op_type == "Mul" and self.smoothing(value):
+            return str(maker.input[0])
         return value
 
     def roots(self, *names: str) -> list[str]:

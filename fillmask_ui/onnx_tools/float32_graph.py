@@ -145,7 +145,7 @@ def split_ties(model: ModelProto, exclude: Collection[str] | None = None) -> Mod
 
 
 def dequantize(model: ModelProto, part: Part) -> np.ndarray:
-    """A part's numbers as float32 of `part.shape`; weights must be in the graph."""
+    """A part's numbers, as before smoothing, float32 of `part.shape`; weights must be inside."""
     constants = Constants(model.graph)
     node = constants.makers[part.node]
     if part.kind == "embedding":
@@ -163,7 +163,11 @@ def dequantize(model: ModelProto, part: Part) -> np.ndarray:
                 values = values - scale_or_zero
     elif part.input_index == 1 and attributes_of(node).get("transB"):
         values = values.T
-    return values.reshape(part.shape)
+    values = values.reshape(part.shape)
+    if not part.smoothing:
+        return values
+    factors = constants.value(part.smoothing)  # 1 / s
+    return values / factors if part.kind == "norm" else values * factors[:, None]
 
 
 def _run_part(constants: Constants, part: Part, source: np.ndarray) -> np.ndarray:

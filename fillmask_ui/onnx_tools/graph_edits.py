@@ -157,6 +157,7 @@ def in_full_precision(
         return output
 
     equal: dict[str, str] = {}  # copied tensor -> an equal one of this graph, such as embeddings
+    in_norms = {pair.first.source: constants.smoothing(pair.first.source) for pair in pairs}
     for pair in pairs:
         part, index = pair.first, pair.first.input_index
         node = constants.makers[part.node]
@@ -179,6 +180,8 @@ def in_full_precision(
             copy.initializer.append(numpy_helper.from_array(np.array(expected.dims), shape))
             value = add_node("Reshape", value, shape)
         if is_row:
+            if part.smoothing:
+                value = add_node("Mul", value, part.smoothing)
             node.input[index] = value
             continue
         if part.kind == "embedding":
@@ -187,6 +190,8 @@ def in_full_precision(
             if attributes_of(baseline_node).get("transB"):
                 value = add_node("Transpose", value, perm=[1, 0])
             source = part.source
+            if smoothing := in_norms[source]:
+                source = add_node("Div", source, smoothing)
             if part.half:
                 source = add_node("Cast", source, to=TensorProto.FLOAT)
             value = add_node("MatMul", source, value)

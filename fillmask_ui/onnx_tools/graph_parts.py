@@ -18,7 +18,13 @@ from dataclasses import dataclass, replace
 from onnx import ModelProto, NodeProto
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.onnx_tools.constant_folding import Constants, attributes_of, nodes_for
+from fillmask_ui.onnx_tools.constant_folding import (
+    SMOOTHING,
+    UNSMOOTHING,
+    Constants,
+    attributes_of,
+    nodes_for,
+)
 
 MATRICES = ("product", "projection", "embedding")
 KINDS = (*MATRICES, "bias", "norm")
@@ -73,6 +79,7 @@ class Part:
     node: str  # first output of the operator that reads it
     input_index: int  # of that operator's input
     scales: tuple[str, ...] = ()  # values with its scales and zero points
+    smoothing: str = ""  # stored 1 / s of its rows, of a norm of its numbers, see `smoothing`
     half: bool = False  # whether the graph computes it in half precision
     quantized: bool = False  # whether it is stored in fewer bits than a float
 
@@ -147,7 +154,7 @@ def _search(nodes: Iterable[NodeProto], constants: Constants) -> Iterator[Part]:
         for index, kind in _LEARNED.get(node.op_type, ()):
             value = node.input[index] if index < len(node.input) else ""
             constant = constants.kind(value)
-            if constant is None or value in scales:
+            if constant is None or value in scales or value.endswith((SMOOTHING, UNSMOOTHING)):
                 continue
             other_inputs = [*node.input[:index], *node.input[index + 1 :]]
             if kind in ("bias", "norm"):
@@ -197,6 +204,13 @@ def _part(constants: Constants, node: NodeProto, index: int, kind: str) -> Part 
         return None
     if kind == "embedding":
         source = node.input[1]
+        for reader in constants.readers.get(output, ()):
+            if reader.op_type == "Mul" and reader.input[1].endswith(UNSMOOTHING):
+                output = reader.output[0]
+    smoothing = constants.smoothing(value) if kind == "norm" else ""
+    if kind in ("product", "projection"):
+        direct = constants.unquantized(source)
+        smoothing, source = constants.smoothing(direct), constants.unsmoothed(direct)
     return Part(
         name="",
         kind=kind,
@@ -204,10 +218,11 @@ def _part(constants: Constants, node: NodeProto, index: int, kind: str) -> Part 
         output=output,
         constant=root,
         shape=tuple(shape),
-        source=source if kind != "product" else constants.unquantized(source),
+        source=source,
         node=node.output[0],
         input_index=index,
         scales=tuple(dict.fromkeys(filter(None, scales))),
+        smoothing=smoothing,
         half=half,
         quantized=not constants.required_kind(root).is_float or node.op_type == "MatMulNBits",
     )

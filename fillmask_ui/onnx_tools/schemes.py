@@ -20,13 +20,21 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper
 from onnx.numpy_helper import from_array, to_array
 
-from fillmask_ui.errors import ModelError, OptionError, first_line, how_to_install, unknown
+from fillmask_ui.errors import (
+    FillmaskError,
+    ModelError,
+    OptionError,
+    first_line,
+    how_to_install,
+    unknown,
+)
 from fillmask_ui.files import writing
 from fillmask_ui.onnx_tools.constant_folding import copy_model, rename, replace_nodes
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8, quantize_matrix, quiet_tools
 from fillmask_ui.onnx_tools.float32_graph import split_ties, transposed_constants
 from fillmask_ui.onnx_tools.graph_edits import stored_bytes
 from fillmask_ui.onnx_tools.graph_parts import find_parts, nodes_of
+from fillmask_ui.onnx_tools.smoothing import smoothed
 
 _LARGEST_HALF = 65504.0
 
@@ -63,7 +71,7 @@ def write_variant(
         try:
             scheme.write(start, path, sorted(exclude), feeds)
             result = onnx.load(path)
-        except OSError:
+        except (OSError, FillmaskError):
             raise
         except Exception as error:  # of any kind, by the tools
             raise ModelError(
@@ -89,7 +97,7 @@ def find_scheme(name: str, *, installed: bool = False) -> Scheme:
     return SCHEMES[name]
 
 
-def _embedded_int8(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
+def _embedded_int8(model: ModelProto, path: Path, exclude: list[str], feeds: Feeds) -> None:
     # The last product of a feed-forward part, which has more rows than columns: on the embedded
     # model rounding the activations that enter it costs the most loss, and its weights none.
     outputs = [
@@ -98,7 +106,8 @@ def _embedded_int8(model: ModelProto, path: Path, exclude: list[str], _: Feeds) 
         if part.kind == "product" and part.layer is not None and part.shape[0] > part.shape[1]
     ]
     float_products = nodes_of(model, outputs)
-    result = dynamic_int8(model, exclude=float_products.union(exclude))
+    left_out = float_products.union(exclude)
+    result = dynamic_int8(smoothed(model, feeds, exclude=left_out), exclude=left_out)
     _store_in_int8(result, float_products.difference(exclude))
     _store_in_half(result, exclude)
     onnx.save(result, path)
@@ -243,18 +252,20 @@ DEFAULT_SCHEME = "int8"  # the recipe of `embedded:int8`
 SCHEMES: dict[str, Scheme] = {
     "int8": Scheme(
         "int8",
-        "Weights in 8 bits with one scale a column, activations scaled text by text; those that "
-        "enter the last product of a feed-forward part stay in float32.",
+        "Weights in 8 bits with one scale a column, activations smoothed and scaled text by text; "
+        "those that enter the last product of a feed-forward part stay in float32.",
         "model_int8.onnx",
         _embedded_int8,
         {
             "tool": "quantize_dynamic",
             "weights": "QInt8 per channel",
             "activations": "QUInt8",
+            "smoothing": "SmoothQuant, alpha of each product by its error on the texts",
             "tied embeddings": "QInt8, one scale a row",
             "weights alone": "last products of feed-forward parts",
             "in float16": "other embeddings",
         },
+        calibrated=True,
     ),
     "int8-channel": Scheme(
         "int8, one scale a column",

@@ -28,6 +28,7 @@ from fillmask_ui.records import finite
 # A part this far below the usual ratio of its kind of storage sticks out: parts of one quantizer
 # differ by half of that, one bit less costs 6 dB, a scale that is wrong by a factor of 10 about 30.
 STICKS_OUT_DB = 20.0
+USUAL_DB = 40.0  # of activations in 8 bits, behind a first good pair of Q and DQ
 EXACT_DB = 150.0  # stands for an infinite ratio where ratios are compared: float32 gives about 150
 
 
@@ -125,6 +126,8 @@ class PartNoise:
     weight_snr_db: float  # signal-to-noise ratio of its numbers; infinite if they are equal
     usual_snr_db: float  # the median of parts that are stored alike
     activation_snr_db: float | None = None  # of what it yields on the texts
+    # How far that lies below what its weights and the parts before it explain; infinite for NaN.
+    activation_loss_db: float = 0.0
     restored: Restored | None = None  # None if it was not measured
 
     @property
@@ -137,6 +140,11 @@ class PartNoise:
         """Whether its numbers are far worse than those of parts that are stored alike."""
         return self.below_usual_db >= STICKS_OUT_DB
 
+    @property
+    def loses_activations(self) -> bool:
+        """Whether activations are damaged in front of it, as by one bad pair of Q and DQ."""
+        return self.activation_loss_db >= STICKS_OUT_DB
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; an infinite ratio is None, and `equal` tells it."""
         restored = self.restored and {
@@ -145,7 +153,11 @@ class PartNoise:
             "bytes_added": self.restored.bytes_added,
             "significant": self.restored.significant,
         }
-        flags = {"equal": math.isinf(self.weight_snr_db), "sticks_out": self.sticks_out}
+        flags = {
+            "equal": math.isinf(self.weight_snr_db),
+            "sticks_out": self.sticks_out,
+            "loses_activations": self.loses_activations,
+        }
         return {**asdict(self), "restored": restored, **flags}
 
 
@@ -231,16 +243,16 @@ class Diagnosis:
 
 
 def worst_first(parts: Iterable[PartNoise]) -> tuple[PartNoise, ...]:
-    """Those whose numbers stick out, then those whose restoring certainly helps, then the rest.
+    """Those whose numbers or activations stick out, those whose restoring helps, then the rest.
 
     Numbers come first because some broken parts cost little on the texts at hand: attention does
     not see the bias of its keys at all.
     """
 
-    def sort_key(part: PartNoise) -> tuple[bool, float, float]:
+    def sort_key(part: PartNoise) -> tuple[bool, bool, float, float]:
         restored = part.restored
         gain = restored.recovered_nats if restored is not None and restored.significant else 0.0
-        return not part.sticks_out, -gain, -part.below_usual_db
+        return not part.sticks_out, not part.loses_activations, -gain, -part.below_usual_db
 
     return tuple(sorted(parts, key=sort_key))
 
@@ -254,6 +266,23 @@ def add_usual_snr(parts: Sequence[PartNoise]) -> list[PartNoise]:
         replace(part, usual_snr_db=median(ratios[part.stored, len(part.shape) > 1]))
         for part in parts
     ]
+
+
+def activation_losses(parts: Iterable[PartNoise]) -> list[float]:
+    """By how many dB each part's activations fall below their usual ratio, in the graph's order.
+
+    That is the lowest ratio of the parts before it and of its weights, at most `USUAL_DB`: noise
+    only builds up along a graph, by a few dB from part to part.
+    """
+    lowest, losses = USUAL_DB, []
+    for part in parts:
+        ratio = part.activation_snr_db
+        if ratio is None:
+            losses.append(0.0)
+            continue
+        losses.append(max(0.0, min(lowest, part.weight_snr_db) - ratio))
+        lowest = min(lowest, ratio)
+    return losses
 
 
 def layer_labels(layers: Iterable[int | None]) -> list[str]:

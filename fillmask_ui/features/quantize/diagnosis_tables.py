@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from fillmask_ui.features.quantize.diagnosis import Diagnosis
+from fillmask_ui.features.quantize.diagnosis import Diagnosis, PartNoise
 from fillmask_ui.features.quantize.measure_variants import Stamp
 from fillmask_ui.show.numbers import Share, interval_text, percent, signed, signed_percent
 from fillmask_ui.show.sentences import difference_text
@@ -43,7 +43,11 @@ def bytes_text(size: int) -> str:
 
 def worst_parts(diagnosis: Diagnosis, most: int = 15) -> Table:
     """The parts that hurt first; those with equal numbers last."""
-    different = [part for part in diagnosis.parts if math.isfinite(part.weight_snr_db)]
+    different = [
+        part
+        for part in diagnosis.parts
+        if math.isfinite(part.weight_snr_db) or part.loses_activations
+    ]
     listed = (different or list(diagnosis.parts))[:most]
     left_out = len(diagnosis.parts) - len(listed)
     columns = (
@@ -57,7 +61,7 @@ def worst_parts(diagnosis: Diagnosis, most: int = 15) -> Table:
     )
     rows = (
         (
-            part.name + (" !" if part.sticks_out else ""),
+            part.name + (" !" if part.sticks_out or part.loses_activations else ""),
             " × ".join(map(str, part.shape)),
             part.stored,
             part.size_bytes,
@@ -145,15 +149,30 @@ def worst_sentence(diagnosis: Diagnosis) -> str:
             f"{snr_text(min(worst.usual_snr_db, 150))} dB. Look for outliers under one scale, a "
             "wrong scale, too few bits or a damaged file."
         )
+    are_equal = all(math.isinf(part.weight_snr_db) for part in diagnosis.parts)
+    for part in diagnosis.parts:
+        if part.loses_activations:
+            return _activations_sentence(part, "equal" if are_equal else "as usual")
     certain = [part for part in diagnosis.parts if part.restored and part.restored.significant]
     if certain:
         names = ", ".join(part.name for part in certain[:5])
         return f"These parts raise the loss: {names}."
-    if all(math.isinf(part.weight_snr_db) for part in diagnosis.parts):
+    if are_equal:
         return "All weights equal those of the reference."
     if not any(part.restored for part in diagnosis.parts):
         return "No part stands out."
     return "No part stands out, and none alone raises the loss measurably on these texts."
+
+
+def _activations_sentence(part: PartNoise, weights: str) -> str:
+    """Where activations are damaged though the weights are not."""
+    lost = f"{part.activation_loss_db:.0f} dB" if math.isfinite(part.activation_loss_db) else "all"
+    where = "the head" if part.layer is None else f"layer {part.layer}"
+    return (
+        f"Weights {weights}; activations lose {lost} at {where}: the output of {part.name} has "
+        f"{snr_text(part.activation_snr_db)} dB. Look at the scale and zero point of the "
+        "QuantizeLinear and DequantizeLinear in front of it, and at the texts that set them."
+    )
 
 
 def greedy_sentence(diagnosis: Diagnosis) -> str:

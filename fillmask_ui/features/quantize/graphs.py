@@ -1,18 +1,17 @@
 """Graphs of variants: the model that they are made of, and a variant beside its baseline."""
 
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-import numpy as np
 from onnx import ModelProto
 
-from fillmask_ui.errors import DataError, ModelError, OptionError, TextError
+from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.files import finished_file, writing
-from fillmask_ui.masking import MaskRecipe, generator, hide_random, hideable
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import has_tokenizer
@@ -24,12 +23,30 @@ from fillmask_ui.onnx_tools.graph_edits import Matching, in_full_precision, matc
 from fillmask_ui.onnx_tools.graph_parts import MATRICES, choose_parts, find_parts
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.publishing.hub_folder import FULL, copy_beside
-from fillmask_ui.records import Example, ModelSignature
+from fillmask_ui.records import ModelSignature
 from fillmask_ui.tokenizers import same_tokenizer
+
+# Products whose parts are not read: operators, what such a file is, and what to do.
+_UNREAD = (
+    (
+        ("QLinearMatMul", "QGemm"),
+        "a QOperator graph",
+        "make it with quant_format=QuantFormat.QDQ, which stores the same numbers",
+    ),
+    (
+        ("MatMulBnb4",),
+        "in 4 bits of bitsandbytes",
+        "make 4 bits in blocks with fillmask-ui quantize --scheme int4",
+    ),
+    (
+        ("DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QAttention"),
+        "a graph that ONNX Runtime has optimized",
+        "name the file that it was made from",
+    ),
+)
 
 Loader = Callable[[ModelChoice], MaskedLM]
 _GRAPH_BYTES = (1 << 31) - (1 << 20)  # protobuf, in which graphs are written, ends at 2 GiB
-_MOST_TOKENS, _SEED = 256, 42  # of a calibration text
 _MATCHED = 0.5  # of the baseline's matrices, at least, for it to be the same model
 
 
@@ -88,30 +105,6 @@ def read_source(choice: ModelChoice, loaded: RuntimeModel, load: Loader, folder:
     compared = loaded if in_float32 else load(replace(choice, dtype=None))
     parity = check_parity(model, compared)
     return Source(choice.reference, loaded.signature, model, whole, parity)
-
-
-def calibration_feeds(model: OnnxMaskedLM, texts: Sequence[Example]) -> list[dict[str, np.ndarray]]:
-    """Inputs of the model's graph, a text each, some tokens hidden, cut at 256 tokens."""
-    vocabulary, longest = model.vocabulary, min(_MOST_TOKENS, model.max_tokens)
-    feeds = []
-    for text in texts:
-        try:
-            encoding = vocabulary.encode(text.text)
-        except TextError:
-            continue
-        if not hideable(encoding.ids, vocabulary.special_ids).any():
-            continue
-        hidden = hide_random(encoding, vocabulary, MaskRecipe(), generator(_SEED, text.id))
-        ids = hidden.input_ids  # int64 [T]
-        if len(ids) > longest:
-            ids = np.append(ids[: longest - 1], ids[-1])
-        feeds.append(model.arrays(ids[None], np.ones_like(ids[None])))
-    if not feeds:
-        raise DataError(
-            f"none of the {len(texts)} calibration texts can be used: they are blank, or of "
-            "special or unknown tokens alone; give some sentences, one a line"
-        )
-    return feeds
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,4 +193,16 @@ def _load_graph(choice: ModelChoice, load: Loader) -> LoadedGraph:
     check_memory(choice.reference, model.signature.parameters)
     files = model.files
     graph = self_contained(read_graph(files.weights[0], files.folder, files.name))
+    _refuse_unread(choice.reference, graph)
     return LoadedGraph(choice, model, graph)
+
+
+def _refuse_unread(name: str, graph: ModelProto) -> None:
+    counts = Counter(node.op_type for node in graph.graph.node)
+    for operators, form, remedy in _UNREAD:
+        for operator in operators:
+            if counts[operator]:
+                raise ModelError(
+                    f"{name} is {form} ({counts[operator]} {operator}), which diagnose cannot take "
+                    f"apart: {remedy}, and diagnose that; eval and check measure it as it is"
+                )

@@ -30,6 +30,7 @@ from fillmask_ui.features.quantize.diagnosis import (
     PartNoise,
     Restored,
     Run,
+    activation_losses,
     activation_noise,
     add_usual_snr,
     layer_labels,
@@ -115,14 +116,15 @@ def diagnose(
     diagnosis = _activations(pair, diagnosis, [_as_read(row) for row in measured[:_COMPARED_TEXTS]])
     yield diagnosis
     leave_one_out = LeaveOneOut(pair, texts, config, nats, tokens)
-    # Parts whose numbers differ, and which the baseline has in full precision.
+    # Parts whose numbers or activations differ, and which the baseline has in full precision.
     quantized_in_both = {
         matched.second.name for matched in pair.matching.pairs if matched.second.quantized
     }
     chosen = [
         part
         for part in diagnosis.parts
-        if math.isfinite(part.weight_snr_db) and part.name not in quantized_in_both
+        if (math.isfinite(part.weight_snr_db) or part.loses_activations)
+        and part.name not in quantized_in_both
     ][: options.most]
     for number, part in enumerate(chosen):
         message = f"{number + 1} of {len(chosen)}: {part.name} in full precision"
@@ -220,20 +222,39 @@ def _activations(pair: GraphPair, diagnosis: Diagnosis, texts: Sequence[np.ndarr
     baseline = _open_with_outputs(pair.baseline, values.values())
     noise = activation_noise(quantized, baseline, values, texts)
     ratios = {value: snr_db(sums) for value, sums in noise.items()}
-    parts = (
-        replace(part, activation_snr_db=ratios.get(outputs[part.name])) for part in diagnosis.parts
-    )
+    by_name = {
+        part.name: replace(part, activation_snr_db=ratios.get(outputs[part.name]))
+        for part in diagnosis.parts
+    }
+    in_order = [by_name[matched.second.name] for matched in pair.matching.pairs]
+    parts = [
+        replace(part, activation_loss_db=loss)
+        for part, loss in zip(in_order, activation_losses(in_order), strict=True)
+    ]
     sources = {label: matched.first.source for label, matched in hidden.items()}
     layers = (
         replace(layer, hidden_snr_db=ratios.get(sources.get(layer.label, "")))
         for layer in diagnosis.layers
     )
-    return replace(diagnosis, parts=tuple(parts), layers=tuple(layers))
+    return replace(diagnosis, parts=worst_first(parts), layers=tuple(layers))
 
 
 def _open_with_outputs(loaded: LoadedGraph, names: Collection[str]) -> Run:
-    """The model with more outputs."""
-    return loaded.model.opened(with_outputs(loaded.graph, names).SerializeToString())
+    """The model with more outputs, as they are without smoothing."""
+    run = loaded.model.opened(with_outputs(loaded.graph, names).SerializeToString())
+    constants = Constants(loaded.graph.graph)
+    factors = {
+        name: constants.value(smoothing)
+        for name in names
+        if (smoothing := constants.smoothing(name))
+    }
+    if not factors:
+        return run
+
+    def unsmoothed(ids: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: values / factors.get(name, 1.0) for name, values in run(ids, mask).items()}
+
+    return unsmoothed
 
 
 def _handed_on(pairs: Sequence[PartPair]) -> dict[str, PartPair]:

@@ -23,8 +23,8 @@ from fillmask_ui.publishing import hub_folder
 from fillmask_ui.publishing.hub_folder import FULL, ModelDraft
 from fillmask_ui.records import Example, Progress
 from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.texts.calibration import MEASURED, calibration_feeds, calibration_texts
 
-MEASURED = 200  # the first embedded texts, which are for measuring
 _CHECKED_TEXTS = 16  # to see whether a variant still predicts anything
 _TOOLS = ("onnxruntime", "onnx")
 _RETRACED = ("runtime", "onnx_file", "tokenizer")  # options of a source that a card repeats
@@ -73,10 +73,11 @@ def quantize(
     """
     files = check_order(source, output, schemes, force=force)
     rows = {name: find_scheme(name) for name in files}
-    with open_texts(calibration or TextSource()) as opened:
-        texts = list(opened)
     if calibration is None:
-        texts = texts[MEASURED:]
+        texts = calibration_texts()
+    else:
+        with open_texts(calibration) as opened:
+            texts = list(opened)
     yield Progress(f"Reading {source.reference}…", 0.0)
     loaded = graphs.load_source(source, load)
     names = [*files.values()]
@@ -92,7 +93,7 @@ def quantize(
             path = drafted.folder / files[name]
             try:
                 yield Progress(f"Making {name}…", (number + 0.1) / len(rows))
-                feeds = graphs.calibration_feeds(base.model, texts) if row.calibrated else []
+                feeds = calibration_feeds(base.model, texts) if row.calibrated else []
                 write_variant(name, base.whole, path, exclude=excluded, feeds=feeds)
                 yield Progress(f"Checking {name}…", (number + 0.7) / len(rows))
                 model, alarms = _check(path, source, load, texts)

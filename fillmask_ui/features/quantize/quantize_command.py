@@ -12,7 +12,7 @@ from fillmask_ui.cli.options import FOLDER, FORCE, JSON, SOURCE, option, with_op
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, results, tell, warn
 from fillmask_ui.errors import OptionError
 from fillmask_ui.features.quantize import make_variants, measure_variants
-from fillmask_ui.features.quantize.make_variants import MEASURED, Variant
+from fillmask_ui.features.quantize.make_variants import Variant
 from fillmask_ui.features.quantize.measure_variants import MeasuredModel, VariantFigures, busy_text
 from fillmask_ui.features.quantize.timing import PairedTimes
 from fillmask_ui.models import ModelChoice
@@ -23,6 +23,7 @@ from fillmask_ui.records import Example, Progress
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent
 from fillmask_ui.show.table import Column, Table
 from fillmask_ui.texts import TextChoice, open_texts
+from fillmask_ui.texts.calibration import MEASURED
 from fillmask_ui.texts.files import is_file
 
 
@@ -82,7 +83,7 @@ def quantize(
         metavar="PART",
     ),
     calibration: str | None = option(
-        None, "Texts to calibrate qdq on; embedded ones by default.", metavar="FILE"
+        None, "Texts to calibrate int8 and qdq on; embedded ones by default.", metavar="FILE"
     ),
     measured: bool = option(
         True, "Measure size, speed and loss of each.", "--measure/--no-measure"

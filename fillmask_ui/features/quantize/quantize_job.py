@@ -28,10 +28,11 @@ from fillmask_ui.publishing.hub_folder import note_figures
 from fillmask_ui.records import Example, Progress
 from fillmask_ui.schema import from_trusted_values
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
+from fillmask_ui.texts.calibration import MEASURED
 from fillmask_ui.ui.evaluate.evaluate_form import EMBEDDED, UPLOAD
 from fillmask_ui.ui.job import Waiting
 
-# Ticked at first: quick ones that need no texts.
+# Ticked at first: quick ones.
 PLAIN_SCHEMES = ("int8", "int8-channel", "fp16")
 PLAIN_SAMPLES, CALIBRATION_TEXTS = 100, 64
 _MAKING = 0.4  # of the work of one variant; the rest measures it
@@ -128,7 +129,8 @@ def perform(order: Order, store: VariantStore, load: Loader) -> Generator[Waitin
     home.keep_source(order.model.reference, row, order.settings)
     notes = state.notes
     calibration = None
-    if any(SCHEMES[scheme].calibrated for scheme in order.schemes):
+    has_default_texts = order.source == TextSource() and order.samples <= MEASURED
+    if not has_default_texts and any(SCHEMES[scheme].calibrated for scheme in order.schemes):
         calibration = _write_texts(remaining or measured[:CALIBRATION_TEXTS], home)
         notes = notes if remaining else (*notes, _NOT_APART)
     state = replace(state, home=home, notes=notes)
@@ -162,8 +164,8 @@ def perform(order: Order, store: VariantStore, load: Loader) -> Generator[Waitin
 
 
 _NOT_APART = (
-    "There are too few texts: the static scheme is calibrated on texts that are also measured, "
-    "which favours it slightly."
+    "There are too few texts: int8 and the static scheme are calibrated on texts that are also "
+    "measured, which favours them slightly."
 )
 
 

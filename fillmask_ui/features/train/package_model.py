@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from huggingface_hub import ModelCard, ModelCardData
@@ -42,18 +42,21 @@ from fillmask_ui.features.train.training_run import (
 from fillmask_ui.files import write_text
 from fillmask_ui.filling import fill
 from fillmask_ui.models import load_model
+from fillmask_ui.models.onnx_model import OnnxMaskedLM
 from fillmask_ui.models.runtimes import WEIGHTS
 from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.models.weights import read_header, refuse_missing
 from fillmask_ui.onnx_tools.constant_folding import copy_model
 from fillmask_ui.onnx_tools.external_weights import share_weights
 from fillmask_ui.onnx_tools.onnx_export import export_onnx
-from fillmask_ui.onnx_tools.schemes import write_variant
+from fillmask_ui.onnx_tools.schemes import Feeds, write_variant
 from fillmask_ui.options import options_of
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.publishing import hub_folder
 from fillmask_ui.publishing.hub_folder import CARD, INT8, SHARED
+from fillmask_ui.records import Example
 from fillmask_ui.schema import from_json
+from fillmask_ui.texts.calibration import calibration_feeds, calibration_texts
 from fillmask_ui.texts.files import file_bytes
 
 CALIBRATION_PARAGRAPHS = 100
@@ -206,16 +209,19 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         shared = copy_model(graph)
         share_weights(shared, folder / WEIGHTS, read_header(folder / WEIGHTS))
         (folder / SHARED).write_bytes(shared.SerializeToString(deterministic=True))
-        write_variant("int8", graph, folder / INT8)
+        full = cast("OnnxMaskedLM", load_model(folder, onnx_file=SHARED))
+        paragraphs = read_paragraphs([calibration]).texts if calibration else []
+        step = max(1, len(paragraphs) // CALIBRATION_PARAGRAPHS)
+        paragraphs = paragraphs[::step][:CALIBRATION_PARAGRAPHS]
+        examples = [Example(number, text) for number, text in enumerate(paragraphs)]
+        feeds = calibration_feeds(full, examples or calibration_texts())
+        write_variant("int8", graph, folder / INT8, feeds=feeds)
         report("weights and graphs written")
-        full = load_model(folder, onnx_file=SHARED)
         parity = check_parity(full, load_model(folder, runtime="torch"))
         report(f"ONNX and PyTorch agree to {parity:.1e} in every logit")
         search = None
         if calibration:
-            texts = read_paragraphs([calibration]).texts
-            texts = texts[:: max(1, len(texts) // CALIBRATION_PARAGRAPHS)][:CALIBRATION_PARAGRAPHS]
-            search = _choose_scheme(graph, folder, texts, report)
+            search = _choose_scheme(graph, folder, paragraphs, feeds, report)
             report(f"int8 scheme: {search.chosen_label}")
         references: list[tuple[str, str | Path, str | None]] = []
         if request.baseline:
@@ -237,7 +243,11 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
 
 
 def _choose_scheme(
-    graph: ModelProto, folder: Path, paragraphs: list[str], report: Callable[[str], None]
+    graph: ModelProto,
+    folder: Path,
+    paragraphs: list[str],
+    feeds: Feeds,
+    report: Callable[[str], None],
 ) -> SchemeSearch:
     """Keep the first int8 scheme whose loss is within 1% of full precision, or the best one.
 
@@ -250,12 +260,12 @@ def _choose_scheme(
 
     full, trials = loss(SHARED), []
     for scheme in ("int8-tensor", "int8-channel", "int8"):
-        write_variant(scheme, graph, folder / INT8)
+        write_variant(scheme, graph, folder / INT8, feeds=feeds)
         trials.append(SchemeTrial(scheme, loss(INT8), (folder / INT8).stat().st_size))
         report(f"{scheme}: {trials[-1].nll_nats:.4f} nats")
     near = [trial for trial in trials if trial.nll_nats <= full * (1 + TOLERANCE)]
     chosen = near[0] if near else min(trials, key=lambda trial: trial.nll_nats)
-    write_variant(chosen.label, graph, folder / INT8)
+    write_variant(chosen.label, graph, folder / INT8, feeds=feeds)
     return SchemeSearch(full, tuple(trials), chosen.label)
 
 

@@ -10,9 +10,12 @@ import numpy as np
 import onnx
 import pytest
 from features.quantize.planted import FAULTS, part_at, plant
-from quantized_forms import forms, run
+from onnx import helper
+from onnx.numpy_helper import from_array
+from quantized_forms import feeds, forms, run
 from tiny_models import SENTENCES
 
+from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.features.quantize.diagnosis import (
     DiagnoseOptions,
@@ -20,10 +23,11 @@ from fillmask_ui.features.quantize.diagnosis import (
     activation_noise,
     snr_db,
 )
+from fillmask_ui.features.quantize.diagnosis_tables import worst_sentence
 from fillmask_ui.features.quantize.graphs import open_pair
 from fillmask_ui.features.quantize.leave_one_out import diagnose
 from fillmask_ui.models import ModelChoice, load_choice
-from fillmask_ui.onnx_tools.constant_folding import copy_model
+from fillmask_ui.onnx_tools.constant_folding import copy_model, replace_nodes
 from fillmask_ui.onnx_tools.float32_graph import dequantize
 from fillmask_ui.onnx_tools.graph_edits import with_outputs
 from fillmask_ui.onnx_tools.graph_parts import find_parts
@@ -76,6 +80,59 @@ def test_a_planted_fault_is_named_first(home, fault, layer):
     assert diagnosis.complete and first.name == expected and first.restored is not None
     assert first.sticks_out and not second.sticks_out
     assert math.isfinite(first.weight_snr_db) and math.isfinite(second.weight_snr_db)
+
+
+def with_pair(model, part, step):
+    """A copy in which a product reads activations through one pair of Q and DQ."""
+    result = copy_model(model)
+    graph = result.graph
+    graph.initializer.append(from_array(np.float32(step), "step"))
+    graph.initializer.append(from_array(np.uint8(128), "zero"))
+    pair = [
+        helper.make_node("QuantizeLinear", [part.source, "step", "zero"], ["bytes"]),
+        helper.make_node("DequantizeLinear", ["bytes", "step", "zero"], ["floats"]),
+    ]
+    index = next(i for i, node in enumerate(graph.node) if part.node in node.output)
+    graph.node[index].input[0] = "floats"
+    nodes = [*graph.node[:index], *pair, *graph.node[index:]]
+    replace_nodes(graph, nodes)
+    return result
+
+
+@pytest.mark.parametrize(("form", "layer"), [("baseline", 1), ("qdq", 0)])
+def test_one_bad_pair_leads_where_weights_are_as_they_should_be(home, forms, form, layer):
+    """The ratio by hand: numpy rounds the activations that a session of ONNX Runtime yields."""
+    graph = forms.baseline if form == "baseline" else forms["qdq"]
+    name = f"layer.{layer}.intermediate.dense"
+    part = next(part for part in find_parts(graph) if part.name.endswith(name))
+    (values,) = run(with_outputs(graph, [part.source]), feeds(graph), part.source)
+    fine, coarse = np.abs(values).max() / 127, np.abs(values).max() / 2
+    diagnosis = last(home.write(with_pair(graph, part, fine), "pair"), home.baseline, most=0)
+    assert not any(part.loses_activations for part in diagnosis.parts)
+    diagnosis = last(home.write(with_pair(graph, part, coarse), "pair"), home.baseline, most=1)
+    worst = diagnosis.parts[0]
+    assert worst.name == part.name and worst.loses_activations and worst.restored
+    assert not any(part.loses_activations for part in diagnosis.parts[1:])
+    rounded = np.clip(np.rint(values / coarse), -128, 127) * coarse
+    exact, noisy = (each @ dequantize(graph, part) for each in (values, rounded))
+    by_hand = 10 * math.log10((exact**2).sum() / ((exact - noisy) ** 2).sum())
+    assert worst.activation_snr_db == pytest.approx(by_hand, abs=3)  # on other tokens
+    said = "Weights equal" if form == "baseline" else "Weights as usual"
+    start = f"{said}; activations lose {worst.activation_loss_db:.0f} dB at layer {layer}"
+    assert worst_sentence(diagnosis).startswith(f"{start}: the output of {part.name}")
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("qoperator", r"is a QOperator graph \(\d+ QLinearMatMul\).*quant_format=QuantFormat.QDQ"),
+        ("bnb4", r"4 bits of bitsandbytes \(13 MatMulBnb4\).*quantize --scheme int4"),
+    ],
+)
+def test_forms_that_cannot_be_taken_apart_are_named(home, forms, form, words):
+    choice = home.write(forms[form], form)
+    with pytest.raises(ModelError, match=words):
+        last(choice, home.baseline)
 
 
 def test_ratios_are_those_of_the_stored_numbers(home, forms, steps):

@@ -75,11 +75,16 @@ def test_tied_embeddings_are_stored_once(bert, made):
 
 @pytest.mark.parametrize("scheme", EIGHT_BITS)
 def test_8_bits_are_within_half_a_step(bert, made, scheme):
+    def products(scheme):
+        return [part for part in find_parts(made(scheme)) if part.kind == "product"]
+
     whole_, got = matrices(bert), matrices(made(scheme))
     assert len(got) == len(whole_) == 13
+    factors = {part.name: constants(made(scheme)).get(part.smoothing) for part in products(scheme)}
     for name, weight in whole_.items():
-        largest = np.abs(weight).max(axis=None if scheme == "int8-tensor" else 0)
-        step = largest / 127  # symmetric, by hand
+        factor = 1.0 if factors[name] is None else factors[name][:, None]  # 1 / s
+        largest = np.abs(weight / factor).max(axis=None if scheme == "int8-tensor" else 0)
+        step = largest / 127 * factor  # symmetric, by hand
         assert (np.abs(got[name] - weight) <= step * 0.5001 + 1e-7).all(), name
         assert np.abs(got[name] - weight).max() > 0
 

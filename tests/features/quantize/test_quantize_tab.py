@@ -119,7 +119,10 @@ def test_an_existing_variant_is_measured_on_other_texts_and_not_made(visited, fo
 
 def test_a_static_scheme_is_calibrated_on_texts_that_are_not_measured(visited, folder, tmp_path):
     store = VariantStore(tmp_path / "variants")
-    _, state = run(visited, store, model=folder, schemes=["qdq"])
+    many = tmp_path / "many.txt"
+    many.write_text("".join(f"The cat sat on mat {n} and slept.\n" for n in range(100)))
+    texts = {"where": "upload", "upload": str(many)}
+    _, state = run(visited, store, model=folder, schemes=["qdq"], **texts)
     assert state.notes == ()
     (written,) = store.find(folder).folder.glob("texts-*.jsonl")
     assert len(written.read_text().splitlines()) == CALIBRATION_TEXTS
