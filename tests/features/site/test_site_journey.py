@@ -104,8 +104,8 @@ def test_a_hundred_sentences_have_the_numbers_of_python(open_site):
     model = load_model("embedded:int8")
     differences, same = apart(open_site(), model, hundred(model))
     assert same >= 98
-    assert np.quantile(differences, 0.99) < 2e-2
-    assert differences.max() < 0.1
+    assert np.quantile(differences.max(axis=1), 0.9) < 2e-2  # 0.99 on processors with VNNI
+    assert differences.max() < 5e-2
 
 
 def test_full_precision_has_the_digits_of_python(visit, once, packed):
