@@ -45,7 +45,7 @@ COMMANDS = {
         prints=True,
     ),
     "models": Command(
-        "List the models that load without a network.",
+        "List the models that load without a network, or describe one.",
         "fillmask_ui.cli.models:models",
         LOOK,
         prints=True,

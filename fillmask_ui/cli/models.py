@@ -21,7 +21,7 @@ def models(
     choice: Annotated[ModelChoice, ("onnx_file", "runtime")],
     as_json: bool = JSON,
 ) -> None:
-    """List the models that load without a network: embedded ones and the local cache."""
+    """List the models that load without a network, or describe one by its files."""
     if reference is not None:
         describe(
             ModelChoice(reference, onnx_file=choice.onnx_file, runtime=choice.runtime), as_json
