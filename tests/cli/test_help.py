@@ -41,7 +41,7 @@ def test_the_commands_stand_in_panels_a_line_each(fillmask):
         assert f"\n{panel}:\n" in text
     lines = [line.split()[0] for line in text.split("Options:")[0].splitlines() if line[:2] == "  "]
     assert {name for name in commands() if " " not in name} <= set(lines)
-    assert "  compare  Compare runs over" in fillmask("runs", "--help").stdout
+    assert re.search(r"  compare +\w", fillmask("runs", "--help").stdout)
 
 
 def test_the_options_of_a_training_stand_in_panels(fillmask):
