@@ -46,9 +46,9 @@ class Option:
 class OptionValueError(OptionError):
     """A value that an option does not take. The message names its field, `for_shell` its flag."""
 
-    def __init__(self, declared: Option, reason: str) -> None:
-        super().__init__(f"{declared.name.replace('_', ' ')} must {reason}")
-        self.for_shell = f"{declared.flags[0]} must {reason}"
+    def __init__(self, message: str, for_shell: str = "") -> None:
+        super().__init__(message)
+        self.for_shell = for_shell or message
 
 
 def option(default: Any, description: str, **details: Any) -> Any:
@@ -145,4 +145,5 @@ def check_options(configuration: Any) -> None:
             reason = f"be at most {most:g}; it was {float(value):g}"
         else:
             continue
-        raise OptionValueError(declared, reason)
+        field_name = declared.name.replace("_", " ")
+        raise OptionValueError(f"{field_name} must {reason}", f"{declared.flags[0]} must {reason}")

@@ -70,7 +70,13 @@ class ModelChoice:
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "provider_options", tuple(self.provider_options or ()))
+        options: Any = self.provider_options or ()
+        options = [options] if isinstance(options, str) else options
+        if not isinstance(options, (list, tuple)) or any(type(part) is not str for part in options):
+            raise OptionError(
+                f"provider options must be a list of KEY=VALUE; it was {repr(options)[:100]}"
+            )
+        object.__setattr__(self, "provider_options", tuple(options))
         check_options(self)
 
     def second(self, reference: str) -> "ModelChoice":

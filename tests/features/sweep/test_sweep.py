@@ -76,7 +76,7 @@ def test_every_option_of_the_shell_is_a_key():
         for name in (flag.removeprefix("--") for flag in flags if flag.startswith("--")):
             if name not in (main, "seed"):
                 with pytest.raises(OptionError, match=r"entry 1: .* (must be|belongs to)"):
-                    sweep_of({**LEAST, key: [{main: LEAST[key][0], name: []}]}, "x")
+                    sweep_of({**LEAST, key: [{main: LEAST[key][0], name: [[]]}]}, "x")
 
 
 BAD = [
