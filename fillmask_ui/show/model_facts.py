@@ -19,7 +19,7 @@ def card_html(markdown: str) -> str:
     r"""The card of a model, written by a stranger, as HTML.
 
     >>> card_html("# A *model* <script>alert(1)</script> [x](javascript:alert(1))")
-    '<h4>A <em>model</em> &lt;script&gt;alert(1)&lt;/script&gt; [x](javascript:alert(1))</h4>\\n'
+    '<h4>A <em>model</em> &lt;script&gt;alert(1)&lt;/script&gt; [x](javascript:alert(1))</h4>\n'
     """
     tokens = _MARKDOWN.parse(markdown)
     for token in tokens:

@@ -70,7 +70,7 @@ def last(model, baseline, **options):
     return [step for step in steps if isinstance(step, Diagnosis)][-1]
 
 
-@pytest.mark.parametrize(("fault", "layer"), zip(FAULTS, (0, 1, 1), strict=True))
+@pytest.mark.parametrize(("fault", "layer"), [*zip(FAULTS, (0, 1, 1), strict=True)])
 def test_a_planted_fault_is_named_first(home, fault, layer):
     broken = copy_model(home.graph)
     output = plant(broken, fault, layer, seed=layer + 1)

@@ -35,10 +35,9 @@ def test_steps_and_history_are_kept(fillmask, tmp_path):
     result = fillmask("unmask", "[MASK] [MASK] on the [MASK].", "--show-steps", "--history", path)
     history = read_history(path.read_text(encoding="utf-8").splitlines())
     assert history.text in result.stdout
-    figures = (
-        f"{history.steps_taken} steps; log-probability {history.log_probability_nats:.3f} nats"
-    )
-    assert figures in result.stdout
+    assert history.log_probability_nats < 0
+    total = f"−{-history.log_probability_nats:.3f}"
+    assert f"{history.steps_taken} steps; log-probability {total} nats" in result.stdout
 
 
 def test_its_options_belong_to_its_metric(fillmask):
