@@ -1,5 +1,6 @@
 """The page, assembled from its tabs."""
 
+import asyncio
 import contextlib
 import functools
 import html
@@ -102,10 +103,22 @@ def build_app(
     return demo
 
 
+# A lock of each session: two threads must not change its table of components at once.
+_BUILDING: weakref.WeakKeyDictionary[Any, asyncio.Lock] = weakref.WeakKeyDictionary()
+
+
 class _Page(gr.Blocks):
     """Tells a value that a control cannot hold in a line; Gradio would log a traceback of each."""
 
     first_sight: str = ""  # HTML that stands there until Gradio has built the page
+
+    async def process_api(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """As Gradio does, but a session builds one tab after the other."""
+        state = options.get("state")
+        if state is None or getattr(options.get("block_fn"), "renderable", None) is None:
+            return await super().process_api(*arguments, **options)
+        async with _BUILDING.setdefault(state, asyncio.Lock()):
+            return await super().process_api(*arguments, **options)
 
     async def preprocess_data(self, *arguments: Any, **options: Any) -> Any:
         try:

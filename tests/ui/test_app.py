@@ -1,18 +1,22 @@
 """The page as a whole: what it loads, opens and leaves behind, how it starts."""
 
+import asyncio
 import json
 import os
 import re
 import runpy
 import subprocess
 import sys
+import time
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import gradio as gr
 import httpx
 import pytest
 from gradio import networking
+from gradio.state_holder import SessionState
 from recorded.program import ran
 from serving import serving, started
 from table_model import TableModel
@@ -165,3 +169,28 @@ def test_nothing_is_left_by_a_server_that_is_told_to_stop(tmp_path):
     assert page.returncode == 0
     assert not [path for path in folder.rglob("*") if not path.is_dir()]
     assert not [*folder.glob("fillmask-ui-*")]
+
+
+def test_a_session_builds_one_tab_after_the_other():
+    """Gradio walks over the components of a session while another thread would add some."""
+    running, most = [], []
+
+    def build(name):
+        running.append(name)
+        most.append(len(running))
+        time.sleep(0.2)
+        gr.HTML(name)
+        running.remove(name)
+
+    with page._Page() as demo:
+        openers = [gr.HTML(), gr.HTML()]
+        for number, opener in enumerate(openers):
+            gr.render(triggers=[opener.submit], queue=False)(partial(build, str(number)))
+    state = SessionState(demo)
+
+    async def both():
+        calls = [demo.process_api(block_fn=fn, inputs=[], state=state) for fn in demo.fns.values()]
+        return await asyncio.gather(*calls)
+
+    assert all("render_config" in answer for answer in asyncio.run(both()))
+    assert most == [1, 1]
