@@ -64,16 +64,16 @@ def load_model(
             f"the tokenizer was a {type(tokenizer).__name__}, which goes with a model in memory: "
             "for an .onnx file name the folder or hub id of its tokenizer"
         )
-    given = [provider_options] if isinstance(provider_options, str) else provider_options
-    if isinstance(given, Mapping):
-        given = [f"{name}={value}" for name, value in given.items()]
+    settings: Any = provider_options  # `ModelChoice` refuses what is no list
+    if isinstance(provider_options, Mapping):
+        settings = [f"{name}={value}" for name, value in provider_options.items()]
     choice = ModelChoice(
         str(reference) if is_named and reference is not None else "embedded",
         tokenizer=None if tokenizer is None or is_tokenizer_live else str(tokenizer),
         onnx_file=onnx_file,
         runtime=runtime,
         device=device,
-        provider_options=tuple(given),
+        provider_options=settings,
         dtype=dtype,
         threads=threads,
         graph_optimization=graph_optimization,
